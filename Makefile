@@ -1,0 +1,38 @@
+# Each target works on a fresh clone: it sets up what it needs in .venv, then runs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+# Two workers: the slow tests wait for processes, not for the CPU.
+PYTEST_WORKERS ?= 2
+
+.PHONY: help setup test lint bench demo clean
+
+help:  ## what can be done here
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "uno-devserver needs Python 3.11 or newer; run: make PYTHON=/path/to/python3.11")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+setup: $(STAMP)  ## create .venv with everything the other targets need
+
+test: lint  ## lint, then every test
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS)
+
+lint: $(STAMP)  ## ruff, mypy --strict, and the layer rule
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+bench: $(STAMP)  ## measure discovery against a bare interpreter start
+	$(BIN)/python -m benchmarks.discovery
+
+demo: $(STAMP)  ## show what discovery finds in an example workspace
+	$(BIN)/python examples/demo.py
+
+clean:  ## remove everything that was generated
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/work

@@ -1,0 +1,1 @@
+"""Who is running? The registry of dev servers that all launchers share."""

@@ -1,0 +1,90 @@
+"""What can be wrong, in a form that people and models can act on.
+
+An issue has a stable code, a severity, a sentence that names the file or value, and the next step. The codes and
+their usual next steps are the table at the end; the sentence is written where the facts are known.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from .system.values import Value
+
+
+class Severity(Enum):
+    FATAL = "Fatal"
+    WARNING = "Warning"
+
+
+class Issue(Value):
+    code: str
+    severity: Severity
+    message: str
+    remediation: str
+
+    @property
+    def fatal(self) -> bool:
+        return self.severity is Severity.FATAL
+
+
+def fatal(code: str, message: str, remediation: str = "") -> Issue:
+    return Issue(code, Severity.FATAL, message, remediation or REMEDIES[code])
+
+
+def warning(code: str, message: str, remediation: str = "") -> Issue:
+    return Issue(code, Severity.WARNING, message, remediation or REMEDIES[code])
+
+
+class UserError(Exception):
+    """A command cannot go on. `exit_code` 1: it failed; 2: it was called wrongly."""
+
+    def __init__(self, code: str, message: str, next_step: str, exit_code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.next_step = next_step
+        self.exit_code = exit_code
+
+
+_RESTORE = "Run 'dotnet restore' in the workspace to download what is missing, then try again."
+_FORCE_RESTORE = "Run 'dotnet restore --force' in the workspace: the package is only partly on disk."
+
+REMEDIES = {
+    # the workspace
+    "WorkspaceAmbiguous": "Run from the folder of the solution you mean, or name that folder with --solution-dir.",
+    "WorkspaceNotResolved": "Put a global.json with Uno.Sdk under msbuild-sdks next to the solution or above it.",
+    "NoSolutionFound": "Create a project first, for example with 'dotnet new unoapp', or name its folder with --solution-dir.",
+    "GlobalJsonNotFound": "Create a global.json that names Uno.Sdk under msbuild-sdks.",
+    "GlobalJsonInvalid": "Correct the file: it must be a JSON object (comments and trailing commas are allowed).",
+    "UnoSdkNotInGlobalJson": 'Add "msbuild-sdks": { "Uno.Sdk": "<version>" } to the file.',
+    "SolutionUnreadable": "Repair the solution file; until then its projects are looked for below its folder.",
+    # packages
+    "SdkNotInCache": _RESTORE,
+    "PackagesJsonNotFound": "The SDK package looks damaged: delete its folder from the NuGet cache and restore again.",
+    "PackagesJsonInvalid": "The SDK package looks damaged: delete its folder from the NuGet cache and restore again.",
+    "PackageVersionOverridden": "Nothing to do, unless the other version was meant: then change the target framework.",
+    "NuGetConfigInvalid": "Correct the file; until then its globalPackagesFolder is not used.",
+    "RestoreMissing": _RESTORE,
+    "RestoreFailed": "Run 'dotnet restore' and repair what it reports; until then packages may be missing here.",
+    "RestoreStale": "Run 'dotnet restore': the project changed after its last restore.",
+    "RestoreFileInvalid": "Delete the project's obj folder and run 'dotnet restore'.",
+    # the Host
+    "DevServerPackageNotCached": _RESTORE,
+    "HostBinaryNotFound": "Install a .NET SDK that the Host supports, or choose another Uno.Sdk version.",
+    "DotNetNotFound": "Install the .NET SDK and make sure that 'dotnet' is on the PATH.",
+    "DotNetVersionUnsupported": "Install the .NET SDK that global.json asks for, or relax its 'sdk' section.",
+    # add-ins
+    "AddInPackageNotCached": _RESTORE,
+    "AddInBinaryNotFound": _FORCE_RESTORE,
+    "AddInBinaryCorrupted": _FORCE_RESTORE,
+    "AddInEntryPointUnknown": "Ask the package's author for a devserver-addin.json or an UnoRemoteControlAddIns item.",
+    "AddInEntryPointRefused": "Ask the package's author to keep the entry point inside the package.",
+    "AddInHostTooOld": "Choose a newer Uno.Sdk version, or an older version of the package.",
+    "AddInManifestInvalid": "Ask the package's author to correct devserver-addin.json, or restore the package again.",
+    "AddInManifestUnsupported": "Update uno-devserver; until then the package's .targets files are used.",
+    "AddInTargetsInvalid": "Repair or update the package: MSBuild cannot evaluate this file either.",
+    "AddInConditionUnknown": "Nothing to do if the add-in is wanted: it was counted because its file exists.",
+    "AddInTargetsDeprecated": "Ask the package's author to move the file from build/ to buildTransitive/.",
+    "AddInDiscoveryFallback": "Check that the NuGet packages are restored; see the other messages for the cause.",
+    "MSBuildDiscoveryFailed": "Run 'dotnet build' on the solution and repair what it reports.",
+}

@@ -1,0 +1,1 @@
+"""What would MSBuild say? A small evaluator of project files that knows no product."""

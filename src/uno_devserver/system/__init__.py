@@ -1,0 +1,1 @@
+"""The operating system and its files: the only place that knows the differences."""

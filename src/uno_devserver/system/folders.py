@@ -1,0 +1,78 @@
+"""Where things live, by .NET's rules, so that files are shared with .NET programs.
+
+The rules are pure functions of platform, environment and home, so each system's are tested on every system.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from .values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+PRODUCT = "uno.devserver"
+VENDOR = "Uno Platform"
+
+
+class Folders(Value):
+    """The special folders that .NET's Environment.GetFolderPath would give (here whether they exist or not)."""
+
+    home: str
+    application_data: str
+    local_application_data: str
+    common_application_data: str
+
+    @property
+    def state(self) -> str:
+        """Our own files: caches and per-workspace state."""
+        return join(self.local_application_data, VENDOR, PRODUCT)
+
+    @property
+    def registry(self) -> str:
+        """The folder of `devserver-<pid>.json` files that all launchers share."""
+        return join(self.local_application_data, VENDOR, "DevServers")
+
+
+def folders(environ: Mapping[str, str] | None = None) -> Folders:
+    """The folders of this user on this machine."""
+    environ = os.environ if environ is None else environ
+    return folders_on(sys.platform, environ, _passwd_home)
+
+
+def folders_on(platform: str, environ: Mapping[str, str], passwd_home: Callable[[], str]) -> Folders:
+    if platform == "win32":
+        home = environ.get("USERPROFILE") or passwd_home()
+        return Folders(
+            home,
+            environ.get("APPDATA") or home + "\\AppData\\Roaming",
+            environ.get("LOCALAPPDATA") or home + "\\AppData\\Local",
+            environ.get("PROGRAMDATA") or "C:\\ProgramData",
+        )
+    home = environ.get("HOME") or passwd_home()
+    if platform == "darwin":
+        support = home + "/Library/Application Support"
+        return Folders(home, support, support, "/usr/share")
+    return Folders(
+        home,
+        _xdg(environ, "XDG_CONFIG_HOME", home + "/.config"),
+        _xdg(environ, "XDG_DATA_HOME", home + "/.local/share"),
+        "/usr/share",
+    )
+
+
+def join(*parts: str) -> str:
+    return os.path.join(*parts)
+
+
+def _xdg(environ: Mapping[str, str], name: str, default: str) -> str:
+    # The XDG rule, and .NET's: a relative path is invalid and ignored.
+    value = environ.get(name, "")
+    return value if value.startswith("/") else default
+
+
+def _passwd_home() -> str:
+    return os.path.expanduser("~")

@@ -1,0 +1,75 @@
+"""Frozen records that cost nothing to import.
+
+`dataclasses` pulls in `inspect` (10 ms, as long as a bare interpreter start) and compiles a constructor per class.
+The way to the first answer cannot afford that, so a value here is declared like a dataclass and checked like one
+by mypy, and its few methods are shared instead of generated:
+
+    class Package(Value):
+        name: str
+        version: str
+        source: str = "restore"
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, NoReturn, Self, dataclass_transform
+else:
+
+    def dataclass_transform(**_):
+        return lambda cls: cls
+
+
+@dataclass_transform(frozen_default=True, eq_default=True)
+class Value:
+    """Base of all records: positional or keyword fields, defaults, equality by fields, no assignment."""
+
+    if not TYPE_CHECKING:
+        _fields = ()
+        _defaults = {}
+
+        def __init_subclass__(cls):
+            own = tuple(cls.__annotations__) if "__annotations__" in cls.__dict__ else ()
+            cls._fields = cls._fields + own
+            cls._defaults = {
+                **cls._defaults,
+                **{name: cls.__dict__[name] for name in own if name in cls.__dict__},
+            }
+
+        def __init__(self, *args, **kwargs):
+            fields = self._fields
+            if len(args) > len(fields):
+                raise TypeError(f"{type(self).__name__} takes {len(fields)} fields, got {len(args)}")
+            values = self.__dict__
+            values.update(self._defaults)
+            values.update(zip(fields, args, strict=False))
+            values.update(kwargs)
+            if len(values) != len(fields) or any(name not in values for name in fields):
+                wrong = set(values).symmetric_difference(fields)
+                raise TypeError(f"{type(self).__name__}: missing or unknown fields {sorted(wrong)}")
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is frozen; use replace({name}=...)")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is frozen")
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.__dict__ == self.__dict__
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.__dict__[name] for name in field_names(type(self))))
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{name}={self.__dict__[name]!r}" for name in field_names(type(self)))
+        return f"{type(self).__name__}({inside})"
+
+    def replace(self, **changes: Any) -> Self:
+        return type(self)(**{**self.__dict__, **changes})
+
+
+def field_names(cls: type[Value]) -> tuple[str, ...]:
+    """The fields of a value class, in the order of declaration."""
+    names: tuple[str, ...] = cls._fields  # type: ignore[attr-defined]  # set at run time, hidden from mypy above
+    return names

@@ -1,0 +1,1 @@
+"""Which project is this? Solutions, global.json, and the choice between them."""
