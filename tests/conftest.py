@@ -1,0 +1,1 @@
+"""Shared by all tests; the builders live in tests/support."""
