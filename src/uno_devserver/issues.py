@@ -53,7 +53,7 @@ REMEDIES = {
     # the workspace
     "WorkspaceAmbiguous": "Run from the folder of the solution you mean, or name that folder with --solution-dir.",
     "WorkspaceNotResolved": "Put a global.json with Uno.Sdk under msbuild-sdks next to the solution or above it.",
-    "NoSolutionFound": "Create a project first, for example with 'dotnet new unoapp', or name its folder with --solution-dir.",
+    "NoSolutionFound": "Create a project ('dotnet new unoapp' makes one), or name its folder with --solution-dir.",
     "GlobalJsonNotFound": "Create a global.json that names Uno.Sdk under msbuild-sdks.",
     "GlobalJsonInvalid": "Correct the file: it must be a JSON object (comments and trailing commas are allowed).",
     "UnoSdkNotInGlobalJson": 'Add "msbuild-sdks": { "Uno.Sdk": "<version>" } to the file.',
