@@ -1,0 +1,85 @@
+"""Version numbers as NuGet and .NET write, order and file them.
+
+Reading never raises: what is no version is None. Ordering is SemVer's, ignoring case and metadata, as NuGet does.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ..system.values import Value
+
+# Nine digits stay below .NET's 32-bit limit, and keep int() away from hostile lengths.
+_NUMBERS = r"(\d{1,9}(?:\.\d{1,9}){0,3})"
+_LABELS = r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*"
+_NUGET = re.compile(rf"{_NUMBERS}(?:-({_LABELS}))?(?:\+{_LABELS})?", re.ASCII)
+_SYSTEM = re.compile(r"\d{1,9}(?:\.\d{1,9}){1,3}", re.ASCII)
+
+
+class Version(Value):
+    """A NuGet version: four numbers (absent ones are 0) and the prerelease labels in lower case."""
+
+    numbers: tuple[int, ...]
+    labels: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """The normalised spelling: three numbers, the fourth only if it counts, no metadata."""
+        shown = self.numbers if self.numbers[3] else self.numbers[:3]
+        release = ".".join(map(str, shown))
+        return f"{release}-{'.'.join(self.labels)}" if self.labels else release
+
+    def __lt__(self, other: Version) -> bool:
+        return self._rank() < other._rank()
+
+    def __le__(self, other: Version) -> bool:
+        return self._rank() <= other._rank()
+
+    def _rank(self) -> tuple[object, ...]:
+        # A prerelease comes before its release; then label by label, where more labels come later.
+        return (self.numbers, not self.labels, tuple(map(_label_rank, self.labels)))
+
+
+def parse(text: str) -> Version | None:
+    match = _NUGET.fullmatch(text.strip())
+    if not match:
+        return None
+    numbers = [int(number) for number in match[1].split(".")]
+    labels = tuple(match[2].lower().split(".")) if match[2] else ()
+    return Version((*numbers, *[0] * (4 - len(numbers))), labels)
+
+
+def folder_spellings(version: str) -> tuple[str, ...]:
+    """Names under which a package folder may hold `version`, the likeliest first; none if it would lead elsewhere."""
+    written = version.strip()
+    if not written or written in (".", "..") or any(separator in written for separator in "/\\\0"):
+        return ()
+    parsed = parse(written)
+    spellings = [written, written.lower()]
+    if parsed:
+        spellings.append(str(parsed))
+    return tuple(dict.fromkeys(spellings))
+
+
+def at_least(host: str, minimum: str) -> bool | None:
+    """Whether `host` reaches `minimum` by numbers alone; None if one of them is no version of two to four numbers.
+
+    System.Version reads 6.0 as older than 6.0.0. Nobody who writes a minimum means that: here they are equal.
+    """
+    have, want = _system_numbers(host), _system_numbers(minimum)
+    return None if have is None or want is None else have >= want
+
+
+def _label_rank(label: str) -> tuple[int, int, str]:
+    # Numbers come before words. Comparing digits by length and then as text takes numbers of any size.
+    if label.isdigit():
+        digits = label.lstrip("0")
+        return (0, len(digits), digits)
+    return (1, 0, label)
+
+
+def _system_numbers(text: str) -> list[int] | None:
+    release = text.strip().partition("-")[0].partition("+")[0]
+    if not _SYSTEM.fullmatch(release):
+        return None
+    numbers = [int(number) for number in release.split(".")]
+    return numbers + [0] * (4 - len(numbers))
