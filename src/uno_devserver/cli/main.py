@@ -1,0 +1,89 @@
+"""Parse, run, render: what happens when somebody types `uno-devserver`."""
+
+from __future__ import annotations
+
+import os
+
+from .. import __version__
+from ..issues import UserError
+from ..system.log import LEVELS, level_named, log
+from .parse import parse
+from .render import render, render_error
+from .results import Result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .parse import Invocation
+    from .surface import Command
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one command line; returns the exit code: 0 done, 1 failed, 2 called wrongly."""
+    as_json = "--json" in argv  # known before parsing, so that a parse error can be JSON too
+    try:
+        invocation = parse(argv)
+        _configure_log(invocation)
+        result = _run(invocation)
+    except UserError as error:
+        render_error(error, as_json=as_json)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        render_error(_unexpected(error), as_json=as_json)
+        return 1
+    render(result, as_json=invocation.on("json"))
+    return result.exit_code
+
+
+def _run(invocation: Invocation) -> Result:
+    command = invocation.command
+    if invocation.on("help") or (command is None and not invocation.on("version")):
+        from .help import command_help, main_help
+
+        text = command_help(command) if command else main_help()
+        return Result({"help": text}, text)
+    if command is None or invocation.on("version"):
+        return Result({"version": __version__}, __version__)
+    return _runner(command)(invocation)
+
+
+def _runner(command: Command) -> Callable[[Invocation], Result]:
+    if command.runner is None:
+        raise UserError(
+            "NotYetAvailable",
+            f"'{command.name}' is not part of version {__version__} yet.",
+            "See CHANGELOG.md for what this version does; 'uno-devserver disco' works today.",
+        )
+    from importlib import import_module
+
+    module, _, function = command.runner.partition(":")
+    runner: Callable[[Invocation], Result] = getattr(import_module(f"{__package__}.{module}"), function)
+    return runner
+
+
+def _configure_log(invocation: Invocation) -> None:
+    name = invocation.value("log-level")
+    if name is not None:
+        level = level_named(name)
+        if level is None:
+            log.warn(f"'{name}' is no log level; using Information. Levels: {', '.join(LEVELS)}.")
+        else:
+            log.level = level
+    path = invocation.value("file-log")
+    if path is not None:
+        log.open_file(path)
+
+
+def _unexpected(error: Exception) -> UserError:
+    """A defect of ours: the traceback goes to the log, a sentence to the user."""
+    import traceback
+
+    log.debug(traceback.format_exc())
+    return UserError(
+        "Unexpected",
+        f"Something went wrong inside uno-devserver: {type(error).__name__}: {error}",
+        f"Run the command again with --log-level Debug and report what it prints. (cwd: {os.getcwd()})",
+    )

@@ -1,0 +1,165 @@
+"""From arguments to an Invocation: which command, with which options. Nothing is run, read or printed here."""
+
+from __future__ import annotations
+
+from ..issues import UserError
+from ..system.values import Value
+from .surface import COMMANDS, GLOBAL_OPTIONS, MCP_APP, Command, Option, Unknown, command_named
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_HELP = "Run 'uno-devserver --help' to see every command and option."
+
+
+class Invocation(Value):
+    """One call of the program. `command` is None when only help or the version was asked for."""
+
+    command: Command | None
+    options: Mapping[str, str | bool]
+    arguments: tuple[str, ...]  # what stood free on the command line
+    forwarded: tuple[str, ...]  # options that are not ours, in their order
+    child: tuple[str, ...]  # everything behind `--`
+
+    def on(self, name: str) -> bool:
+        return self.options.get(name) is True
+
+    def value(self, name: str) -> str | None:
+        value = self.options.get(name)
+        return value if isinstance(value, str) else None
+
+
+def parse(argv: Sequence[str]) -> Invocation:
+    """Read the command line; raises UserError (exit code 2) with the next step."""
+    own, child = _split_child(argv)
+    words, rest = _take_command(own)
+    command = _command(words)
+    options: dict[str, str | bool] = {}
+    arguments: list[str] = []
+    forwarded: list[str] = []
+    position = 0
+    while position < len(rest):
+        token = rest[position]
+        position += 1
+        if not _is_option(token):
+            (forwarded if forwarded and command and command.unknown is Unknown.FORWARD else arguments).append(token)
+            continue
+        name, inline = _split_value(token)
+        option = _find(name, command)
+        if option is None:
+            _unknown(token, command, forwarded)
+        elif option.value is None:
+            options[option.name] = _switch(option, inline)
+        else:
+            if inline is None and position < len(rest):
+                inline = rest[position]
+                position += 1
+            options[option.name] = _value(option, inline)
+    _check_arguments(command, arguments)
+    return Invocation(command, options, tuple(arguments), tuple(forwarded), tuple(child))
+
+
+def _split_child(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    tokens = list(argv)
+    if "--" not in tokens:
+        return tokens, []
+    at = tokens.index("--")
+    return tokens[:at], tokens[at + 1 :]
+
+
+def _take_command(tokens: list[str]) -> tuple[tuple[str, ...], list[str]]:
+    """The command's words, wherever they stand, and all other tokens in their order."""
+    if MCP_APP in tokens:
+        return ("mcp", "start"), [token for token in tokens if token != MCP_APP]
+    words: list[str] = []
+    rest: list[str] = []
+    skip_value = False
+    for token in tokens:
+        if skip_value:
+            rest.append(token)
+            skip_value = False
+        elif _is_option(token):
+            rest.append(token)
+            option = _find(token, None) or _anywhere(token)
+            skip_value = option is not None and option.value is not None
+        elif not words or words == ["mcp"]:
+            words.append(token.lower())
+        else:
+            rest.append(token)
+    return tuple(words), rest
+
+
+def _command(words: tuple[str, ...]) -> Command | None:
+    if not words:
+        return None
+    command = command_named(words)
+    if command is None:
+        raise UserError("UnknownCommand", _unknown_command(words), _HELP, exit_code=2)
+    return command
+
+
+def _unknown_command(words: tuple[str, ...]) -> str:
+    from difflib import get_close_matches
+
+    known = [command.name for command in COMMANDS]
+    said = " ".join(words)
+    if words == ("mcp",):
+        return "'mcp' needs one of: start, serve, status, install, uninstall."
+    close = get_close_matches(said, known, 1)
+    return f"There is no command '{said}'." + (f" Did you mean '{close[0]}'?" if close else "")
+
+
+def _is_option(token: str) -> bool:
+    return token.startswith("-") and len(token) > 1
+
+
+def _split_value(token: str) -> tuple[str, str | None]:
+    name, equals, value = token.partition("=")
+    return (name, value) if equals and name.startswith("--") else (token, None)
+
+
+def _find(name: str, command: Command | None) -> Option | None:
+    """The option of that name: the command's own first, then the global ones; case matters only between twins."""
+    known = (command.options if command else ()) + GLOBAL_OPTIONS
+    lowered = name.lower()
+    return next(
+        (option for option in known if name in option.names),
+        next((option for option in known if lowered in (n.lower() for n in option.names if n.startswith("--"))), None),
+    )
+
+
+def _anywhere(name: str) -> Option | None:
+    return next((option for command in COMMANDS if (option := _find(name, command))), None)
+
+
+def _unknown(token: str, command: Command | None, forwarded: list[str]) -> None:
+    if command is None or command.unknown is Unknown.REFUSE:
+        where = f"'{command.name}'" if command else "uno-devserver"
+        raise UserError("UnknownOption", f"{where} has no option '{token}'.", _HELP, exit_code=2)
+    forwarded.append(token)
+
+
+def _switch(option: Option, inline: str | None) -> bool:
+    if inline is None:
+        return True
+    if inline.lower() in ("true", "false"):
+        return inline.lower() == "true"
+    raise UserError("BadValue", f"--{option.name} takes no value, got '{inline}'.", _HELP, exit_code=2)
+
+
+def _value(option: Option, value: str | None) -> str:
+    if value is None or not value.strip():
+        what = "is missing" if value is None else "is blank"
+        raise UserError(
+            "MissingValue", f"The value of --{option.name} {what}.", f"Write --{option.name} {option.value}.", 2
+        )
+    return value
+
+
+def _check_arguments(command: Command | None, arguments: list[str]) -> None:
+    if command is None or command.unknown is not Unknown.REFUSE:
+        return
+    takes_client = "<client>" in command.arguments
+    if len(arguments) > (1 if takes_client else 0):
+        raise UserError("UnexpectedArgument", f"'{command.name}' does not take '{arguments[-1]}'.", _HELP, exit_code=2)

@@ -1,0 +1,36 @@
+"""What a command returns: data for `--json`, a report for people, an exit code. Rendered elsewhere."""
+
+from __future__ import annotations
+
+from ..system.values import Value
+
+
+class Row(Value):
+    """One fact. A missing value says what it is missing, if the command knows."""
+
+    key: str
+    value: str | None
+    missing: str = ""
+
+
+class Section(Value):
+    title: str
+    rows: tuple[Row, ...]
+
+
+class Bullets(Value):
+    """A list of sentences under a heading; left out of the output when there are none."""
+
+    title: str
+    items: tuple[str, ...]
+
+
+class Report(Value):
+    title: str
+    sections: tuple[Section | Bullets, ...]
+
+
+class Result(Value):
+    data: object
+    text: Report | str
+    exit_code: int = 0

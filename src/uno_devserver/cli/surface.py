@@ -1,0 +1,144 @@
+"""The whole command line as data: commands, their options, what they are for, and who runs them.
+
+Parsing, help, shell completion and the documentation all read this table. It is ours rather than argparse's because
+options may stand before the command, `-fl` is one option, `start` forwards what it does not know, and building
+argparse's parsers would cost a third of the time that `disco` has.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from ..system.values import Value
+
+
+class Unknown(Enum):
+    """What a command does with options it does not know."""
+
+    REFUSE = "refuse"
+    IGNORE = "ignore"  # Visual Studio calls `disco --solution <path> --json`
+    FORWARD = "forward"  # they belong to the Host or to the Settings application
+
+
+class Option(Value):
+    names: tuple[str, ...]
+    help: str
+    value: str | None = None  # what the value is called in the help; None for a switch
+
+    @property
+    def name(self) -> str:
+        """The name that code asks for: the first long one, without dashes."""
+        return next(name for name in self.names if name.startswith("--")).lstrip("-")
+
+
+class Command(Value):
+    words: tuple[str, ...]
+    help: str
+    runner: str | None = None  # module:function; None while a later part of the product brings it
+    options: tuple[Option, ...] = ()
+    arguments: tuple[str, ...] = ()
+    unknown: Unknown = Unknown.REFUSE
+
+    @property
+    def name(self) -> str:
+        return " ".join(self.words)
+
+
+GLOBAL_OPTIONS = (
+    Option(("--help", "-h"), "Show this help, or the help of a command"),
+    Option(("--version",), "Show the version"),
+    Option(("--json",), "Print the result as JSON"),
+    Option(
+        ("--log-level", "-l"), "Trace, Debug, Information (default), Warning, Error, Critical or None", value="<level>"
+    ),
+    Option(("--file-log", "-fl"), "Also write the log to a file; {Date} stands for today's date", value="<path>"),
+    Option(("--solution-dir",), "The folder of the workspace (default: the current folder)", value="<path>"),
+)
+
+_FORCE_MSBUILD = Option(("--force-msbuild-discovery",), "Ask MSBuild for the add-ins (10-30 s), whatever is on disk")
+
+_PROXY = (
+    Option(("--port", "-p"), "Port for the Host that is started (default: a free one)", value="<port>"),
+    Option(("--mcp-wait-tools-list",), "Answer tools/list only when the upstream has answered (30 s at most)"),
+    Option(("--force-roots-fallback",), "Wait for uno_app_initialize instead of starting in the current folder"),
+    Option(("--force-generate-tool-cache",), "Refresh the tool catalogue of the workspace, then exit"),
+    Option(("--upstream-url",), "Proxy this MCP server (Streamable HTTP) instead of a Host", value="<url>"),
+)
+
+_REGISTRATION = (
+    Option(("--ide",), "The client, as an alternative to the argument", value="<client>"),
+    Option(("--workspace",), "The workspace whose files are looked at (default: the current folder)", value="<path>"),
+    Option(("--release",), "Expect or write the newest stable version"),
+    Option(("--prerelease",), "Expect or write the newest version, prereleases included"),
+    Option(("--version",), "Expect or write exactly this version", value="<version>"),
+    Option(("--servers",), "Only these servers, separated by commas", value="<names>"),
+    Option(("--ide-definitions",), "Client profiles to use instead of the built-in ones", value="<path>"),
+    Option(("--server-definitions",), "Server definitions to use instead of the built-in ones", value="<path>"),
+)
+
+COMMANDS = (
+    Command(
+        ("disco",),
+        "Show what the workspace runs: SDK, Host, add-ins, running servers",
+        "disco:run",
+        (
+            Option(("--addins-only",), "Print only the add-in paths, separated by ';' (with --json: an array)"),
+            Option(("--force",), "Ask 'dotnet --version' again instead of using the cached answer"),
+            _FORCE_MSBUILD,
+        ),
+        unknown=Unknown.IGNORE,
+    ),
+    Command(
+        ("start",),
+        "Start the workspace's Host, or find the one that runs",
+        None,
+        (
+            Option(("--httpPort",), "Port of the Host (default: a free one)", value="<port>"),
+            Option(("--ppid",), "End the Host when this process ends", value="<pid>"),
+            Option(("--solution",), "The solution to serve (default: the workspace's)", value="<path>"),
+            Option(("--ideChannel",), "Named pipe of the IDE to talk to", value="<id>"),
+            Option(
+                ("--host",), "bundled, dotnet, or the path of a Host (default: what the workspace has)", value="<kind>"
+            ),
+            _FORCE_MSBUILD,
+        ),
+        unknown=Unknown.FORWARD,
+    ),
+    Command(
+        ("stop",),
+        "Stop the workspace's Host",
+        None,
+        (
+            Option(("--all",), "Stop the Hosts of all workspaces of this user"),
+            Option(("--pid",), "Stop the Host with this process id", value="<pid>"),
+        ),
+    ),
+    Command(("list",), "List the running Hosts"),
+    Command(("cleanup",), "Remove registrations of Hosts that no longer run"),
+    Command(("health",), "Tell what works, what does not, and what to do about it"),
+    Command(
+        ("login",),
+        "Open the Uno Settings application to sign in",
+        None,
+        (Option(("--headless",), "Sign in without a window"),),
+        unknown=Unknown.FORWARD,
+    ),
+    Command(
+        ("mcp", "start"),
+        "Serve MCP over stdio for an AI agent (also: mcp serve, --mcp-app)",
+        None,
+        _PROXY,
+        ("-- <command>",),
+    ),
+    Command(("mcp", "serve"), "The same as mcp start", None, _PROXY, ("-- <command>",)),
+    Command(("mcp", "status"), "Show which AI clients know the servers", None, _REGISTRATION, ("<client>",)),
+    Command(("mcp", "install"), "Register the servers with an AI client", None, _REGISTRATION, ("<client>",)),
+    Command(("mcp", "uninstall"), "Take the servers out of an AI client", None, _REGISTRATION, ("<client>",)),
+)
+
+# The wire form that every client's configuration holds.
+MCP_APP = "--mcp-app"
+
+
+def command_named(words: tuple[str, ...]) -> Command | None:
+    return next((command for command in COMMANDS if command.words == words), None)

@@ -1,0 +1,86 @@
+"""The log: one line per event on stderr, and in a file if asked for. Never on stdout.
+
+The standard `logging` package costs 8 ms to import, most of a bare interpreter start; what a command line needs of
+it fits here. A log must not break the program: a file that cannot be written is reported once and given up.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import IO
+
+# Names as the .NET tool takes them; the order is the severity.
+LEVELS = ("Trace", "Debug", "Information", "Warning", "Error", "Critical", "None")
+TRACE, DEBUG, INFORMATION, WARNING, ERROR, CRITICAL, NONE = range(len(LEVELS))
+_PREFIXES = ("trce: ", "dbug: ", "", "warn: ", "fail: ", "crit: ")
+
+
+class Log:
+    """Where lines go; one per process, see `log`."""
+
+    def __init__(self) -> None:
+        self.level = INFORMATION
+        self._file: IO[str] | None = None
+
+    def write(self, level: int, message: str) -> None:
+        if level < self.level or self.level == NONE:
+            return
+        line = _PREFIXES[level] + message + "\n"
+        try:
+            sys.stderr.write(line)
+        except (OSError, ValueError):  # stderr closed by the parent: the file may still take it
+            pass
+        if self._file is not None:
+            self._write_file(level, message)
+
+    def trace(self, message: str) -> None:
+        self.write(TRACE, message)
+
+    def debug(self, message: str) -> None:
+        self.write(DEBUG, message)
+
+    def info(self, message: str) -> None:
+        self.write(INFORMATION, message)
+
+    def warn(self, message: str) -> None:
+        self.write(WARNING, message)
+
+    def error(self, message: str) -> None:
+        self.write(ERROR, message)
+
+    def open_file(self, path: str) -> None:
+        """Also log into `path`, in which `{Date}` stands for today (yyyyMMdd); failing that, warn and go on."""
+        import time
+
+        path = os.path.abspath(path.replace("{Date}", time.strftime("%Y%m%d")))
+        try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            self._file = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 - lives as long as the process
+        except OSError as error:
+            self.warn(f"cannot log into {path}: {error.strerror}. Going on without the file; check --file-log.")
+
+    def _write_file(self, level: int, message: str) -> None:
+        import time
+
+        assert self._file is not None
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S%z")
+        try:
+            self._file.write(f"{stamp} [{LEVELS[level]}] {message}\n")
+        except OSError as error:
+            self._file = None
+            self.warn(f"the log file cannot be written any more: {error.strerror}")
+
+
+def level_named(name: str) -> int | None:
+    """The level of that name, ignoring case; None when there is no such level."""
+    for number, known in enumerate(LEVELS):
+        if known.lower() == name.lower():
+            return number
+    return None
+
+
+log = Log()
