@@ -1,0 +1,455 @@
+"""`disco`: one report about a workspace, as text, as JSON, and as the value of the Host's --addins."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from support.dotnet import FakeDotNet
+from support.files import snapshot, write
+from support.machine import Machine
+from support.packages import (
+    CORE,
+    SETTINGS,
+    app_mcp,
+    build_add_in,
+    direct_add_in,
+    host,
+    manifest_add_in,
+    sdk,
+    settings,
+)
+from support.workspace import WorkspaceBuilder
+
+# The contract's fields, in its order; whatever we add comes behind them.
+CONTRACT = [
+    "requestedWorkingDirectory",
+    "workingDirectory",
+    "effectiveWorkspaceDirectory",
+    "selectedSolutionPath",
+    "selectedGlobalJsonPath",
+    "resolutionKind",
+    "selectionSource",
+    "candidateSolutions",
+    "globalJsonPath",
+    "unoSdkSource",
+    "unoSdkSourcePath",
+    "unoSdkPackage",
+    "unoSdkVersion",
+    "unoSdkPath",
+    "packagesJsonPath",
+    "devServerPackageVersion",
+    "devServerPackagePath",
+    "settingsPackageVersion",
+    "settingsPackagePath",
+    "dotNetVersion",
+    "dotNetTfm",
+    "hostPath",
+    "hostRequiresMajorRollForward",
+    "settingsPath",
+    "addIns",
+    "addInsDiscoveryMethod",
+    "discoveryDurationMs",
+    "addInsDiscoveryDurationMs",
+    "addInDiscoveryFailed",
+    "activeServers",
+    "warnings",
+    "errors",
+]
+ADDED = ["issues", "nuGetCacheLocations", "activeServer"]
+
+
+@pytest.fixture
+def uno(workspace: WorkspaceBuilder) -> WorkspaceBuilder:
+    """A current workspace with dotnet, without any project yet."""
+    workspace.machine.install_dotnet()
+    return workspace.uno_6_5()
+
+
+# --- what the issue says must be shown -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("solution", ["App.sln", "App.slnx"])
+@pytest.mark.parametrize("files", [["assets", "g", "cache", "dgspec"], ["g"], ["assets"]], ids="+".join)
+def test_every_kind_of_add_in_is_found_together_with_projects_under_src(
+    uno: WorkspaceBuilder, solution: str, files: list[str]
+) -> None:
+    # given: both examples of the seed come with the SDK, the others with projects below src/
+    manifest, old, third = (
+        manifest_add_in("Acme.Manifest"),
+        build_add_in("Acme.Old"),
+        direct_add_in("Third.Party", "2.0.0"),
+    )
+    uno.project("src/App/App.csproj", [settings(), app_mcp(), manifest], restore_files=files)
+    uno.project("src/Libraries/Core/Core.csproj", [old, third], restore_files=files)
+    uno.solution(solution)
+
+    # when
+    result = uno.machine.disco()
+
+    # then
+    assert result.exit_code == 0
+    found = {entry["entryPointDll"]: entry["discoverySource"] for entry in result.json["addIns"]}
+    cache = uno.machine.nuget
+    assert found == {
+        settings().dll(cache): "targets",
+        app_mcp().dll(cache, "Uno.UI.App.Mcp.Server.dll"): "targets",
+        manifest.dll(cache): "manifest",
+        old.dll(cache): "targets",
+        third.dll(cache): "targets",
+    }
+    versions = {entry["packageName"].lower(): entry["packageVersion"] for entry in result.json["addIns"]}
+    assert versions["third.party"] == "2.0.0"
+    assert set(result.json["addInsDiscoveryMethod"].split("+")) == {"targets", "manifest"}
+    assert "Acme.Old" in result.issue("AddInTargetsDeprecated")["message"]
+
+
+def test_nothing_is_written_outside_the_folder_of_our_own_files(uno: WorkspaceBuilder) -> None:
+    machine = uno.machine
+    uno.project("src/App/App.csproj", [direct_add_in("Acme.Tool"), build_add_in("Acme.Old")]).solution("App.slnx")
+    places = (machine.workspace, machine.nuget, machine.home, machine.temp)
+    before = snapshot(*places)
+
+    for options in (["--json"], [], ["--addins-only"], ["--json", "--force"], ["--json", "--force-msbuild-discovery"]):
+        machine.run("disco", *options)
+
+    assert snapshot(*places) == before
+    elsewhere = [path for path in machine.data.rglob("*") if path.is_file() and not path.is_relative_to(machine.state)]
+    assert elsewhere == []
+
+
+# --- the shape of the report ---------------------------------------------------------------------------------------
+
+
+def test_json_has_the_fields_of_the_contract_in_its_order_and_ours_behind(uno: WorkspaceBuilder) -> None:
+    uno.project("App/App.csproj").solution("App.slnx")
+
+    report = uno.machine.disco().json
+
+    assert list(report)[: len(CONTRACT)] == CONTRACT
+    assert set(ADDED) <= set(list(report)[len(CONTRACT) :])
+    for entry in report["addIns"]:
+        assert list(entry)[:4] == ["packageName", "packageVersion", "entryPointDll", "discoverySource"]
+
+
+def test_json_of_a_complete_workspace_has_a_value_everywhere(uno: WorkspaceBuilder) -> None:
+    uno.project("App/App.csproj").solution("App.slnx")
+    cache, root = uno.machine.nuget, uno.root
+
+    report = uno.machine.disco().json
+
+    expected: dict[str, object] = {
+        "effectiveWorkspaceDirectory": str(root),
+        "globalJsonPath": str(root / "global.json"),
+        "unoSdkSource": "global.json",
+        "unoSdkPackage": "Uno.Sdk",
+        "unoSdkVersion": "6.5.31",
+        "unoSdkPath": str(cache / "uno.sdk/6.5.31"),
+        "packagesJsonPath": str(cache / "uno.sdk/6.5.31/targets/netstandard2.0/packages.json"),
+        "devServerPackagePath": str(cache / "uno.winui.devserver/6.5.153"),
+        "dotNetVersion": "10.0.401",
+        "dotNetTfm": "net10.0",
+        "hostPath": str(cache / "uno.winui.devserver/6.5.153/tools/rc/host/net10.0/Uno.UI.RemoteControl.Host.dll"),
+        "settingsPath": str(cache / "uno.settings.devserver/1.8.0/tools/manager/Uno.Settings.dll"),
+        "activeServers": [],
+        "activeServer": None,
+        "errors": [],
+        "issues": [],
+        "warnings": [],
+    }
+    assert {field: report[field] for field in expected} == expected
+    assert isinstance(report["discoveryDurationMs"], int)
+    assert isinstance(report["addInsDiscoveryDurationMs"], int)
+
+
+def test_text_shows_every_field_and_the_global_json_path_too(uno: WorkspaceBuilder) -> None:
+    uno.project("App/App.csproj").solution("App.slnx")
+    report = uno.machine.disco().json
+
+    result = uno.machine.run("disco")
+
+    assert result.exit_code == 0
+    shown = ["globalJsonPath", "resolutionKind", "selectedSolutionPath", "selectedGlobalJsonPath", "packagesJsonPath"]
+    for field in [*shown, "settingsPath", "dotNetVersion", "dotNetTfm", "nuGetCacheLocations"]:
+        assert field in result.stdout
+    for field in (
+        "unoSdkPath",
+        "hostPath",
+        "settingsPath",
+        "devServerPackagePath",
+        "settingsPackagePath",
+        "dotNetVersion",
+    ):
+        assert report[field] in result.stdout
+    for path in [*uno.machine.disco().add_ins, *report["nuGetCacheLocations"]]:
+        assert path in result.stdout
+
+
+def test_text_says_what_is_missing_and_lists_the_problems_with_their_remedy(workspace: WorkspaceBuilder) -> None:
+    workspace.uno_sdk().project("App/App.csproj", restored=False).solution("App.slnx")
+
+    result = workspace.machine.run("disco")
+
+    report = workspace.machine.disco().json
+    assert result.exit_code == 1
+    for issue in report["issues"]:
+        assert issue["message"] in result.stdout
+        assert issue["remediation"] in result.stdout
+
+
+def test_errors_and_warnings_repeat_the_issues_as_sentences(workspace: WorkspaceBuilder) -> None:
+    workspace.uno_sdk().project("App/App.csproj", restored=False).solution("App.slnx")
+
+    report = workspace.machine.disco().json
+
+    fatal = [issue for issue in report["issues"] if issue["severity"] == "Fatal"]
+    assert len(report["errors"]) == len(fatal)
+    assert len(report["warnings"]) == len(report["issues"]) - len(fatal)
+    assert all(any(issue["message"] in sentence for sentence in report["errors"]) for issue in fatal)
+    for issue in report["issues"]:
+        assert list(issue) == ["code", "severity", "message", "remediation"]
+        assert all(issue.values())
+
+
+# --- --addins-only -------------------------------------------------------------------------------------------------
+
+
+def test_addins_only_prints_one_line_that_the_host_takes_as_it_is(uno: WorkspaceBuilder) -> None:
+    uno.project("App/App.csproj").solution("App.slnx")
+
+    text = uno.machine.run("disco", "--addins-only")
+    array = uno.machine.run("disco", "--addins-only", "--json")
+
+    assert (text.exit_code, array.exit_code) == (0, 0)
+    assert text.stdout == ";".join(array.json) + "\n"
+    assert array.json == uno.machine.disco().add_ins
+
+
+def test_addins_only_needs_neither_dotnet_nor_a_host_nor_a_solution(workspace: WorkspaceBuilder) -> None:
+    workspace.uno_sdk().package(settings())
+
+    result = workspace.machine.run("disco", "--addins-only")
+
+    assert (result.exit_code, result.add_ins) == (0, [settings().dll(workspace.machine.nuget)])
+
+
+def test_addins_only_without_add_ins_prints_an_empty_line_or_an_empty_array(workspace: WorkspaceBuilder) -> None:
+    workspace.uno_sdk(groups=(CORE,)).package(host()).project("App/App.csproj").solution("App.slnx")
+
+    text = workspace.machine.run("disco", "--addins-only")
+    array = workspace.machine.run("disco", "--addins-only", "--json")
+
+    assert (text.exit_code, text.stdout.strip()) == (0, "")
+    assert (array.exit_code, array.json) == (0, [])
+
+
+def test_addins_only_fails_without_a_sdk_and_still_prints_an_array(machine: Machine) -> None:
+    text = machine.run("disco", "--addins-only")
+    array = machine.run("disco", "--addins-only", "--json")
+
+    assert (text.exit_code, text.stdout.strip()) == (1, "")
+    assert (array.exit_code, array.json) == (1, [])
+    assert text.stderr
+
+
+# --- which workspace -----------------------------------------------------------------------------------------------
+
+
+def test_a_sln_and_a_slnx_of_the_same_name_are_one_candidate_the_slnx(uno: WorkspaceBuilder) -> None:
+    uno.project("App/App.csproj").solution("App.sln").solution("App.slnx")
+
+    report = uno.machine.disco().json
+
+    assert report["resolutionKind"] == "CurrentDirectory"
+    assert report["selectedSolutionPath"] == str(uno.root / "App.slnx")
+
+
+def test_two_different_solutions_are_ambiguous_and_both_are_named(uno: WorkspaceBuilder) -> None:
+    uno.project("App/App.csproj").solution("App.slnx").solution("Other.slnx")
+
+    result = uno.machine.disco()
+
+    assert (result.exit_code, result.json["resolutionKind"]) == (1, "Ambiguous")
+    assert result.json["candidateSolutions"] == [str(uno.root / "App.slnx"), str(uno.root / "Other.slnx")]
+    assert "--solution-dir" in result.issue("WorkspaceAmbiguous")["remediation"]
+
+
+def test_an_empty_folder_is_no_error(machine: Machine) -> None:
+    result = machine.disco()
+
+    assert (result.exit_code, result.json["resolutionKind"], result.json["errors"]) == (0, "NoCandidates", [])
+
+
+def test_a_folder_with_a_host_config_is_a_workspace_without_any_uno_sdk(workspace: WorkspaceBuilder) -> None:
+    workspace.file(".devtools/host.config.jsonc", '{ "command": ["python", "server.py"] } // ours\n')
+
+    result = workspace.machine.disco()
+
+    assert result.json["effectiveWorkspaceDirectory"] == str(workspace.root)
+    assert result.json["resolutionKind"] == "CurrentDirectory"
+
+
+def test_the_private_sdk_is_another_package_than_the_public_one_of_the_same_version(uno: WorkspaceBuilder) -> None:
+    uno.package(sdk("Uno.Sdk.Private", "6.5.31", (CORE, SETTINGS))).global_json({"Uno.Sdk.Private": "6.5.31"})
+    uno.project("App/App.csproj").solution("App.slnx")
+
+    result = uno.machine.disco()
+
+    assert result.json["unoSdkPackage"] == "Uno.Sdk.Private"
+    assert result.json["unoSdkPath"] == str(uno.machine.nuget / "uno.sdk.private" / "6.5.31")
+    assert [Path(path).name for path in result.add_ins] == ["Uno.Settings.DevServer.dll"]
+
+
+def test_the_public_sdk_goes_before_the_private_one(uno: WorkspaceBuilder) -> None:
+    uno.global_json({"Uno.Sdk.Private": "6.6.0-dev.12", "Uno.Sdk": "6.5.31"})
+    uno.project("App/App.csproj").solution("App.slnx")
+
+    assert uno.machine.disco().json["unoSdkPackage"] == "Uno.Sdk"
+
+
+def test_comments_and_trailing_commas_are_fine_in_global_json(uno: WorkspaceBuilder) -> None:
+    uno.file("global.json", '// ours\n{ "msbuild-sdks": { "Uno.Sdk": "6.5.31", /* now */ }, }')
+    uno.project("App/App.csproj").solution("App.slnx")
+
+    result = uno.machine.disco()
+
+    assert result.json["unoSdkVersion"] == "6.5.31"
+    assert len(result.add_ins) == 2
+
+
+# --- which .NET, which Host ----------------------------------------------------------------------------------------
+
+
+def test_the_version_comes_from_the_installed_sdks_without_running_managed_code(uno: WorkspaceBuilder) -> None:
+    uno.project("App/App.csproj").solution("App.slnx")
+    dotnet = uno.machine.dotnet
+    assert dotnet
+
+    assert uno.machine.disco().json["dotNetVersion"] == "10.0.401"
+    assert ["--version"] not in dotnet.calls()
+
+
+def test_global_json_chooses_among_the_installed_sdks(workspace: WorkspaceBuilder) -> None:
+    workspace.machine.install_dotnet(FakeDotNet(["9.0.205", "10.0.401"], ["9.0.6", "10.0.12"]))
+    workspace.uno_6_5().global_json({"Uno.Sdk": "6.5.31"}, dotnet={"version": "9.0.200"})
+    workspace.project("App/App.csproj").solution("App.slnx")
+
+    report = workspace.machine.disco().json
+
+    assert (report["dotNetVersion"], report["dotNetTfm"]) == ("9.0.205", "net9.0")
+    assert "/net9.0/" in report["hostPath"]
+    assert report["hostRequiresMajorRollForward"] is False
+
+
+def test_an_sdk_that_is_not_installed_is_an_error_that_lists_what_is(uno: WorkspaceBuilder) -> None:
+    uno.global_json({"Uno.Sdk": "6.5.31"}, dotnet={"version": "8.0.100"}).project("App/App.csproj").solution("App.slnx")
+
+    result = uno.machine.disco()
+
+    assert (result.exit_code, result.json["dotNetVersion"]) == (1, None)
+    assert "10.0.401" in result.issue("DotNetVersionUnsupported")["message"]
+    assert len(result.add_ins) == 2
+
+
+def test_without_dotnet_the_add_ins_are_found_all_the_same(workspace: WorkspaceBuilder) -> None:
+    workspace.uno_6_5().project("App/App.csproj").solution("App.slnx")
+
+    result = workspace.machine.disco()
+
+    assert (result.exit_code, result.json["dotNetVersion"], result.json["hostPath"]) == (1, None, None)
+    assert "DotNetNotFound" in result.issue_codes
+    assert len(result.add_ins) == 2
+
+
+@pytest.mark.parametrize(
+    ("present", "runtimes", "chosen", "roll_forward"),
+    [
+        (["net9.0", "net10.0"], ["10.0.12"], "net10.0", False),
+        (["net8.0", "net9.0"], ["10.0.12"], "net9.0", True),
+        (["net11.0", "net9.0"], ["10.0.12"], "net9.0", True),
+        (["net11.0"], ["10.0.12", "11.0.0"], "net11.0", False),
+    ],
+    ids=["exact", "nearest lower", "lower before higher", "higher if its runtime is installed"],
+)
+def test_the_host_is_chosen_by_target_framework(
+    workspace: WorkspaceBuilder, present: list[str], runtimes: list[str], chosen: str, roll_forward: bool
+) -> None:
+    workspace.machine.install_dotnet(FakeDotNet(runtimes=runtimes))
+    workspace.uno_sdk().package(host(frameworks=present)).project("App/App.csproj").solution("App.slnx")
+
+    report = workspace.machine.disco().json
+
+    assert f"/{chosen}/" in (report["hostPath"] or "")
+    assert report["hostRequiresMajorRollForward"] is roll_forward
+
+
+def test_no_fitting_host_is_an_error_that_lists_what_is_there(workspace: WorkspaceBuilder) -> None:
+    workspace.machine.install_dotnet()
+    workspace.uno_sdk().package(host(frameworks=["net11.0", "net12.0"])).project("App/App.csproj").solution("App.slnx")
+
+    result = workspace.machine.disco()
+
+    assert (result.exit_code, result.json["hostPath"]) == (1, None)
+    message = result.issue("HostBinaryNotFound")["message"]
+    assert "net11.0" in message
+    assert "net12.0" in message
+    assert "net10.0" in message
+
+
+# --- running servers -----------------------------------------------------------------------------------------------
+
+
+def _register(machine: Machine, process: int, port: int, solution: Path | None) -> None:
+    """The file that a .NET Host writes about itself."""
+    entry = {
+        "ProcessId": process,
+        "ParentProcessId": 0,
+        "SolutionPath": solution and str(solution),
+        "StartTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f0Z"),
+        "Port": port,
+        "MachineName": platform.node().split(".")[0],
+        "UserName": getpass.getuser(),
+        "IdeChannelId": None,
+    }
+    registry = machine.data / "Uno Platform" / "DevServers"
+    write(registry / f"devserver-{process}.json", json.dumps(entry, indent=2))
+
+
+def test_a_registered_server_of_the_workspace_is_the_active_one(uno: WorkspaceBuilder) -> None:
+    uno.project("App/App.csproj").solution("App.slnx")
+    _register(uno.machine, os.getpid(), 53821, uno.root / "App.slnx")
+
+    report = uno.machine.disco().json
+
+    [server] = report["activeServers"]
+    assert (server["processId"], server["port"], server["isInWorkspace"]) == (os.getpid(), 53821, True)
+    assert server["mcpEndpoint"] == "http://localhost:53821/mcp"
+    assert server["solutionPath"] == str(uno.root / "App.slnx")
+    assert server["processChain"][0]["processId"] == os.getpid()
+    assert report["activeServer"]["processId"] == os.getpid()
+
+
+def test_a_registered_server_of_another_solution_is_listed_but_not_active(uno: WorkspaceBuilder) -> None:
+    uno.project("App/App.csproj").solution("App.slnx")
+    _register(uno.machine, os.getpid(), 53821, uno.machine.root / "elsewhere" / "Other.sln")
+
+    report = uno.machine.disco().json
+
+    assert [server["isInWorkspace"] for server in report["activeServers"]] == [False]
+    assert report["activeServer"] is None
+
+
+def test_a_registration_of_a_process_that_is_gone_or_of_no_sense_is_not_listed(uno: WorkspaceBuilder) -> None:
+    uno.project("App/App.csproj").solution("App.slnx")
+    _register(uno.machine, 2**22 + 1, 53821, uno.root / "App.slnx")
+    write(uno.machine.data / "Uno Platform" / "DevServers" / "devserver-1.json", "no json")
+
+    result = uno.machine.disco()
+
+    assert (result.exit_code, result.json["activeServers"]) == (0, [])

@@ -1,0 +1,260 @@
+"""When reading files is not enough: the last good answer, then MSBuild; and MSBuild at once where it is asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.dotnet import Build, FakeDotNet
+from support.files import snapshot, write
+from support.machine import Result
+from support.packages import APP_MCP, CORE, app_mcp, host, tools_only
+from support.workspace import WorkspaceBuilder
+
+# MSBuild runs code of the workspace: the user has agreed.
+TRUSTED = {"UNO_DEVSERVER_TRUST": "1"}
+
+MUTE = tools_only("Uno.UI.App.Mcp", "1.1.0")
+FRAMEWORKS = "UnoDumpTargetFrameworks"
+ADD_INS = "UnoDumpRemoteControlAddIns"
+
+
+def _mute(workspace: WorkspaceBuilder, build: Build) -> FakeDotNet:
+    """A workspace whose add-in only MSBuild can tell."""
+    dotnet = workspace.machine.install_dotnet(FakeDotNet(build=build))
+    workspace.uno_sdk(groups=(CORE, APP_MCP)).package(host(), MUTE).project("src/App/App.csproj").solution(
+        "src/App.slnx", ["App/App.csproj"]
+    )
+    return dotnet
+
+
+def _add_in(workspace: WorkspaceBuilder) -> str:
+    return MUTE.dll(workspace.machine.nuget)
+
+
+def _fall_back(workspace: WorkspaceBuilder) -> Result:
+    return workspace.machine.disco(env=TRUSTED)
+
+
+# --- MSBuild -------------------------------------------------------------------------------------------------------
+
+
+def test_msbuild_is_called_with_the_two_targets_and_their_exact_arguments(workspace: WorkspaceBuilder) -> None:
+    add_in = _add_in(workspace)
+    dotnet = _mute(workspace, Build(["net9.0;", ";net10.0-desktop;net10.0-android"], {"net10.0-desktop": [add_in]}))
+
+    result = _fall_back(workspace)
+
+    assert result.add_ins == [add_in]
+    calls = dotnet.build_calls()
+    solution = str(workspace.root / "src" / "App.slnx")
+    hooks = workspace.machine.nuget / host().path / "tools/rc/host/net10.0/DevServer.Custom.Targets"
+    custom = f"-p:CustomBeforeMicrosoftCSharpTargets={hooks}"
+    assert _without_files(calls[0]) == [
+        "build",
+        solution,
+        f"-t:{FRAMEWORKS}",
+        f"-p:{FRAMEWORKS}TargetFile=",
+        custom,
+        "--verbosity",
+        "quiet",
+    ]
+    for call, framework in zip(calls[1:], ["net9.0", "net10.0-desktop"], strict=True):
+        assert _without_files(call) == [
+            "build",
+            solution,
+            f"-t:{ADD_INS}",
+            f"-p:{ADD_INS}TargetFile=",
+            custom,
+            "--verbosity",
+            "quiet",
+            "--framework",
+            framework,
+            "-nowarn:MSB4057",
+        ]
+    assert set(dotnet.build_folders()) == {str(workspace.root / "src")}
+
+
+def _without_files(call: list[str]) -> list[str]:
+    """The names of the dump files are chosen by the program."""
+    return [
+        f"{argument.split('TargetFile=')[0]}TargetFile=" if "TargetFile=" in argument else argument for argument in call
+    ]
+
+
+def test_the_dump_files_are_gone_afterwards(workspace: WorkspaceBuilder) -> None:
+    machine = workspace.machine
+    dotnet = _mute(workspace, Build(["net10.0;"], {"net10.0": [_add_in(workspace)]}))
+    before = snapshot(machine.workspace, machine.nuget, machine.home, machine.temp)
+
+    _fall_back(workspace)
+
+    dumps = [
+        argument.split("=", 1)[1] for call in dotnet.build_calls() for argument in call if "TargetFile=" in argument
+    ]
+    assert len(dumps) == 2
+    assert not any(Path(dump).exists() for dump in dumps)
+    assert snapshot(machine.workspace, machine.nuget, machine.home, machine.temp) == before
+
+
+def test_what_msbuild_dumps_may_hold_any_letters_separators_and_repetitions(workspace: WorkspaceBuilder) -> None:
+    one = str(write(workspace.machine.root / "Ünï 日本" / "One.dll", b"MZ"))
+    two = str(write(workspace.machine.root / "Two.dll", b"MZ"))
+    _mute(workspace, Build(["net10.0;", "net10.0;", ""], {"net10.0": [f" {one} ;{two}", "", one, two.upper()]}))
+
+    result = _fall_back(workspace)
+
+    assert result.add_ins == [one, two]
+    assert {entry["discoverySource"] for entry in result.json["addIns"]} == {"msbuild"}
+
+
+def test_an_add_in_of_msbuild_that_does_not_exist_is_reported_not_given(workspace: WorkspaceBuilder) -> None:
+    missing = str(workspace.machine.root / "Missing.dll")
+    _mute(workspace, Build(["net10.0;"], {"net10.0": [missing]}))
+
+    result = _fall_back(workspace)
+
+    assert result.add_ins == []
+    assert missing in result.issue("AddInBinaryNotFound")["message"]
+
+
+def test_a_build_that_fails_is_a_warning_that_quotes_it_and_the_report_is_given(workspace: WorkspaceBuilder) -> None:
+    _mute(workspace, Build(exit_code=1, stdout="App.csproj : error MSB4236: The SDK was not found.\n"))
+
+    result = _fall_back(workspace)
+
+    assert result.add_ins == []
+    assert "MSB4236" in result.issue("MSBuildDiscoveryFailed")["message"]
+    assert result.json["hostPath"]
+
+
+def test_without_dotnet_there_is_no_fallback_and_no_crash(workspace: WorkspaceBuilder) -> None:
+    workspace.uno_sdk(groups=(CORE, APP_MCP)).package(host(), MUTE).project("App/App.csproj").solution("App.slnx")
+
+    result = _fall_back(workspace)
+
+    assert result.add_ins == []
+    assert "DotNetNotFound" in result.issue_codes
+
+
+def test_msbuild_runs_code_of_the_workspace_only_when_the_user_agreed(workspace: WorkspaceBuilder) -> None:
+    dotnet = _mute(workspace, Build(["net10.0;"], {"net10.0": [_add_in(workspace)]}))
+
+    result = workspace.machine.disco()
+
+    assert dotnet.build_calls() == []
+    assert result.add_ins == []
+    remedies = " ".join(issue["remediation"] for issue in result.json["issues"])
+    assert "UNO_DEVSERVER_TRUST" in remedies or "--force-msbuild-discovery" in remedies
+
+
+def test_a_workspace_whose_add_ins_are_found_never_starts_a_build(workspace: WorkspaceBuilder) -> None:
+    dotnet = workspace.machine.install_dotnet()
+    workspace.uno_6_5().project("App/App.csproj").solution("App.slnx")
+
+    assert len(_fall_back(workspace).add_ins) == 2
+    assert dotnet.build_calls() == []
+
+
+def test_an_sdk_that_has_no_add_ins_never_starts_a_build(workspace: WorkspaceBuilder) -> None:
+    dotnet = workspace.machine.install_dotnet()
+    workspace.uno_sdk(groups=(CORE,)).package(host()).project("App/App.csproj").solution("App.slnx")
+
+    result = _fall_back(workspace)
+
+    assert (result.exit_code, result.add_ins, result.json["addInsDiscoveryMethod"]) == (0, [], None)
+    assert dotnet.build_calls() == []
+
+
+def test_force_msbuild_discovery_asks_msbuild_though_the_files_would_do(workspace: WorkspaceBuilder) -> None:
+    other = str(write(workspace.machine.root / "Other.dll", b"MZ"))
+    workspace.machine.install_dotnet(FakeDotNet(build=Build(["net10.0;"], {"net10.0": [other]})))
+    workspace.uno_6_5().project("App/App.csproj").solution("App.slnx")
+
+    result = workspace.machine.disco("--force-msbuild-discovery")
+    only = workspace.machine.run("disco", "--addins-only", "--force-msbuild-discovery")
+
+    assert result.add_ins == only.add_ins == [other]
+    assert result.json["addInsDiscoveryMethod"] == "msbuild"
+
+
+# --- the last good answer ------------------------------------------------------------------------------------------
+
+
+def _found_once(workspace: WorkspaceBuilder) -> str:
+    """A first run finds the add-in by its files; then they are lost."""
+    dotnet = workspace.machine.install_dotnet(FakeDotNet(build=Build(["net10.0;"], {})))
+    workspace.uno_sdk(groups=(CORE, APP_MCP)).package(host(), app_mcp()).project("App/App.csproj").solution("App.slnx")
+    [add_in] = _fall_back(workspace).add_ins
+    assert dotnet.build_calls() == []
+    write(workspace.machine.nuget / app_mcp().path / "buildTransitive/Uno.UI.App.Mcp.targets", "<Project><lost")
+    return add_in
+
+
+def test_the_last_good_answer_is_used_and_reported_before_msbuild_is_asked(workspace: WorkspaceBuilder) -> None:
+    add_in = _found_once(workspace)
+
+    result = _fall_back(workspace)
+
+    assert result.add_ins == [add_in]
+    assert result.json["addInsDiscoveryMethod"] == "cached"
+    assert result.json["addIns"][0]["discoverySource"] == "cached"
+    assert result.json["addIns"][0]["packageName"].lower() == "uno.ui.app.mcp"
+    assert "AddInDiscoveryFallback" in result.issue_codes
+    assert "AddInTargetsInvalid" in result.issue_codes
+    assert workspace.machine.dotnet
+    assert workspace.machine.dotnet.build_calls() == []
+
+
+def test_the_last_good_answer_of_other_packages_is_not_used(workspace: WorkspaceBuilder) -> None:
+    add_in = _found_once(workspace)
+    changed = type(APP_MCP)("AppMcp", "1.2.0", ["Uno.UI.App.Mcp"])
+    workspace.uno_sdk(groups=(CORE, changed)).package(tools_only("Uno.UI.App.Mcp", "1.2.0"))
+
+    assert add_in not in _fall_back(workspace).add_ins
+
+
+def test_a_last_good_answer_whose_file_is_gone_is_not_given(workspace: WorkspaceBuilder) -> None:
+    add_in = _found_once(workspace)
+    Path(add_in).unlink()
+
+    assert _fall_back(workspace).add_ins == []
+
+
+@pytest.mark.parametrize("damage", [b"", b"{", b"[]", b"\xff\xfe\x00", b"null"])
+def test_a_damaged_cache_is_as_good_as_none(workspace: WorkspaceBuilder, damage: bytes) -> None:
+    _found_once(workspace)
+    files = [path for path in workspace.machine.state.rglob("*") if path.is_file()]
+    assert files
+    for path in files:
+        path.write_bytes(damage)
+
+    result = _fall_back(workspace)
+
+    assert result.add_ins == []
+    assert workspace.machine.dotnet
+    assert workspace.machine.dotnet.build_calls(), "then MSBuild is asked"
+
+
+def test_a_cache_folder_that_cannot_be_written_changes_nothing(workspace: WorkspaceBuilder) -> None:
+    workspace.machine.install_dotnet()
+    workspace.uno_6_5().project("App/App.csproj").solution("App.slnx")
+    write(workspace.machine.data / "Uno Platform", "a file where the folder should be")
+
+    result = _fall_back(workspace)
+
+    assert (result.exit_code, len(result.add_ins)) == (0, 2)
+
+
+def test_two_workspaces_keep_their_answers_apart(workspace: WorkspaceBuilder) -> None:
+    add_in = _found_once(workspace)
+    other = WorkspaceBuilder(workspace.machine, "other")
+    changed = type(APP_MCP)("AppMcp", "1.2.0", ["Uno.UI.App.Mcp"])
+    other.uno_sdk("6.6.0", groups=(CORE, changed)).package(app_mcp("1.2.0")).project("App/App.csproj").solution(
+        "B.slnx"
+    )
+
+    assert workspace.machine.disco(cwd=other.root, env=TRUSTED).add_ins != [add_in]
+    (other.root / "B.slnx").unlink()
+    assert _fall_back(workspace).add_ins == [add_in]

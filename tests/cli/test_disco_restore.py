@@ -1,0 +1,345 @@
+"""What restore left for every project of the solution, merged with the SDK's own list of packages."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.files import write
+from support.packages import (
+    APP_MCP,
+    CORE,
+    SETTINGS,
+    Group,
+    app_mcp,
+    direct_add_in,
+    host,
+    library,
+    manifest_add_in,
+    settings,
+    targets,
+)
+from support.restore import Restored
+from support.workspace import WorkspaceBuilder
+
+ALL_FILES = ("assets", "g", "cache", "dgspec")
+RESTORE_FILES = pytest.mark.parametrize("files", [ALL_FILES, ("g",), ("assets",)], ids="+".join)
+
+
+@pytest.fixture
+def uno(workspace: WorkspaceBuilder) -> WorkspaceBuilder:
+    """A current workspace with dotnet whose SDK lists no add-ins, so that all found ones come from the projects."""
+    workspace.machine.install_dotnet()
+    return workspace.uno_sdk(groups=(CORE,)).package(host())
+
+
+# --- packages.json -------------------------------------------------------------------------------------------------
+
+
+def _overridden(version_override: dict[str, str]) -> Group:
+    return Group("settings", "1.8.0", ["Uno.Settings.DevServer"], version_override)
+
+
+@pytest.mark.parametrize("cached", [["1.8.0", "1.9.0"], ["1.9.0"]], ids=["both cached", "only the override cached"])
+def test_the_version_override_wins_for_the_matching_framework(workspace: WorkspaceBuilder, cached: list[str]) -> None:
+    workspace.machine.install_dotnet()
+    workspace.uno_sdk(groups=(CORE, _overridden({"net9.0": "1.7.0", "net10.0": "1.9.0"})))
+    workspace.package(host(), *map(settings, cached)).project("App/App.csproj", restored=False).solution("App.slnx")
+
+    result = workspace.machine.disco()
+
+    assert result.json["settingsPackageVersion"] == "1.9.0"
+    assert result.add_ins == [settings("1.9.0").dll(workspace.machine.nuget)]
+    message = result.issue("PackageVersionOverridden")["message"]
+    for part in ("Uno.Settings.DevServer", "1.8.0", "1.9.0", "net10.0"):
+        assert part in message
+
+
+def test_the_version_override_of_another_framework_changes_nothing(workspace: WorkspaceBuilder) -> None:
+    workspace.machine.install_dotnet()
+    workspace.uno_sdk(groups=(CORE, _overridden({"net9.0": "1.9.0"})))
+    workspace.package(host(), settings("1.8.0"), settings("1.9.0"))
+    workspace.project("App/App.csproj", restored=False).solution("App.slnx")
+
+    result = workspace.machine.disco()
+
+    assert result.json["settingsPackageVersion"] == "1.8.0"
+    assert result.issues("PackageVersionOverridden") == []
+
+
+def test_an_override_to_the_same_version_is_not_worth_a_word(workspace: WorkspaceBuilder) -> None:
+    workspace.machine.install_dotnet()
+    workspace.uno_sdk(groups=(CORE, _overridden({"net10.0": "1.8.0"}))).package(host(), settings())
+    workspace.project("App/App.csproj").solution("App.slnx")
+
+    assert workspace.machine.disco().issues("PackageVersionOverridden") == []
+
+
+@RESTORE_FILES
+def test_the_restored_version_wins_over_the_one_of_packages_json(
+    workspace: WorkspaceBuilder, files: tuple[str, ...]
+) -> None:
+    workspace.uno_6_5().project("App/App.csproj", [app_mcp("1.2.0")], restore_files=files).solution("App.slnx")
+    cache = workspace.machine.nuget
+
+    result = workspace.machine.disco()
+
+    assert result.add_ins == [
+        settings().dll(cache),
+        app_mcp("1.2.0").dll(cache, "Uno.UI.App.Mcp.Server.dll"),
+    ]
+
+
+# --- every project, wherever it lies -------------------------------------------------------------------------------
+
+
+@RESTORE_FILES
+def test_projects_deep_below_and_beside_the_solution_count(uno: WorkspaceBuilder, files: tuple[str, ...]) -> None:
+    deep, beside = direct_add_in("Acme.Deep"), direct_add_in("Acme.Beside")
+    uno.project("a/b/c/d/e/Deep/Deep.csproj", [deep], restore_files=files)
+    uno.project("../outside/Beside/Beside.csproj", [beside], restore_files=files).solution("App.slnx")
+    cache = uno.machine.nuget
+
+    assert sorted(uno.machine.disco().add_ins) == sorted([deep.dll(cache), beside.dll(cache)])
+
+
+def test_projects_that_are_not_in_the_solution_do_not_count(uno: WorkspaceBuilder) -> None:
+    uno.project("App/App.csproj", [direct_add_in("Acme.In")]).solution("App.slnx")
+    uno.project("Stray/Stray.csproj", [direct_add_in("Acme.Out")])
+
+    assert [Path(path).stem for path in uno.machine.disco().add_ins] == ["Acme.In"]
+
+
+@RESTORE_FILES
+def test_two_projects_with_different_versions_give_both(uno: WorkspaceBuilder, files: tuple[str, ...]) -> None:
+    one, two = direct_add_in("Acme.Tool", "1.0.0"), direct_add_in("Acme.Tool", "2.0.0")
+    uno.project("One/One.csproj", [one], restore_files=files)
+    uno.project("Two/Two.csproj", [two], restore_files=files).solution("App.slnx")
+    cache = uno.machine.nuget
+
+    assert sorted(uno.machine.disco().add_ins) == [one.dll(cache), two.dll(cache)]
+
+
+def test_two_projects_in_one_folder_share_obj_and_both_count(uno: WorkspaceBuilder) -> None:
+    one, two = direct_add_in("Acme.One"), direct_add_in("Acme.Two")
+    uno.project("One.csproj", [one]).project("Two.csproj", [two]).solution("App.slnx")
+    cache = uno.machine.nuget
+
+    assert sorted(uno.machine.disco().add_ins) == [one.dll(cache), two.dll(cache)]
+
+
+def test_every_target_framework_of_a_project_counts(uno: WorkspaceBuilder) -> None:
+    nine, ten = direct_add_in("Acme.Nine"), direct_add_in("Acme.Ten")
+    uno.project("App/App.csproj", restored=False, frameworks=["net9.0", "net10.0"]).solution("App.slnx")
+    uno.package(nine, ten)
+    Restored(uno.root / "App/App.csproj", {"net9.0": [nine], "net10.0": [ten]}, uno.machine.nuget).write()
+    cache = uno.machine.nuget
+
+    assert sorted(uno.machine.disco().add_ins) == [nine.dll(cache), ten.dll(cache)]
+
+
+@RESTORE_FILES
+def test_a_package_in_a_fallback_folder_is_found_there(uno: WorkspaceBuilder, files: tuple[str, ...]) -> None:
+    fallback = uno.machine.root / "fallback"
+    shared, own = direct_add_in("Acme.Shared"), direct_add_in("Acme.Own")
+    declared = manifest_add_in("Acme.Declared")
+    shared.write(fallback)
+    declared.write(fallback)
+    uno.project("App/App.csproj", [shared, own, declared], fallback=fallback, restore_files=files).solution("App.slnx")
+
+    found = uno.machine.disco().add_ins
+
+    assert sorted(found) == sorted([shared.dll(fallback), declared.dll(fallback), own.dll(uno.machine.nuget)])
+
+
+def test_an_artifacts_folder_takes_the_place_of_obj(uno: WorkspaceBuilder) -> None:
+    package = direct_add_in("Acme.Tool")
+    text = "<Project><PropertyGroup><UseArtifactsOutput>true</UseArtifactsOutput></PropertyGroup></Project>"
+    uno.file("Directory.Build.props", text).package(package)
+    uno.project("src/App/App.csproj", restored=False).edit_project("src/App/App.csproj", [package]).solution("App.slnx")
+    obj = uno.root / "artifacts" / "obj" / "App"
+    Restored(uno.root / "src/App/App.csproj", {"net10.0": [package]}, uno.machine.nuget, folder=obj).write()
+
+    assert uno.machine.disco().add_ins == [package.dll(uno.machine.nuget)]
+
+
+def test_the_same_add_in_of_many_projects_is_given_once(uno: WorkspaceBuilder) -> None:
+    package = direct_add_in("Acme.Tool")
+    for name in ("One", "Two", "Three"):
+        uno.project(f"{name}/{name}.csproj", [package])
+    uno.solution("App.slnx")
+
+    assert uno.machine.disco().add_ins == [package.dll(uno.machine.nuget)]
+
+
+# --- a restore that is missing, failed or old ----------------------------------------------------------------------
+
+
+def test_a_project_that_was_never_restored_is_a_warning_and_the_sdk_list_still_counts(
+    workspace: WorkspaceBuilder,
+) -> None:
+    workspace.machine.install_dotnet()
+    workspace.uno_6_5().project("src/App/App.csproj", [direct_add_in("Acme.Tool")], restored=False)
+    workspace.project("src/Good/Good.csproj", [direct_add_in("Acme.Good")]).solution("App.slnx")
+
+    result = workspace.machine.disco()
+
+    issue = result.issue("RestoreMissing")
+    assert (result.exit_code, issue["severity"]) == (0, "Warning")
+    assert str(workspace.root / "src/App/App.csproj") in issue["message"]
+    assert "dotnet restore" in issue["remediation"]
+    assert len(result.add_ins) == 3
+
+
+@RESTORE_FILES
+def test_a_failed_restore_is_a_warning_and_what_it_resolved_counts(
+    uno: WorkspaceBuilder, files: tuple[str, ...]
+) -> None:
+    package = direct_add_in("Acme.Tool")
+    missing = [library("Acme.DoesNotExist")]
+    uno.project("App/App.csproj", [package], missing=missing, restore_files=files).solution("App.slnx")
+
+    result = uno.machine.disco()
+
+    issue = result.issue("RestoreFailed")
+    assert issue["severity"] == "Warning"
+    assert str(uno.root / "App/App.csproj") in issue["message"]
+    assert result.add_ins == [package.dll(uno.machine.nuget)]
+
+
+def test_a_reference_added_after_the_restore_is_a_warning_and_the_old_restore_counts(uno: WorkspaceBuilder) -> None:
+    old, new = direct_add_in("Acme.Old"), direct_add_in("Acme.New")
+    uno.project("App/App.csproj", [old]).edit_project("App/App.csproj", [old, new]).solution("App.slnx")
+
+    result = uno.machine.disco()
+
+    issue = result.issue("RestoreStale")
+    assert issue["severity"] == "Warning"
+    assert str(uno.root / "App/App.csproj") in issue["message"]
+    assert "Acme.New" in issue["message"], "the warning says what the old restore hides"
+    assert result.add_ins == [old.dll(uno.machine.nuget)]
+
+
+def test_another_version_written_after_the_restore_is_a_warning(uno: WorkspaceBuilder) -> None:
+    uno.project("App/App.csproj", [direct_add_in("Acme.Tool", "1.0.0")])
+    uno.edit_project("App/App.csproj", [direct_add_in("Acme.Tool", "1.1.0")]).solution("App.slnx")
+
+    assert uno.machine.disco().issue("RestoreStale")
+
+
+def test_a_target_framework_changed_after_the_restore_is_a_warning(uno: WorkspaceBuilder) -> None:
+    package = direct_add_in("Acme.Tool")
+    uno.project("App/App.csproj", [package], frameworks=["net9.0"])
+    uno.edit_project("App/App.csproj", [package], ["net10.0"]).solution("App.slnx")
+
+    assert uno.machine.disco().issue("RestoreStale")
+
+
+def test_a_restore_that_fits_its_project_is_not_worth_a_word(uno: WorkspaceBuilder) -> None:
+    uno.project("App/App.csproj", [direct_add_in("Acme.Tool"), library("Acme.Plain")])
+    uno.project("Multi/Multi.csproj", [direct_add_in("Acme.Tool")], frameworks=["net9.0", "net10.0"]).solution(
+        "App.slnx"
+    )
+
+    assert uno.machine.disco().json["issues"] == []
+
+
+# --- what the files of a package may say ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("include", "found"),
+    [
+        (
+            "$(MSBuildThisFileDirectory)../tools/devserver/A.dll;$(MSBuildThisFileDirectory)../tools/devserver/B.dll",
+            "AB",
+        ),
+        (r"$(MSBuildThisFileDirectory)..\tools\devserver\A.dll", "A"),
+        ("$(MSBuildThisFileDirectory)../tools/devserver/*.dll", "AB"),
+        ("$(NobodyDefinedThis)$(MSBuildThisFileDirectory)../tools/devserver/A.dll", "A"),
+    ],
+    ids=["two paths", "backslashes", "wildcard", "undefined property"],
+)
+@RESTORE_FILES
+def test_includes_mean_what_msbuild_means(
+    uno: WorkspaceBuilder, files: tuple[str, ...], include: str, found: str
+) -> None:
+    package = library("Acme.Tool").with_files(
+        {
+            "buildTransitive/Acme.Tool.targets": targets(include),
+            "tools/devserver/A.dll": b"MZ",
+            "tools/devserver/B.dll": b"MZ",
+        }
+    )
+    uno.project("App/App.csproj", [package], restore_files=files).solution("App.slnx")
+
+    assert [Path(path).stem for path in uno.machine.disco().add_ins] == list(found)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "found"),
+    [
+        (
+            {
+                "version": 1,
+                "addins": [{"entryPoint": "tools/devserver/A.dll"}, {"entryPoint": "tools/devserver/B.dll"}],
+            },
+            "AB",
+        ),
+        ({"version": 1, "future": [], "addins": [{"entryPoint": "tools/devserver/A.dll", "future": 1}]}, "A"),
+        ({"version": 1, "addins": [{"entryPoint": "tools/devserver/A.dll", "minHostVersion": "6.5.0"}]}, "A"),
+        ({"version": 1, "addins": [{"entryPoint": "tools/devserver/A.dll", "minHostVersion": "7.0.0"}]}, ""),
+        ({"version": 1, "addins": []}, ""),
+        ({"version": 2, "addins": [{"entryPoint": "tools/devserver/A.dll"}]}, "T"),
+        ({"version": 1, "addins": [{"entryPoint": "../../acme.other/1.0.0/tools/devserver/Acme.Other.dll"}]}, ""),
+        ({"version": 1, "addins": [{"entryPoint": "/etc/hostname"}]}, ""),
+    ],
+    ids=["several", "unknown fields", "host new enough", "host too old", "none", "version 2", "leaves it", "absolute"],
+)
+@RESTORE_FILES
+def test_a_manifest_decides_unless_its_version_is_unknown(
+    uno: WorkspaceBuilder, files: tuple[str, ...], manifest: object, found: str
+) -> None:
+    text = targets("$(MSBuildThisFileDirectory)../tools/devserver/T.dll")
+    dlls = {f"tools/devserver/{name}.dll": b"MZ" for name in "ABT"}
+    package = library("Acme.Tool").with_files(
+        {"devserver-addin.json": json.dumps(manifest), "buildTransitive/Acme.Tool.targets": text, **dlls}
+    )
+    uno.package(direct_add_in("Acme.Other")).project("App/App.csproj", [package], restore_files=files).solution(
+        "App.slnx"
+    )
+
+    result = uno.machine.disco()
+
+    assert [Path(path).stem for path in result.add_ins] == list(found)
+    refused = [code for code in result.issue_codes if code.startswith("AddIn") and code != "AddInDiscoveryFallback"]
+    expected = {"7.0.0": "AddInHostTooOld", '"version": 2': "AddInManifestUnsupported"}
+    expected |= {"../../": "AddInEntryPointRefused", "/etc/": "AddInEntryPointRefused"}
+    assert refused == [code for part, code in expected.items() if part in json.dumps(manifest)]
+
+
+def test_a_manifest_link_that_leads_out_of_the_package_is_refused(uno: WorkspaceBuilder) -> None:
+    package = manifest_add_in("Acme.Tool").without_files("tools/devserver/Acme.Tool.dll")
+    uno.project("App/App.csproj", [package.with_files({"tools/readme.txt": "x"})]).solution("App.slnx")
+    outside = write(uno.machine.root / "outside.dll", b"MZ")
+    link = uno.machine.nuget / package.path / "tools" / "devserver" / "Acme.Tool.dll"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(outside)
+
+    result = uno.machine.disco()
+
+    assert result.add_ins == []
+    assert "AddInEntryPointRefused" in result.issue_codes
+
+
+def test_the_add_ins_come_in_the_order_of_the_sdk_list_and_then_of_the_projects(workspace: WorkspaceBuilder) -> None:
+    groups = (CORE, APP_MCP, SETTINGS)
+    workspace.uno_sdk(groups=groups).package(host(), settings(), app_mcp())
+    workspace.project("Z/Z.csproj", [direct_add_in("Acme.Z")])
+    workspace.project("A/A.csproj", [direct_add_in("Acme.A")]).solution("App.slnx")
+
+    names = [Path(path).stem for path in workspace.machine.disco().add_ins]
+
+    assert names == ["Uno.UI.App.Mcp.Server", "Uno.Settings.DevServer", "Acme.Z", "Acme.A"]

@@ -1,0 +1,1 @@
+"""What tests stand on: a machine in a folder, a stand-in for dotnet, workspaces, packages and recorded inputs."""

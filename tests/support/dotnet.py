@@ -1,0 +1,146 @@
+"""A stand-in for the dotnet command, in a folder that looks like an installation.
+
+It answers `--version`, `--list-sdks`, `--list-runtimes` and `build`, and remembers how it was called. As recorded
+from the real one: a `global.json` with a trailing comma ends `--version` with exit code 1, an SDK that is not
+installed with 155 and the list of SDKs on standard output; dump files are UTF-16 with one byte order mark.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+_SCRIPT = r"""#!{python} -IS
+import json, os, re, sys
+
+root = os.path.dirname(os.path.abspath(__file__))
+with open(os.path.join(root, "answers.json"), encoding="utf-8") as stream:
+    answers = json.load(stream)
+argv = sys.argv[1:]
+with open(os.path.join(root, "calls.jsonl"), "a", encoding="utf-8") as stream:
+    stream.write(json.dumps({{"argv": argv, "cwd": os.getcwd()}}) + "\n")
+
+
+def list_sdks():
+    for version in answers["sdks"]:
+        print(f"{{version}} [{{root}}/sdk]")
+
+
+def nearest_global_json():
+    folder = os.getcwd()
+    while not os.path.isfile(os.path.join(folder, "global.json")):
+        folder, before = os.path.dirname(folder), folder
+        if folder == before:
+            return {{}}
+    with open(os.path.join(folder, "global.json"), encoding="utf-8-sig") as stream:
+        return json.loads(re.sub(r"//[^\n]*|/\*.*?\*/", "", stream.read(), flags=re.DOTALL))
+
+
+def version():
+    try:
+        wanted = nearest_global_json().get("sdk", {{}}).get("version")
+    except ValueError:
+        print("Unhandled exception. System.TypeInitializationException", file=sys.stderr)
+        return 1
+    if wanted and wanted not in answers["sdks"]:
+        list_sdks()
+        return 155
+    print(wanted or answers["sdks"][-1])
+    return 0
+
+
+def dump(option, lines):
+    for argument in argv:
+        if argument.startswith("-p:" + option + "="):
+            with open(argument.split("=", 1)[1], "ab") as stream:
+                if not stream.tell():
+                    stream.write(b"\xff\xfe")
+                stream.write("".join(line + "\n" for line in lines).encode("utf-16-le"))
+
+
+def build():
+    answer = answers["build"]
+    print(answer["stdout"], end="")
+    print(answer["stderr"], end="", file=sys.stderr)
+    framework = argv[argv.index("--framework") + 1] if "--framework" in argv else ""
+    dump("UnoDumpTargetFrameworksTargetFile", answer["target_frameworks"])
+    dump("UnoDumpRemoteControlAddInsTargetFile", answer["add_ins"].get(framework, []))
+    return answer["exit_code"]
+
+
+if argv == ["--list-sdks"]:
+    list_sdks()
+elif argv == ["--list-runtimes"]:
+    for version in answers["runtimes"]:
+        print(f"Microsoft.NETCore.App {{version}} [{{root}}/shared/Microsoft.NETCore.App]")
+elif argv == ["--version"]:
+    sys.exit(version())
+elif argv[:1] == ["build"]:
+    sys.exit(build())
+else:
+    sys.exit("this stand-in does not know: " + " ".join(argv))
+"""
+
+
+@dataclass(frozen=True)
+class Build:
+    """What `dotnet build` does; `target_frameworks` and `add_ins` are the lines it dumps (add-ins by framework)."""
+
+    target_frameworks: Sequence[str] = ()
+    add_ins: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    exit_code: int = 0
+    stdout: str = ""
+    stderr: str = ""
+
+
+# Unless a test says otherwise a build fails, so that nothing is found by accident.
+FAILING_BUILD = Build(exit_code=1, stderr="MSBUILD : error MSB1003: no build was expected here\n")
+
+
+class FakeDotNet:
+    def __init__(
+        self,
+        sdks: Sequence[str] = ("10.0.401",),
+        runtimes: Sequence[str] = ("10.0.12",),
+        build: Build = FAILING_BUILD,
+    ) -> None:
+        self.sdks = sdks
+        self.runtimes = runtimes
+        self.build = build
+        self.root = Path()
+
+    def install(self, root: Path) -> None:
+        self.root = root
+        for version in self.sdks:
+            _write(root / "sdk" / version / "dotnet.dll", "MZ")
+        for version in self.runtimes:
+            _write(root / "shared" / "Microsoft.NETCore.App" / version / "Microsoft.NETCore.App.deps.json", "{}")
+            _write(root / "host" / "fxr" / version / "libhostfxr.so", "\x7fELF")
+        answers = {"sdks": self.sdks, "runtimes": self.runtimes, "build": vars(self.build)}
+        _write(root / "answers.json", json.dumps(answers))
+        _write(root / "dotnet", _SCRIPT.format(python=sys.executable))
+        (root / "dotnet").chmod(0o755)
+
+    def calls(self) -> list[list[str]]:
+        """The argument lists it was called with."""
+        return [call["argv"] for call in self._log()]
+
+    def build_calls(self) -> list[list[str]]:
+        return [argv for argv in self.calls() if argv[:1] == ["build"]]
+
+    def build_folders(self) -> list[str]:
+        """The working directories of the builds."""
+        return [call["cwd"] for call in self._log() if call["argv"][:1] == ["build"]]
+
+    def _log(self) -> list[dict[str, Any]]:
+        log = self.root / "calls.jsonl"
+        return [json.loads(line) for line in log.read_text("utf-8").splitlines()] if log.exists() else []
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")

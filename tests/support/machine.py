@@ -1,0 +1,140 @@
+"""A user's machine in a folder: home, NuGet cache, temporary folder, PATH, and nothing of the real one.
+
+The program runs on it as a real process. What it prints is checked at once: with `--json` standard output is one
+JSON document and nothing else, and no traceback ever reaches a user.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from support.dotnet import FakeDotNet
+
+# A run takes 50 ms; the bound is what the issue allows for hostile input on a slow machine.
+RUN_SECONDS = 10
+
+
+@dataclass(frozen=True)
+class Result:
+    argv: tuple[str, ...]
+    exit_code: int
+    stdout: str
+    stderr: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.stdout)
+
+    @property
+    def add_ins(self) -> list[str]:
+        """The paths that `disco --json` or `disco --addins-only [--json]` gave."""
+        if "--addins-only" not in self.argv:
+            return [add_in["entryPointDll"] for add_in in self.json["addIns"]]
+        if "--json" in self.argv:
+            return list(self.json)
+        return [path for path in self.stdout.rstrip("\n").split(";") if path]
+
+    @property
+    def issue_codes(self) -> list[str]:
+        return [issue["code"] for issue in self.json["issues"]]
+
+    def issues(self, code: str) -> list[dict[str, str]]:
+        return [issue for issue in self.json["issues"] if issue["code"] == code]
+
+    def issue(self, code: str) -> dict[str, str]:
+        """The one issue with this code."""
+        found = self.issues(code)
+        assert len(found) == 1, f"{len(found)} issues {code} among {self.issue_codes}"
+        return found[0]
+
+
+class Machine:
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.home = self._folder("home")
+        self.nuget = self._folder("nuget")
+        self.data = self._folder("data")
+        self.temp = self._folder("temp")
+        self.workspace = self._folder("ws")
+        self.tools = self._folder("tools")
+        self.dotnet: FakeDotNet | None = None
+        self.environment: dict[str, str] = {"NUGET_PACKAGES": str(self.nuget)}
+        git = shutil.which("git")
+        if git:
+            (self.tools / "git").symlink_to(git)
+
+    @property
+    def state(self) -> Path:
+        """The only folder that the program may write to."""
+        return self.data / "Uno Platform" / "uno.devserver"
+
+    def install_dotnet(self, dotnet: FakeDotNet | None = None) -> FakeDotNet:
+        self.dotnet = dotnet or FakeDotNet()
+        self.dotnet.install(self.root / "dotnet")
+        return self.dotnet
+
+    def run(
+        self,
+        *argv: str,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        timeout: float = RUN_SECONDS,
+        address_space: int | None = None,
+    ) -> Result:
+        """Run `uno-devserver <argv>`; `address_space` bounds its memory, in bytes."""
+        process = subprocess.run(
+            [sys.executable, "-m", "uno_devserver", *argv],
+            cwd=cwd or self.workspace,
+            env={**self._environment(), **(env or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            encoding="utf-8",
+            timeout=timeout,
+            preexec_fn=None if address_space is None else lambda: _limit_memory(address_space),
+        )
+        result = Result(argv, process.returncode, process.stdout, process.stderr)
+        assert "Traceback" not in result.stderr, result.stderr
+        if "--json" in argv and not {"--help", "-h", "--version"} & set(argv):
+            assert _is_one_json_document(result.stdout), f"{argv}: {result.stdout!r} {result.stderr!r}"
+        return result
+
+    def disco(self, *options: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Result:
+        return self.run("disco", "--json", *options, cwd=cwd, env=env)
+
+    def _folder(self, name: str) -> Path:
+        folder = self.root / name
+        folder.mkdir()
+        return folder
+
+    def _environment(self) -> dict[str, str]:
+        path = [str(self.dotnet.root)] if self.dotnet else []
+        return {
+            "HOME": str(self.home),
+            "XDG_DATA_HOME": str(self.data),
+            "TMPDIR": str(self.temp),
+            "PATH": os.pathsep.join([*path, str(self.tools)]),
+            "LANG": "C.UTF-8",
+            **self.environment,
+        }
+
+
+def _limit_memory(size: int) -> None:
+    import resource  # POSIX only, as are the tests that use it
+
+    resource.setrlimit(resource.RLIMIT_AS, (size, size))
+
+
+def _is_one_json_document(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
