@@ -1,0 +1,89 @@
+"""Finding solution files near a directory.
+
+The search ends whatever the file system looks like: it goes a fixed number of levels down, folders that cannot be
+read or that vanish are passed over, and a symbolic link never leads to a place that is searched anyway.
+"""
+
+from __future__ import annotations
+
+import os
+
+from .paths import absolute, path_key
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Deep enough for repository/src/App, and what every launcher of the DevServer uses.
+LEVELS_BELOW = 3
+
+# Folders that hold tools, downloads or build output, never a user's own solution (compared in lower case).
+SKIPPED = frozenset({".git", "node_modules", "bin", "obj", ".vs", ".idea", "packages"})
+SKIPPED_PREFIX = ".codex"
+
+
+def find_solutions(directory: str) -> tuple[str, ...]:
+    """Each .sln and .slnx at most three levels below; a folder's .sln files come before its .slnx files."""
+    return tuple(_Search(absolute(directory)).found)
+
+
+class _Search:
+    def __init__(self, start: str) -> None:
+        self.found: list[str] = []
+        # Real paths being searched; filled at the first symbolic link, since most workspaces have none.
+        self._searched: list[str] = []
+        self._start = start
+        self._search(start, LEVELS_BELOW)
+
+    def _search(self, folder: str, levels: int) -> None:
+        classic, modern, below = self._look_into(folder, descend=levels > 0)
+        self.found += [os.path.join(folder, name) for name in sorted(classic) + sorted(modern)]
+        for name in sorted(below):
+            self._search(os.path.join(folder, name), levels - 1)
+
+    def _look_into(self, folder: str, *, descend: bool) -> tuple[list[str], list[str], list[str]]:
+        """The names of the .sln files, of the .slnx files, and of the folders to search."""
+        classic: list[str] = []
+        modern: list[str] = []
+        below: list[str] = []
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    name = entry.name.lower()
+                    if name.endswith(".sln") and _is(entry.is_file):
+                        classic.append(entry.name)
+                    elif name.endswith(".slnx") and _is(entry.is_file):
+                        modern.append(entry.name)
+                    elif descend and self._leads_on(entry, name):
+                        below.append(entry.name)
+        except OSError:
+            pass  # unreadable or just removed; what was seen before the failure still counts
+        return classic, modern, below
+
+    def _leads_on(self, entry: os.DirEntry[str], name: str) -> bool:
+        if name in SKIPPED or name.startswith(SKIPPED_PREFIX):
+            return False
+        # Answered by the directory listing; only a link costs another system call.
+        return _is(entry.is_dir) and (not entry.is_symlink() or self._leads_elsewhere(entry.path))
+
+    def _leads_elsewhere(self, link: str) -> bool:
+        """Whether a link leaves everything searched so far. Else a loop would show each solution several times."""
+        if not self._searched:
+            self._searched.append(_real_key(self._start))
+        target = _real_key(link)
+        for searched in self._searched:
+            if target.startswith(searched) or searched.startswith(target):
+                return False
+        self._searched.append(target)
+        return True
+
+
+def _is(kind: Callable[[], bool]) -> bool:
+    try:
+        return kind()
+    except OSError:  # a link that leads to itself
+        return False
+
+
+def _real_key(path: str) -> str:
+    return path_key(os.path.realpath(path)).rstrip("/") + "/"
