@@ -5,15 +5,10 @@ Reading never raises: what is no version is None. Ordering is SemVer's, ignoring
 
 from __future__ import annotations
 
-import re
-
 from ..system.values import Value
 
 # Nine digits stay below .NET's 32-bit limit, and keep int() away from hostile lengths.
-_NUMBERS = r"(\d{1,9}(?:\.\d{1,9}){0,3})"
-_LABELS = r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*"
-_NUGET = re.compile(rf"{_NUMBERS}(?:-({_LABELS}))?(?:\+{_LABELS})?", re.ASCII)
-_SYSTEM = re.compile(r"\d{1,9}(?:\.\d{1,9}){1,3}", re.ASCII)
+MAX_DIGITS = 9
 
 
 class Version(Value):
@@ -40,12 +35,12 @@ class Version(Value):
 
 
 def parse(text: str) -> Version | None:
-    match = _NUGET.fullmatch(text.strip())
-    if not match:
+    body, plus, metadata = text.strip().partition("+")
+    release, dash, prerelease = body.partition("-")
+    numbers = _numbers(release, least=1)
+    if numbers is None or (dash and not _are_labels(prerelease)) or (plus and not _are_labels(metadata)):
         return None
-    numbers = [int(number) for number in match[1].split(".")]
-    labels = tuple(match[2].lower().split(".")) if match[2] else ()
-    return Version((*numbers, *[0] * (4 - len(numbers))), labels)
+    return Version(numbers, tuple(prerelease.lower().split(".")) if dash else ())
 
 
 def folder_spellings(version: str) -> tuple[str, ...]:
@@ -69,6 +64,19 @@ def at_least(host: str, minimum: str) -> bool | None:
     return None if have is None or want is None else have >= want
 
 
+def _numbers(text: str, least: int) -> tuple[int, ...] | None:
+    parts = text.split(".")
+    if not least <= len(parts) <= 4:
+        return None
+    if not all(part.isascii() and part.isdigit() and len(part) <= MAX_DIGITS for part in parts):
+        return None
+    return (*map(int, parts), *[0] * (4 - len(parts)))
+
+
+def _are_labels(text: str) -> bool:
+    return text.isascii() and all(label.replace("-", "0").isalnum() for label in text.split("."))
+
+
 def _label_rank(label: str) -> tuple[int, int, str]:
     # Numbers come before words. Comparing digits by length and then as text takes numbers of any size.
     if label.isdigit():
@@ -77,9 +85,5 @@ def _label_rank(label: str) -> tuple[int, int, str]:
     return (1, 0, label)
 
 
-def _system_numbers(text: str) -> list[int] | None:
-    release = text.strip().partition("-")[0].partition("+")[0]
-    if not _SYSTEM.fullmatch(release):
-        return None
-    numbers = [int(number) for number in release.split(".")]
-    return numbers + [0] * (4 - len(numbers))
+def _system_numbers(text: str) -> tuple[int, ...] | None:
+    return _numbers(text.strip().partition("-")[0].partition("+")[0], least=2)

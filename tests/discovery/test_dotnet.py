@@ -1,0 +1,560 @@
+"""Which SDK works in a folder: the rules against recorded answers, and real processes where dotnet is asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.files import write
+from uno_devserver.discovery import dotnet
+from uno_devserver.discovery.dotnet import (
+    Choice,
+    DotNet,
+    Verdict,
+    choose_sdk,
+    executable_candidates,
+    installed_runtimes,
+    resolve_dotnet,
+)
+
+RECORDS = json.loads((Path(__file__).parent.parent / "golden/dotnet-version/dotnet-version.json").read_text("utf-8"))
+INSTALLED: list[str] = RECORDS["installed_sdks"]
+
+# Each stand-in notes how it was called, so that a test can say whether dotnet was started at all.
+NOTE_THE_CALL = 'echo "$1 in $PWD" >> "${0%/*}/calls"\n'
+
+
+class Machine:
+    """A folder for programs, one for the workspace, and the environment in which dotnet is looked for."""
+
+    def __init__(self, root: Path) -> None:
+        self.bin = root / "bin"
+        self.workspace = root / "ws"
+        self.cache = root / "state" / "dotnet-version-cache.json"
+        self.bin.mkdir()
+        self.workspace.mkdir()
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {"PATH": f"{self.bin}:/usr/bin:/bin"}
+
+    def program(self, script: str) -> Path:
+        """A `dotnet` that is a script; alone in its folder it is a launcher, not an installation."""
+        path = write(self.bin / "dotnet", "#!/bin/sh\n" + NOTE_THE_CALL + script)
+        path.chmod(0o755)
+        return path
+
+    def installation(self, sdks: Sequence[str], script: str = "exit 99\n") -> None:
+        """A `dotnet` with SDKs beside it; asked, it answers by `script`."""
+        self.program(script)
+        for version in sdks:
+            write(self.bin / "sdk" / version / "dotnet.dll", "MZ")
+        write(self.bin / "host/fxr/10.0.12/libhostfxr.so", "ELF")
+
+    def calls(self) -> list[str]:
+        log = self.bin / "calls"
+        return [line.split(" in ")[0] for line in log.read_text("utf-8").splitlines()] if log.exists() else []
+
+    def resolve(self, directory: Path | None = None, force: bool = False) -> DotNet:
+        return resolve_dotnet(str(directory or self.workspace), self.environ, cache_path=str(self.cache), force=force)
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path)
+
+
+def problem(found: DotNet) -> tuple[str, str]:
+    assert found.issue is not None
+    assert (found.version, found.tfm, found.source) == (None, None, None)
+    assert found.issue.fatal
+    return found.issue.code, found.issue.message
+
+
+# --- the recorded cases ---
+
+
+def replay(record: Mapping[str, Any]) -> str:
+    """A script that answers as the real `dotnet --version` did."""
+    quoted = [text.replace("'", "'\\''") for text in (record["stdout"], record["stderr"])]
+    return f"printf '%s' '{quoted[0]}'\nprintf '%s' '{quoted[1]}' >&2\nexit {record['exit_code']}\n"
+
+
+@pytest.mark.parametrize(
+    "record", RECORDS["cases"], ids=[f"{case['group']}: {case['why']}" for case in RECORDS["cases"]]
+)
+def test_the_version_is_the_recorded_one(machine: Machine, record: Mapping[str, Any]) -> None:
+    machine.installation(INSTALLED, replay(record))
+    for name, content in record["files"].items():
+        write(machine.workspace / name, content if isinstance(content, str) else bytes.fromhex(content["hex"]))
+    directory = machine.workspace / record["cwd"]
+    directory.mkdir(parents=True, exist_ok=True)
+
+    found = machine.resolve(directory)
+
+    if record["exit_code"] == 0:
+        assert (found.version, found.tfm, found.issue) == (record["stdout"].strip(), "net10.0", None)
+    else:
+        code, message = problem(found)
+        assert code == ("DotNetVersionUnsupported" if record["exit_code"] == 155 else "DotNetNotFound")
+        assert "global.json" in message
+
+
+def test_nearly_all_recorded_cases_are_decided_without_asking() -> None:
+    verdicts = [choose_sdk(content(case), INSTALLED).verdict for case in RECORDS["cases"]]
+
+    decided = [verdict for verdict in verdicts if verdict is not Verdict.ASK]
+    assert (len(decided), len(verdicts)) == (152, 172)
+
+
+def content(record: Mapping[str, Any]) -> bytes | None:
+    for folder in ("a/", ""):
+        found = record["files"].get(folder + "global.json")
+        if found is not None:
+            return found.encode() if isinstance(found, str) else bytes.fromhex(found["hex"])
+    return None
+
+
+# --- the rules, with several SDKs ---
+
+MANY = [
+    "8.0.111",
+    "8.0.404",
+    "9.0.100-rc.2.24474.11",
+    "9.0.102",
+    "9.0.109",
+    "9.0.203",
+    "9.0.305",
+    "9.1.100",
+    "10.0.100-preview.4.25258.110",
+    "10.0.100",
+    "10.0.204",
+    "11.0.100-preview.1",
+]
+
+
+@pytest.mark.parametrize(
+    ("policy", "from_102", "from_103", "from_206", "from_310", "from_8_0_500"),
+    [
+        (None, "9.0.102", "9.0.109", None, None, None),
+        ("patch", "9.0.102", "9.0.109", None, None, None),
+        ("latestPatch", "9.0.109", "9.0.109", None, None, None),
+        ("feature", "9.0.109", "9.0.109", "9.0.305", None, None),
+        ("latestFeature", "9.0.305", "9.0.305", "9.0.305", None, None),
+        ("minor", "9.0.109", "9.0.109", "9.0.305", "9.1.100", None),
+        ("latestMinor", "9.1.100", "9.1.100", "9.1.100", "9.1.100", None),
+        ("major", "9.0.109", "9.0.109", "9.0.305", "9.1.100", "9.0.109"),
+        ("latestMajor", *["11.0.100-preview.1"] * 5),
+        ("disable", "9.0.102", None, None, None, None),
+    ],
+)
+def test_roll_forward_chooses_among_several_sdks(
+    policy: str | None,
+    from_102: str | None,
+    from_103: str | None,
+    from_206: str | None,
+    from_310: str | None,
+    from_8_0_500: str | None,
+) -> None:
+    wanted = ["9.0.102", "9.0.103", "9.0.206", "9.0.310", "8.0.500"]
+
+    chosen = [choose(sdk(version=version, rollForward=policy)) for version in wanted]
+
+    assert chosen == [from_102, from_103, from_206, from_310, from_8_0_500]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, "11.0.100-preview.1"),
+        ({"allowPrerelease": True}, "11.0.100-preview.1"),
+        ({"allowPrerelease": False}, "10.0.204"),
+        ({"version": "10.0.100", "rollForward": "latestMajor", "allowPrerelease": False}, "10.0.204"),
+        ({"version": "10.0.300", "rollForward": "major", "allowPrerelease": False}, None),
+        ({"version": "10.0.300", "rollForward": "major"}, "11.0.100-preview.1"),
+        ({"version": "10.0.100-preview.4.25258.110"}, "10.0.100-preview.4.25258.110"),
+        ({"version": "10.0.100-preview.1"}, "10.0.100"),
+        ({"version": "10.0.100-rc.1"}, "10.0.100"),
+        # A wanted prerelease allows prereleases, whatever allowPrerelease says.
+        (
+            {"version": "9.0.100-rc.2.24474.11", "rollForward": "disable", "allowPrerelease": False},
+            "9.0.100-rc.2.24474.11",
+        ),
+        ({"version": "11.0.100-alpha", "allowPrerelease": False}, "11.0.100-preview.1"),
+    ],
+)
+def test_prereleases_count_unless_they_are_excluded(settings: Mapping[str, object], expected: str | None) -> None:
+    assert choose(sdk(**settings)) == expected
+
+
+def test_the_order_of_the_installed_sdks_does_not_matter() -> None:
+    wish = sdk(version="9.0.206", rollForward="major")
+
+    assert choose(wish, MANY) == choose(wish, MANY[::-1]) == "9.0.305"
+
+
+def test_folders_that_are_no_version_are_passed_over() -> None:
+    assert choose(b"{}", ["NuGetFallbackFolder", "10.0", "010.0.100", "9.0.100", "10.0.x"]) == "9.0.100"
+
+
+def test_what_is_installed_and_wanted_is_told_when_nothing_fits() -> None:
+    choice = choose_sdk(sdk(version="12.0.100", rollForward="latestPatch", errorMessage="Run ./install."), ["9.0.100"])
+
+    assert choice == Choice(
+        Verdict.NONE_FITS, None, ("9.0.100",), "12.0.100 (rollForward latestpatch)", "Run ./install."
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"sdk": {"version": "9.0.102",}}',
+        '{"sdk": {"version": "9.0.102"} /* unterminated',
+        '{"sdk": {"version": "9.0.102"}} /*/',
+        '{"sdk": {"version": "9.0.102"}, "x": NaN}',
+        '{"sdk": {"version": "9.0.102"}, "x": "unterminated',
+        '{"sdk": {"version": "9.0.102"}, "x": "ends in \\',
+        '{"test": {"runner": "Mine"}}',
+        '{"test": {"runner": 5}}',
+        '{"test": []}',
+        '{"sdk": {"paths": [".dotnet"]}}',
+        '{"sdk": {"errorMessage": []}}',
+        '"text"',
+        "7",
+        "[" * 1_000_000,
+        '{"a":' * 1_000_000,
+        '{"n": ' + "9" * 100_000 + "}",
+        '"' + '\\"' * 500_000,
+        "/*" * 500_000,
+    ],
+    ids=lambda text: text[:24],
+)
+def test_where_the_rules_leave_a_doubt_dotnet_must_be_asked(text: str) -> None:
+    assert choose_sdk(text.encode(), MANY) == Choice(Verdict.ASK)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"test": {"runner": "Microsoft.Testing.Platform"}, "sdk": {"version": "9.0.102"}}',
+        '{"test": {"runner": "vstest"}, "sdk": {"version": "9.0.102"}}',
+        '{"test": {}, "sdk": {"version": "9.0.102"}}',
+        '{"sdk": {"version": "9.0.102", "paths": ["$host$"]}}',
+        '{"sdk": {"version": "9.0.102"}, "url": "https://example.org/*x*/"} // https://example.org',
+        '// first\r\n{/**/"sdk": {"version": /* exactly */ "9.0.102"}}\r\n',
+    ],
+)
+def test_what_is_certain_needs_no_question(text: str) -> None:
+    assert choose_sdk(text.encode(), MANY).version == "9.0.102"
+
+
+@given(st.binary())
+def test_any_bytes_give_a_verdict(data: bytes) -> None:
+    assert choose_sdk(data, MANY).verdict in Verdict
+
+
+def sdk(**settings: object) -> bytes:
+    return json.dumps({"sdk": settings}).encode()
+
+
+def choose(global_json: bytes, installed: Sequence[str] = MANY) -> str | None:
+    return choose_sdk(global_json, installed).version
+
+
+# --- where dotnet is ---
+
+
+def test_no_dotnet_on_the_path_is_an_issue(machine: Machine) -> None:
+    found = resolve_dotnet(str(machine.workspace), {"PATH": str(machine.bin)}, cache_path=str(machine.cache))
+
+    assert problem(found) == ("DotNetNotFound", "No 'dotnet' was found in the folders of PATH.")
+    assert installed_runtimes(str(machine.workspace), {}) == ()
+
+
+def test_an_installation_is_read_without_starting_anything(machine: Machine) -> None:
+    machine.installation(["9.0.305", "10.0.401"])
+    write(machine.workspace / "global.json", '{"sdk": {"version": "9.0.300"}}')
+
+    found = machine.resolve()
+
+    assert found == DotNet("9.0.305", "net9.0", "installed")
+    assert machine.calls() == []
+    assert not machine.cache.exists()
+
+
+def test_a_link_leads_to_the_installation(machine: Machine, tmp_path: Path) -> None:
+    machine.installation(["10.0.401"])
+    links = tmp_path / "links"
+    links.mkdir()
+    (links / "dotnet").symlink_to("../bin/dotnet")
+
+    found = resolve_dotnet(str(machine.workspace), {"PATH": str(links)}, cache_path=str(machine.cache))
+
+    assert found == DotNet("10.0.401", "net10.0", "installed")
+    assert machine.calls() == []
+
+
+def test_what_an_uninstaller_left_behind_is_no_sdk(machine: Machine) -> None:
+    machine.installation(["9.0.305"])
+    write(machine.bin / "sdk/10.0.401/leftover.txt", "")
+    write(machine.bin / "sdk/a file", "")
+
+    assert machine.resolve().version == "9.0.305"
+
+
+def test_a_launcher_is_asked_for_its_list_in_the_workspace(machine: Machine) -> None:
+    machine.program("echo 'a notice' >&2; echo '9.0.305 [/opt/a b/sdk]'; echo '10.0.401 [/opt/a b/sdk]'\n")
+
+    found = machine.resolve()
+
+    assert found == DotNet("10.0.401", "net10.0", "installed")
+    assert (machine.bin / "calls").read_text("utf-8") == f"--list-sdks in {machine.workspace}\n"
+
+
+def test_a_launcher_without_a_list_is_asked_for_the_version(machine: Machine) -> None:
+    machine.program('[ "$1" = --version ] && echo 10.0.401-rc.1\n')
+
+    found = machine.resolve()
+
+    assert found == DotNet("10.0.401-rc.1", "net10.0", "asked")
+    assert machine.calls() == ["--list-sdks", "--version"]
+
+
+def test_an_installation_without_an_sdk_is_an_issue(machine: Machine) -> None:
+    executable = machine.program("exit 0\n")
+
+    assert problem(machine.resolve()) == ("DotNetNotFound", f"{executable} has no .NET SDK.")
+
+
+def test_runtimes_are_read_from_the_installation_or_asked_of_a_launcher(machine: Machine) -> None:
+    lines = [
+        "Microsoft.AspNetCore.App 8.0.1 [/x]",
+        "Microsoft.NETCore.App 8.0.1 [/x]",
+        "Microsoft.NETCore.App 10.0.12 [/x]",
+    ]
+    machine.program("".join(f"echo '{line}'\n" for line in lines))
+    asked = installed_runtimes(str(machine.workspace), machine.environ)
+    machine.installation(["10.0.401"])
+    write(machine.bin / "shared/Microsoft.NETCore.App/9.0.9/x.json", "{}")
+
+    read = installed_runtimes(str(machine.workspace), machine.environ)
+
+    assert (asked, read) == (("8.0.1", "10.0.12"), ("9.0.9",))
+    assert machine.calls() == ["--list-runtimes"]
+
+
+def test_only_absolute_folders_of_the_path_are_searched() -> None:
+    path = ".:bin::/usr/bin/:/opt/dotnet:"
+
+    assert executable_candidates({"PATH": path}, "linux") == ["/usr/bin/dotnet", "/opt/dotnet/dotnet"]
+    assert executable_candidates({}, "darwin") == []
+
+
+def test_windows_tries_the_endings_of_pathext_in_each_folder() -> None:
+    environ = {"PATH": r'.;C:\Program Files\dotnet\;"D:\x y";\\server\share;\rooted;bin;', "PATHEXT": ".EXE;.cmd;"}
+
+    assert executable_candidates(environ, "win32") == [
+        r"C:\Program Files\dotnet\dotnet.exe",
+        r"C:\Program Files\dotnet\dotnet.cmd",
+        r"D:\x y\dotnet.exe",
+        r"D:\x y\dotnet.cmd",
+        r"\\server\share\dotnet.exe",
+        r"\\server\share\dotnet.cmd",
+    ]
+    assert executable_candidates({"PATH": "C:\\"}, "win32")[1] == "C:\\dotnet.exe"
+
+
+def test_global_json_is_looked_for_from_the_real_folder(machine: Machine, tmp_path: Path) -> None:
+    machine.installation(["9.0.305", "10.0.401"])
+    write(machine.workspace / "global.json", '{"sdk": {"version": "9.0.305"}}')
+    (machine.workspace / "src").mkdir()
+    (tmp_path / "link").symlink_to(machine.workspace / "src")
+
+    assert machine.resolve(tmp_path / "link").version == "9.0.305"
+
+
+# --- asking ---
+
+DOUBTFUL = '{"sdk": {"version": "10.0.401",}}'
+
+
+def test_an_answer_is_kept_until_it_is_forced_or_the_file_changes(machine: Machine) -> None:
+    machine.installation(["10.0.401"], "echo 10.0.401\n")
+    global_json = write(machine.workspace / "global.json", DOUBTFUL)
+
+    sources = [machine.resolve().source, machine.resolve().source, machine.resolve(force=True).source]
+    global_json.write_text(DOUBTFUL + "\n", "utf-8")
+    sources.append(machine.resolve().source)
+
+    assert sources == ["asked", "cache", "asked", "asked"]
+    assert machine.calls() == ["--version"] * 3
+
+
+def test_a_kept_answer_that_is_no_version_is_asked_again(machine: Machine) -> None:
+    machine.installation(["10.0.401"], "echo 10.0.401\n")
+    write(machine.workspace / "global.json", DOUBTFUL)
+    machine.resolve()
+    machine.cache.write_text(machine.cache.read_text("utf-8").replace("10.0.401", "ten"), "utf-8")
+
+    assert machine.resolve() == DotNet("10.0.401", "net10.0", "asked")
+
+
+def test_a_trailing_comma_quotes_what_dotnet_says_and_names_the_file(machine: Machine) -> None:
+    record = next(case for case in RECORDS["cases"] if case["why"] == "trailing comma")
+    machine.installation(INSTALLED, replay(record))
+    path = write(machine.workspace / "global.json", record["files"]["global.json"])
+
+    found = machine.resolve()
+
+    code, message = problem(found)
+    assert code == "DotNetNotFound"
+    assert "exit code 1: System.Text.Json.JsonException: The JSON object contains a trailing comma" in message
+    assert str(path) in message
+    assert found.issue is not None
+    assert str(path) in found.issue.remediation
+    assert not machine.cache.exists()
+
+
+def test_the_list_of_sdks_that_comes_with_a_failure_is_no_version(machine: Machine) -> None:
+    machine.installation(["10.0.401"], "echo 10.0.401\nexit 155\n")
+    write(machine.workspace / "global.json", DOUBTFUL)
+
+    assert problem(machine.resolve())[0] == "DotNetVersionUnsupported"
+
+
+def test_the_advice_of_the_file_reaches_the_user(machine: Machine) -> None:
+    machine.installation(["10.0.401"])
+    write(machine.workspace / "global.json", sdk(version="12.0.100", errorMessage="Run ./install first."))
+
+    code, message = problem(machine.resolve())
+
+    assert code == "DotNetVersionUnsupported"
+    assert "12.0.100" in message
+    assert "10.0.401" in message
+    assert "Run ./install first." in message
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo no version here\n", "exit code 0: no version here"),
+        ("exit 3\n", "exit code 3: it printed nothing"),
+        ("kill -9 $$\n", "exit code -9: it printed nothing"),
+        ("printf '\\377\\376'; exit 1\n", "exit code 1: \ufffd\ufffd"),
+    ],
+)
+def test_an_answer_that_is_none_is_quoted(machine: Machine, script: str, said: str) -> None:
+    machine.installation(["10.0.401"], script)
+    write(machine.workspace / "global.json", DOUBTFUL)
+
+    assert said in problem(machine.resolve())[1]
+
+
+def test_dotnet_gets_no_input(machine: Machine) -> None:
+    machine.installation(["10.0.401"], "read line && exit 9; echo 10.0.401\n")
+    write(machine.workspace / "global.json", DOUBTFUL)
+
+    assert machine.resolve().version == "10.0.401"
+
+
+def test_a_dotnet_that_hangs_is_stopped_with_its_children(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Parent and child hold the pipe; its end is the proof that both are gone.
+    pipe = machine.bin / "alive"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    machine.installation(["10.0.401"], f"exec 3> '{pipe}'\necho started >&3\nsleep 600 &\nwait\n")
+    write(machine.workspace / "global.json", DOUBTFUL)
+    monkeypatch.setattr(dotnet, "ANSWER_SECONDS", 1.5)
+
+    code, message = problem(machine.resolve())
+
+    assert code == "DotNetNotFound"
+    assert "gave no answer within 1.5 s and was stopped" in message
+    assert read_to_end(reader) == b"started\n"
+
+
+def test_a_dotnet_that_floods_is_stopped(machine: Machine) -> None:
+    machine.installation(["10.0.401"], "while :; do echo 10.0.401; done\n")
+    write(machine.workspace / "global.json", DOUBTFUL)
+
+    assert "printed more than 65,536 bytes and was stopped" in problem(machine.resolve())[1]
+
+
+def test_an_answer_counts_although_something_keeps_the_pipe_open(machine: Machine, tmp_path: Path) -> None:
+    pipe = tmp_path / "end"
+    os.mkfifo(pipe)
+    machine.installation(["10.0.401"], f"cat '{pipe}' &\necho 10.0.401\n")
+    write(machine.workspace / "global.json", DOUBTFUL)
+
+    found = machine.resolve()
+
+    assert found == DotNet("10.0.401", "net10.0", "asked")
+    pipe.write_bytes(b"")  # lets the one that was left go
+
+
+def test_a_file_that_cannot_be_started_is_an_issue(machine: Machine) -> None:
+    write(machine.bin / "dotnet", "#!/no/such/interpreter\n").chmod(0o755)
+
+    code, message = problem(machine.resolve())
+
+    assert code == "DotNetNotFound"
+    assert "could not be started" in message
+
+
+def test_a_folder_that_is_gone_is_an_issue(machine: Machine) -> None:
+    machine.program("echo 10.0.401\n")
+
+    assert "could not be started" in problem(machine.resolve(machine.workspace / "gone"))[1]
+
+
+def test_a_cache_that_cannot_be_written_is_no_problem(machine: Machine) -> None:
+    machine.installation(["10.0.401"], "echo 10.0.401\n")
+    write(machine.workspace / "global.json", DOUBTFUL)
+    write(machine.cache.parent, "a file where the folder should be")
+
+    assert machine.resolve() == DotNet("10.0.401", "net10.0", "asked")
+
+
+def test_importing_it_stays_cheap() -> None:
+    import subprocess
+
+    listed = subprocess.run(
+        [sys.executable, "-c", "import sys, uno_devserver.discovery.dotnet; print(*sys.modules)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+
+    expensive = {
+        "typing",
+        "dataclasses",
+        "pathlib",
+        "subprocess",
+        "threading",
+        "hashlib",
+        "datetime",
+        "signal",
+        "inspect",
+    }
+    assert expensive.isdisjoint(listed)
+
+
+def read_to_end(handle: int) -> bytes:
+    """Everything from a pipe until all its writers are gone; fails when one is still there after 10 s."""
+    read = b""
+    with open(handle, "rb", buffering=0) as stream:
+        while True:
+            assert select.select([stream], [], [], 10)[0], "a process that should be gone is alive"
+            chunk = stream.read()
+            if not chunk:
+                return read
+            read += chunk
