@@ -6,7 +6,6 @@ Reading never raises: a file that is missing, malformed or not about Uno is a va
 from __future__ import annotations
 
 import os
-import re
 
 from ..issues import Issue, fatal
 from ..system.files import FileProblem, read_bytes
@@ -21,9 +20,6 @@ UNO_SDKS = ("Uno.Sdk", "Uno.Sdk.Private")
 
 # A real file has some hundred bytes.
 MAX_BYTES = 1024 * 1024
-
-# A version becomes a folder name in the NuGet cache, so it must not be able to lead out of it.
-_NO_FOLDER_NAME = re.compile(r"[/\\\x00-\x1f\ud800-\udfff]|^[.\s]*$")
 
 
 class UnoSdk(Value):
@@ -66,9 +62,14 @@ def read_global_json(path: str) -> GlobalJson:
     sdks = section if isinstance(section, dict) else {}
     for package in UNO_SDKS:
         version = sdks.get(package)
-        if isinstance(version, str) and not _NO_FOLDER_NAME.search(version):
+        if isinstance(version, str) and _can_name_a_folder(version):
             return GlobalJson(path, UnoSdk(package, version), None, document)
     return GlobalJson(path, None, fatal("UnoSdkNotInGlobalJson", _what_is_missing(path, sdks)), document)
+
+
+def _can_name_a_folder(version: str) -> bool:
+    """A version becomes a folder name in the NuGet cache, so it must not be able to lead out of it."""
+    return version.isprintable() and version.strip(" .") != "" and not {"/", "\\"} & set(version)
 
 
 def _invalid(path: str, message: str) -> GlobalJson:
