@@ -57,6 +57,7 @@ REMEDIES = {
     "GlobalJsonNotFound": "Create a global.json that names Uno.Sdk under msbuild-sdks.",
     "GlobalJsonInvalid": "Correct the file: it must be a JSON object (comments and trailing commas are allowed).",
     "UnoSdkNotInGlobalJson": 'Add "msbuild-sdks": { "Uno.Sdk": "<version>" } to the file.',
+    "ProjectUnreadable": "Repair the project file; until then its own properties and items are not known.",
     "SolutionUnreadable": "Repair the solution file; until then its projects are looked for below its folder.",
     # packages
     "SdkNotInCache": _RESTORE,

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 def render(result: Result, *, as_json: bool) -> None:
     if as_json:
         _print_json(result.data)
+    elif result.text is None:
+        return
     elif isinstance(result.text, str):
         _print(result.text)
     elif sys.stdout.isatty():

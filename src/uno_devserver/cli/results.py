@@ -32,5 +32,5 @@ class Report(Value):
 
 class Result(Value):
     data: object
-    text: Report | str
+    text: Report | str | None  # None: nothing to say on stdout
     exit_code: int = 0

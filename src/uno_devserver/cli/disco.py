@@ -1,0 +1,38 @@
+"""`disco`: what the workspace runs."""
+
+from __future__ import annotations
+
+import os
+
+from ..discovery.discover import Request, discover, discover_addins
+from ..system.log import log
+from .results import Result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..discovery.discover import AddInDiscovery
+    from .parse import Invocation
+
+
+def run(invocation: Invocation) -> Result:
+    directory = invocation.value("solution-dir")
+    request = Request(
+        os.path.abspath(directory or os.getcwd()),
+        explicit=directory is not None,
+        force=invocation.on("force"),
+        force_msbuild=invocation.on("force-msbuild-discovery"),
+    )
+    if invocation.on("addins-only"):
+        return _paths(discover_addins(request, os.environ))
+    from .disco_report import report
+
+    return report(discover(request, os.environ))
+
+
+def _paths(addins: AddInDiscovery) -> Result:
+    """Made to be piped into `--addins`; everything else is said on stderr."""
+    for issue in addins.issues:
+        log.warn(f"{issue.message} {issue.remediation}")
+    paths = list(dict.fromkeys(addin.path for addin in addins.found))
+    possible = addins.possible and not (addins.failed and not paths)
+    return Result(paths, ";".join(paths) if possible else None, 0 if possible else 1)

@@ -1,0 +1,197 @@
+"""A discovery as `disco` shows it: the JSON object that IDE extensions read, and a report for people."""
+
+from __future__ import annotations
+
+from ..instances.registry import is_in_workspace, running_servers
+from ..system.folders import folders
+from .results import Bullets, Report, Result, Row, Section
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..discovery.discover import Discovery
+    from ..instances.registry import Server
+
+
+def report(discovery: Discovery) -> Result:
+    # Where no workspace was found there is nothing a server could belong to.
+    servers = running_servers(folders().registry) if discovery.workspace.resolved else ()
+    active = [_server(server, discovery.workspace.working_directory) for server in servers]
+    data = _data(discovery, active)
+    return Result(data, _report(discovery, data, active), 1 if discovery.errors else 0)
+
+
+def _data(discovery: Discovery, active: list[dict[str, object]]) -> dict[str, object]:
+    """Names and order are those of the .NET tool; what we add comes last."""
+    workspace, dotnet, addins = discovery.workspace, discovery.dotnet, discovery.addins
+    home = discovery.sdk.global_json if workspace.resolved else None
+    uno_sdk = home.uno_sdk if home else None
+    return {
+        "requestedWorkingDirectory": workspace.requested_directory,
+        "workingDirectory": workspace.working_directory,
+        "effectiveWorkspaceDirectory": workspace.effective_directory,
+        "selectedSolutionPath": workspace.solution,
+        "selectedGlobalJsonPath": workspace.global_json,
+        "resolutionKind": workspace.kind.value,
+        "selectionSource": workspace.source.value,
+        "candidateSolutions": list(workspace.candidates),
+        "globalJsonPath": home.path if home else None,
+        "unoSdkSource": "global.json" if uno_sdk else None,
+        "unoSdkSourcePath": home.path if home and uno_sdk else None,
+        "unoSdkPackage": uno_sdk.package if uno_sdk else None,
+        "unoSdkVersion": uno_sdk.version if uno_sdk else None,
+        "unoSdkPath": discovery.sdk.path if workspace.resolved else None,
+        "packagesJsonPath": discovery.sdk.packages.path if workspace.resolved else None,
+        "devServerPackageVersion": discovery.host.version,
+        "devServerPackagePath": discovery.host.folder,
+        "settingsPackageVersion": discovery.settings.version,
+        "settingsPackagePath": discovery.settings.folder,
+        "dotNetVersion": dotnet.version if dotnet else None,
+        "dotNetTfm": dotnet.tfm if dotnet else None,
+        "hostPath": discovery.host.program,
+        "hostRequiresMajorRollForward": discovery.host_requires_major_roll_forward,
+        "settingsPath": discovery.settings.program,
+        "addIns": [
+            {
+                "packageName": addin.package,
+                "packageVersion": addin.version,
+                "entryPointDll": addin.path,
+                "discoverySource": addin.source,
+                "certain": addin.certain,
+            }
+            for addin in addins.found
+        ],
+        "addInsDiscoveryMethod": addins.method,
+        "discoveryDurationMs": discovery.duration_ms,
+        "addInsDiscoveryDurationMs": addins.duration_ms,
+        "addInDiscoveryFailed": addins.failed,
+        "activeServers": active,
+        "warnings": list(discovery.warnings),
+        "errors": list(discovery.errors),
+        "activeServer": next((server for server in active if server["isInWorkspace"]), None),
+        "nuGetCacheLocations": list(discovery.package_locations),
+        "configPath": workspace.config,
+        "issues": [
+            {
+                "code": issue.code,
+                "severity": issue.severity.value,
+                "message": issue.message,
+                "remediation": issue.remediation,
+            }
+            for issue in discovery.issues
+        ],
+    }
+
+
+def _server(server: Server, directory: str) -> dict[str, object]:
+    from ..system.processes import chain
+
+    return {
+        "processId": server.process_id,
+        "port": server.port,
+        "mcpEndpoint": server.mcp_endpoint,
+        "parentProcessId": server.parent_process_id,
+        "startTime": server.started,
+        "ideChannelId": server.ide_channel,
+        "solutionPath": server.solution,
+        "processChain": [
+            {"processId": link.pid, "processName": link.name}
+            for link in chain(server.process_id, server.parent_process_id)
+        ],
+        "isInWorkspace": is_in_workspace(server, directory),
+    }
+
+
+# Sections of the report: title, and (label, field of the JSON object, what a missing value lacks).
+_SECTIONS = (
+    (
+        "",
+        (
+            ("requestedWorkingDirectory", "requestedWorkingDirectory", ""),
+            ("workingDirectory", "workingDirectory", ""),
+            ("effectiveWorkspaceDirectory", "effectiveWorkspaceDirectory", "a global.json that names Uno.Sdk"),
+            ("selectedSolutionPath", "selectedSolutionPath", "a .sln or .slnx file"),
+            ("selectedGlobalJsonPath", "selectedGlobalJsonPath", "a global.json that names Uno.Sdk"),
+            ("resolutionKind", "resolutionKind", ""),
+        ),
+    ),
+    (
+        "Uno SDK",
+        (
+            ("sdkSource", "unoSdkSource", "a global.json"),
+            ("sdkSourcePath", "unoSdkSourcePath", "a global.json"),
+            ("globalJsonPath", "globalJsonPath", "a global.json"),
+            ("sdkPackage", "unoSdkPackage", "Uno.Sdk under msbuild-sdks in global.json"),
+            ("sdkVersion", "unoSdkVersion", "Uno.Sdk under msbuild-sdks in global.json"),
+            ("sdkPath", "unoSdkPath", "the restored package in the NuGet cache"),
+            ("packagesJsonPath", "packagesJsonPath", "packages.json in the SDK package"),
+        ),
+    ),
+    (
+        "DevServer",
+        (
+            ("devServerPackageVersion", "devServerPackageVersion", "Uno.WinUI.DevServer in packages.json"),
+            ("devServerPackagePath", "devServerPackagePath", "the restored package in the NuGet cache"),
+            ("devServerHostPath", "hostPath", "a Host in the package for the installed .NET"),
+            ("hostRequiresMajorRollForward", "hostRequiresMajorRollForward", ""),
+        ),
+    ),
+    (
+        "Settings",
+        (
+            ("settingsPackageVersion", "settingsPackageVersion", "uno.settings.devserver in packages.json"),
+            ("settingsPackagePath", "settingsPackagePath", "the restored package in the NuGet cache"),
+            ("settingsPath", "settingsPath", "the application in the package"),
+        ),
+    ),
+    (
+        ".NET",
+        (
+            ("dotNetVersion", "dotNetVersion", "a .NET SDK on PATH"),
+            ("dotNetTfm", "dotNetTfm", "a .NET SDK on PATH"),
+        ),
+    ),
+)
+
+
+def _report(discovery: Discovery, data: dict[str, object], active: list[dict[str, object]]) -> Report:
+    sections = [
+        Section(title, tuple(Row(label, _text(data[field]), missing) for label, field, missing in rows))
+        for title, rows in _SECTIONS
+    ]
+    addins = [
+        Row("discoveryMethod", discovery.addins.method, "add-ins"),
+        Row("addInsDiscoveryDurationMs", str(discovery.addins.duration_ms)),
+        Row("totalDiscoveryDurationMs", str(discovery.duration_ms)),
+        *(Row(f"{a.package} {a.version}".strip(), f"{a.path} ({a.source})") for a in discovery.addins.found),
+    ]
+    return Report(
+        "Discovery",
+        (
+            *sections,
+            Section("Add-Ins", tuple(addins)),
+            Section("Active Servers", tuple(_server_rows(active)) or (Row("status", "not running"),)),
+            Bullets("nuGetCacheLocations", discovery.package_locations),
+            Bullets("candidateSolutions", discovery.workspace.candidates),
+            Bullets("warnings", discovery.warnings),
+            Bullets("errors", discovery.errors),
+            Bullets("next", tuple(dict.fromkeys(issue.remediation for issue in discovery.issues if issue.fatal))),
+        ),
+    )
+
+
+def _server_rows(active: list[dict[str, object]]) -> list[Row]:
+    rows: list[Row] = []
+    for server in active:
+        where = "[workspace]" if server["isInWorkspace"] else "[other]"
+        rows.append(Row("processId", f"{server['processId']} {where}"))
+        fields = ("port", "mcpEndpoint", "solutionPath", "parentProcessId", "startTime", "ideChannelId")
+        rows += [Row(field, _text(server[field])) for field in fields]
+        links = server["processChain"]
+        assert isinstance(links, list)
+        names = [f"{link['processName']} ({link['processId']})" for link in reversed(links)]
+        rows.append(Row("processChain", " → ".join(names)))
+    return rows
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)

@@ -1,0 +1,271 @@
+"""The add-ins of a workspace: what its restored projects import, and what the SDK's own packages bring.
+
+A package that restore knows counts in the restored version; the other packages of the SDK's list are searched by
+convention. Every entry point must be a file that is not empty; whatever is left out is an issue that says why.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..issues import Issue, warning
+from ..system.log import log
+from ..system.values import Value
+from .assets import FileProblem, JsonProblem, read_assets
+from .conventions import search_package, undeclared
+from .manifest import NAME as MANIFEST
+from .manifest import read_manifest
+from .packages import merge_packages
+from .projects import known_properties, read_project
+from .relevance import Relevance
+from .restore import from_assets, read_restored
+from .targets import ITEM, Candidate, Loader, declared_addins
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from .nuget import PackageFolders
+    from .packages import Package
+    from .projects import Project
+    from .restore import Imports, Restored, RestoredPackage
+    from .sdk_packages import SdkPackage
+
+HOST_PACKAGE = "uno.winui.devserver"
+PROJECT_EXTENSIONS = (".csproj", ".fsproj", ".vbproj")
+
+
+class AddIn(Value):
+    package: str
+    version: str
+    path: str
+    source: str  # "manifest", "targets" or "msbuild"
+    certain: bool = True
+
+
+class AddIns(Value):
+    found: tuple[AddIn, ...]
+    packages: Mapping[str, Package]  # by name in lower case
+    issues: tuple[Issue, ...]
+
+
+class Search:
+    """One search through a workspace. `run` is the story; what its steps share is kept here."""
+
+    def __init__(
+        self,
+        directory: str,
+        solution: str | None,
+        folders: PackageFolders,
+        sdk_versions: Mapping[str, str],
+        environ: Mapping[str, str],
+    ) -> None:
+        self.directory = directory
+        self.solution = solution
+        self.folders = folders
+        self.sdk_versions = sdk_versions  # of project SDKs that global.json pins
+        self.environ = environ
+        self.issues: list[Issue] = []
+        self._load = Loader()
+        self._relevance = Relevance(ITEM)
+
+    def run(
+        self,
+        project_files: Iterable[str],
+        sdk_packages: Iterable[SdkPackage],
+        default_framework: Callable[[], str | None],
+    ) -> AddIns:
+        paths = [path for path in project_files if path.lower().endswith(PROJECT_EXTENSIONS)]
+        projects = [read_project(path, self._load, self.environ) for path in paths]
+        restored = [read_restored(project, self.folders, self._load, self.environ) for project in projects]
+        self._report(projects, restored)
+        restored += self._stray_assets(projects)
+        self.folders = self.folders.with_locations(location for one in restored for location in one.folders)
+
+        known = [package for one in restored for package in one.packages]
+        frameworks = [framework for project in projects for framework in project.frameworks]
+        packages = merge_packages(sdk_packages, known, frameworks, default_framework)
+        host_version = packages[HOST_PACKAGE].version if HOST_PACKAGE in packages else None
+
+        declared = self._by_manifest(known, host_version)
+        imported = self._by_imports(projects, restored)
+        found = self._combined(declared, imported, known)
+        searched = [package for one in restored for package in one.to_search]
+        found += self._by_convention(packages.values(), searched, host_version)
+        return AddIns(self._verified(found, packages), packages, tuple(dict.fromkeys(self.issues)))
+
+    def _report(self, projects: Sequence[Project], restored: Sequence[Restored]) -> None:
+        for project, one in zip(projects, restored, strict=True):
+            self.issues += [issue for issue in (project.issue, *one.issues) if issue]
+        missing = [project.path for project, one in zip(projects, restored, strict=True) if not one.found]
+        if missing:
+            message = f"Not restored, so packages that only they reference are not seen: {', '.join(missing)}."
+            self.issues.append(warning("RestoreMissing", message))
+
+    def _stray_assets(self, projects: Sequence[Project]) -> list[Restored]:
+        """An assets file at the root of the workspace that names no project of its own."""
+        folder = os.path.join(self.directory, "obj")
+        if any(project.restore_folder == folder for project in projects):
+            return []
+        try:
+            assets = read_assets(os.path.join(folder, "project.assets.json"))
+        except (FileNotFoundError, FileProblem, JsonProblem):
+            return []
+        return [] if assets.project else [from_assets(assets, self.folders)]
+
+    def _by_manifest(self, known: Iterable[RestoredPackage], host_version: str | None) -> dict[str, list[Candidate]]:
+        """Restored packages that have a manifest, by folder; an empty list means that it named nothing usable."""
+        declared: dict[str, list[Candidate]] = {}
+        for package in known:
+            if package.folder is None or package.folder in declared:
+                continue
+            path = os.path.join(package.folder, MANIFEST)
+            if not os.path.exists(path):
+                continue
+            manifest = read_manifest(package.folder, package.name, host_version)
+            self.issues += manifest.issues
+            if manifest.entry_points is not None:
+                declared[package.folder] = [Candidate(entry, path, "manifest") for entry in manifest.entry_points]
+        return declared
+
+    def _by_imports(self, projects: Sequence[Project], restored: Sequence[Restored]) -> list[Candidate]:
+        return [
+            candidate
+            for project, one in zip(projects, restored, strict=False)
+            for imports in one.imports or (None,)
+            for candidate in self._evaluated(project, imports)
+        ]
+
+    def _evaluated(self, project: Project, imports: Imports | None) -> list[Candidate]:
+        """The items of a project for one framework: only files that can have a say are evaluated."""
+        sdk_props, sdk_targets = self._sdk_files(project)
+        own = [*project.before, *(() if project.issue else (project.path,)), *project.after]
+        package_files = (*imports.props, *imports.targets) if imports else ()
+        chosen = set(self._relevance.choose(package_files, own))
+        if not chosen and not sdk_targets and not any(map(self._relevance.matters, own)):
+            return []
+        framework = imports.framework if imports else next(iter(project.frameworks), None)
+        files = [
+            *sdk_props,
+            *project.before,
+            *(path for path in (imports.props if imports else ()) if path in chosen),
+            *(() if project.issue else (project.path,)),
+            *(path for path in (imports.targets if imports else ()) if path in chosen),
+            *project.after,
+            *sdk_targets,
+        ]
+        return declared_addins(
+            project.path,
+            files,
+            properties=known_properties(project, framework, self.solution)
+            | dict(imports.properties if imports else {}),
+            global_properties={"TargetFramework": framework} if framework else {},
+            environ=self.environ,
+            load=self._load,
+            issues=self.issues,
+        )
+
+    def _sdk_files(self, project: Project) -> tuple[list[str], list[str]]:
+        """The Sdk.props and Sdk.targets of project SDKs from NuGet, where these declare add-ins themselves."""
+        props: list[str] = []
+        targets: list[str] = []
+        for sdk in project.sdks:
+            name, _, version = sdk.partition("/")
+            folder = self.folders.find(name, version or self.sdk_versions.get(name, ""))
+            files = [os.path.join(folder, "Sdk", file) for file in ("Sdk.props", "Sdk.targets")] if folder else []
+            if any(map(self._relevance.mentions, files)):
+                props.append(files[0])
+                targets.append(files[1])
+        return props, targets
+
+    def _combined(
+        self, declared: dict[str, list[Candidate]], imported: Iterable[Candidate], known: Iterable[RestoredPackage]
+    ) -> list[Candidate]:
+        """A manifest decides for its package; a package with files for the dev server and no entry point is told."""
+        found = [candidate for candidates in declared.values() for candidate in candidates]
+        speaking = set(declared)
+        for candidate in imported:
+            owner = self.folders.owner(candidate.defined_in)
+            if owner is None or owner[2] not in declared:
+                found.append(candidate)
+            if owner is not None:
+                speaking.add(owner[2])
+        for package in {package.folder: package for package in known}.values():
+            folder = package.folder
+            if folder and folder not in speaking and os.path.isdir(os.path.join(folder, "tools", "devserver")):
+                self.issues.append(undeclared(package.name, folder))
+        return found
+
+    def _by_convention(
+        self, packages: Iterable[Package], restored: Iterable[RestoredPackage], host_version: str | None
+    ) -> list[Candidate]:
+        """Packages of which nobody tells what is imported: the SDK's that are not restored, and bare libraries."""
+        found: list[Candidate] = []
+        wanted = [
+            (package.name, self.folders.find(package.name, package.version))
+            for package in packages
+            if not package.restored
+        ]
+        wanted += [(package.name, package.folder) for package in restored]
+        for name, folder in wanted:
+            if folder is not None:
+                found += search_package(folder, name, host_version, self._evaluate_alone, self.issues)
+        return found
+
+    def _evaluate_alone(self, files: Sequence[str]) -> list[Candidate]:
+        if not self._relevance.choose(files):
+            return []
+        return declared_addins(
+            os.path.join(self.directory, "workspace.proj"),  # relative paths lead into the workspace, as in a project
+            files,
+            properties={},
+            global_properties={},
+            environ=self.environ,
+            load=self._load,
+            issues=self.issues,
+        )
+
+    def _verified(self, candidates: Iterable[Candidate], packages: Mapping[str, Package]) -> tuple[AddIn, ...]:
+        """Those whose file is really there, each once, in the order of the package list."""
+        rank = {name: number for number, name in enumerate(packages)}
+        found: dict[str, tuple[int, AddIn]] = {}
+        for candidate in candidates:
+            owner = self.folders.owner(candidate.defined_in)
+            name, version = self._named(candidate, owner, packages)
+            problem = self._missing(candidate, name, version)
+            if problem is None:
+                addin = AddIn(name, version, candidate.path, candidate.source, candidate.certain)
+                place = rank.get(owner[0].lower(), len(rank)) if owner else len(rank)
+                found.setdefault(os.path.normcase(candidate.path), (place, addin))
+                overridden = packages[name.lower()].overridden() if name.lower() in packages else None
+                self.issues += [overridden] if overridden else []
+            elif candidate.certain:
+                self.issues.append(problem)
+            else:
+                log.debug(f"{candidate.defined_in}: {problem.message} Its condition could not be decided.")
+        return tuple(addin for _, addin in sorted(found.values(), key=lambda entry: entry[0]))
+
+    def _named(
+        self, candidate: Candidate, owner: tuple[str, str, str] | None, packages: Mapping[str, Package]
+    ) -> tuple[str, str]:
+        if owner is None:  # the workspace's own Directory.Build.targets, for example
+            return os.path.basename(candidate.defined_in), ""
+        package = packages.get(owner[0].lower())
+        if package is None:
+            return owner[0], owner[1]
+        same = self.folders.find(package.name, package.version) == owner[2]
+        return package.name, package.version if same else owner[1]
+
+    def _missing(self, candidate: Candidate, name: str, version: str) -> Issue | None:
+        try:
+            size = os.stat(candidate.path).st_size if os.path.isfile(candidate.path) else -1
+        except OSError:
+            size = -1
+        if size > 0:
+            return None
+        if size == 0:
+            message = f"The add-in of {name} {version} is an empty file: {candidate.path}."
+            return warning("AddInBinaryCorrupted", message)
+        searched = ", ".join(self.folders.locations)
+        message = f"The add-in of {name} {version} is missing: {candidate.path}. Package folders: {searched}."
+        return warning("AddInBinaryNotFound", message)

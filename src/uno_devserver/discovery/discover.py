@@ -1,0 +1,261 @@
+"""Everything that `disco` tells of a workspace, read from disk.
+
+Always a result, never an exception: what is missing is None, and an issue says what, where, and what to do.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ..issues import Issue, fatal, warning
+from ..system.folders import folders as special_folders
+from ..system.values import Value
+from ..workspace.globaljson import find_global_json, read_global_json
+from ..workspace.projects import project_files
+from ..workspace.resolver import resolve
+from ..workspace.trust import is_trusted
+from .addins import HOST_PACKAGE, Search
+from .fallback import MSBuild, settle
+from .last_known_good import LastKnownGood
+from .nuget import package_folders
+from .sdk_packages import SdkPackages, read_sdk_packages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ..system.folders import Folders
+    from ..workspace.globaljson import GlobalJson
+    from ..workspace.resolver import Workspace
+    from .addins import AddIn, AddIns
+    from .dotnet import DotNet
+    from .nuget import PackageFolders
+
+SETTINGS_PACKAGE = "uno.settings.devserver"
+SETTINGS_PROGRAM = ("tools", "manager", "Uno.Settings.dll")
+
+
+class Request(Value):
+    directory: str
+    explicit: bool = False  # the user named the directory
+    force: bool = False  # ask dotnet again
+    force_msbuild: bool = False
+
+
+class SdkInfo(Value):
+    """The Uno SDK of a workspace; each part may be missing."""
+
+    global_json: GlobalJson | None
+    path: str | None
+    packages: SdkPackages
+    issues: tuple[Issue, ...]
+
+
+class AddInDiscovery(Value):
+    found: tuple[AddIn, ...]
+    method: str | None
+    failed: bool  # the list of packages could not be read
+    possible: bool  # there was something to search
+    duration_ms: int
+    issues: tuple[Issue, ...]
+
+
+class Tool(Value):
+    """A package that holds a program: its version by the package list, its folder, the program."""
+
+    version: str | None = None
+    folder: str | None = None
+    program: str | None = None
+
+
+class Discovery(Value):
+    workspace: Workspace
+    sdk: SdkInfo
+    dotnet: DotNet | None
+    host: Tool
+    host_requires_major_roll_forward: bool
+    settings: Tool
+    addins: AddInDiscovery
+    package_locations: tuple[str, ...]
+    duration_ms: int
+    issues: tuple[Issue, ...]
+
+    @property
+    def errors(self) -> tuple[str, ...]:
+        """What stands in the way of a dev server; a folder without any solution is no error."""
+        own = tuple(issue.message for issue in self.issues if issue.fatal)
+        if self.workspace.resolved or not self.workspace.candidates:
+            return own
+        return tuple(dict.fromkeys((*(issue.message for issue in self.workspace.issues), *own)))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        errors = self.errors
+        return tuple(issue.message for issue in self.issues if not issue.fatal and issue.message not in errors)
+
+
+def discover(request: Request, environ: Mapping[str, str]) -> Discovery:
+    """All of it. `discover_addins` is the part that launchers ask for most."""
+    started = time.perf_counter()
+    session = _Session(request, environ)
+    addins = session.addins()
+    if session.workspace.resolved:
+        host, roll_forward = session.host()
+        settings = session.settings()
+        dotnet = session.dotnet()
+        session.issues += [dotnet.issue] if dotnet.issue else []
+    else:
+        host, roll_forward, settings, dotnet = Tool(), False, Tool(), None
+    issues = (*session.workspace.issues, *session.sdk.issues, *session.issues, *addins.issues)
+    return Discovery(
+        session.workspace,
+        session.sdk,
+        dotnet,
+        host,
+        roll_forward,
+        settings,
+        addins,
+        session.folders.locations,
+        _milliseconds_since(started),
+        tuple(dict.fromkeys(issues)),
+    )
+
+
+def discover_addins(request: Request, environ: Mapping[str, str]) -> AddInDiscovery:
+    """Only the add-ins: no .NET SDK and no Host are looked for."""
+    session = _Session(request, environ)
+    found = session.addins()
+    return found.replace(issues=(*session.sdk.issues, *found.issues))
+
+
+class _Session:
+    """One discovery: what its parts share, found out once."""
+
+    def __init__(self, request: Request, environ: Mapping[str, str]) -> None:
+        self.request = request
+        self.environ = environ
+        self.special: Folders = special_folders(environ)
+        self.workspace = resolve(request.directory, explicit=request.explicit)
+        self.directory = self.workspace.working_directory
+        self.folders: PackageFolders = package_folders(self.directory, environ, self.special)
+        self.sdk = self._sdk()
+        self.issues: list[Issue] = [*self.folders.issues]
+        self._addins: AddIns | None = None
+        self._dotnet: DotNet | None = None
+
+    def _sdk(self) -> SdkInfo:
+        path = self.workspace.global_json or find_global_json(self.directory)
+        nothing = SdkPackages(None, (), None)
+        if path is None:
+            message = f"There is no global.json in {self.directory} or above it."
+            return SdkInfo(None, None, nothing, (fatal("GlobalJsonNotFound", message),))
+        global_json = read_global_json(path)
+        if global_json.uno_sdk is None:
+            return SdkInfo(global_json, None, nothing, (global_json.issue,) if global_json.issue else ())
+        name, version = global_json.uno_sdk.package, global_json.uno_sdk.version
+        folder = self.folders.find(name, version)
+        if folder is None:
+            searched = ", ".join(self.folders.locations)
+            message = f"{name} {version} is in none of the package folders: {searched}."
+            return SdkInfo(global_json, None, nothing, (fatal("SdkNotInCache", message),))
+        packages = read_sdk_packages(folder)
+        return SdkInfo(global_json, folder, packages, (packages.issue,) if packages.issue else ())
+
+    def addins(self) -> AddInDiscovery:
+        started = time.perf_counter()
+        projects = project_files(self.workspace)
+        document = self.sdk.global_json.document if self.sdk.global_json else None
+        search = Search(self.directory, self.workspace.solution, self.folders, _sdk_versions(document), self.environ)
+        self._addins = search.run(projects.paths, self.sdk.packages.packages, lambda: self.dotnet().tfm)
+        self.folders = search.folders
+        uno_sdk = self.sdk.global_json.uno_sdk if self.sdk.global_json else None
+        msbuild = MSBuild(
+            self.workspace.solution or next(iter((*self.workspace.candidates, *projects.paths)), None),
+            lambda: self.host()[0].program,
+            os.path.join(self.special.state, "msbuild"),
+            self.environ,
+        )
+        if self.request.force_msbuild:
+            outcome = msbuild.ask()
+        else:
+            outcome = settle(
+                self._addins,
+                readable=self.sdk.packages.readable,
+                expected=uno_sdk is not None,
+                known_good=LastKnownGood(
+                    self.special.state, self.directory, f"{uno_sdk.package}/{uno_sdk.version}" if uno_sdk else ""
+                ),
+                msbuild=msbuild,
+                trusted=is_trusted(self.environ),
+            )
+        failed = self.sdk.packages.path is not None and not self.sdk.packages.readable
+        return AddInDiscovery(
+            outcome.found,
+            outcome.method,
+            failed,
+            bool(outcome.found) or self.sdk.packages.readable,
+            _milliseconds_since(started),
+            (*projects.issues, *self._addins.issues, *outcome.issues),
+        )
+
+    def dotnet(self) -> DotNet:
+        if self._dotnet is None:
+            from .dotnet import resolve_dotnet
+
+            cache = os.path.join(self.special.state, "dotnet-version-cache.json")
+            self._dotnet = resolve_dotnet(self.directory, self.environ, cache_path=cache, force=self.request.force)
+        return self._dotnet
+
+    def host(self) -> tuple[Tool, bool]:
+        """The .NET Host of the workspace, and whether it needs to be rolled forward to another major runtime."""
+        from .dotnet import installed_runtimes
+        from .host_binary import find_host
+
+        tool = self._tool(HOST_PACKAGE, fatal, "DevServerPackageNotCached")
+        tfm = self.dotnet().tfm
+        if tool.folder is None or tfm is None:
+            return tool, False
+        found = find_host(tool.folder, tfm, lambda: installed_runtimes(self.directory, self.environ))
+        if isinstance(found, Issue):
+            self.issues.append(found)
+            return tool, False
+        return tool.replace(program=found.path), found.requires_major_roll_forward
+
+    def settings(self) -> Tool:
+        tool = self._tool(SETTINGS_PACKAGE, warning, "AddInPackageNotCached")
+        if tool.folder is None:
+            return tool
+        program = os.path.join(tool.folder, *SETTINGS_PROGRAM)
+        if not os.path.isfile(program):
+            message = f"The Settings application is missing from its package: {program}."
+            self.issues.append(warning("AddInBinaryNotFound", message))
+            return tool
+        return tool.replace(program=program)
+
+    def _tool(self, name: str, severity: Callable[[str, str], Issue], code: str) -> Tool:
+        package = self._addins.packages.get(name) if self._addins else None
+        if package is None:
+            if self.sdk.path:
+                self.issues.append(severity(code, f"packages.json of the Uno SDK does not name {name}."))
+            return Tool()
+        folder = self.folders.find(package.name, package.version)
+        if folder is None:
+            searched = ", ".join(self.folders.locations)
+            message = f"{package.name} {package.version} is in none of the package folders: {searched}."
+            self.issues.append(severity(code, message))
+        return Tool(package.version, folder)
+
+
+def _sdk_versions(document: object) -> dict[str, str]:
+    """The versions of project SDKs that global.json pins."""
+    pinned = document.get("msbuild-sdks") if isinstance(document, dict) else None
+    return (
+        {name: version for name, version in pinned.items() if isinstance(version, str)}
+        if isinstance(pinned, dict)
+        else {}
+    )
+
+
+def _milliseconds_since(started: float) -> int:
+    return round((time.perf_counter() - started) * 1000)

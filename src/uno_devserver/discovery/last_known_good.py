@@ -1,0 +1,82 @@
+"""The add-ins that were last found in a workspace, for the day when they cannot be found.
+
+One small file per workspace, keyed by the content of its package list. An entry counts only while every file it names
+is still there. Nothing is written when nothing changed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from binascii import crc32
+
+from ..system.files import FileProblem, read_bytes, write_atomic
+from ..system.jsonc import JsonProblem, parse
+from ..system.log import log
+from .addins import AddIn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+VERSION = 1
+MAX_BYTES = 1024 * 1024
+
+
+class LastKnownGood:
+    def __init__(self, state: str, workspace: str, sdk: str) -> None:
+        name = re.sub(r"[^\w.-]+", "_", os.path.basename(workspace))[:40] or "root"
+        self._path = os.path.join(state, "addins", f"{name}-{_digest([os.path.normcase(workspace)])}.json")
+        self._workspace = workspace
+        self._sdk = sdk
+
+    def save(self, packages: Iterable[str], addins: Sequence[AddIn]) -> None:
+        document = {
+            "version": VERSION,
+            "workspace": self._workspace,
+            "sdk": self._sdk,
+            "packages": _digest(packages),
+            "addIns": [[addin.package, addin.version, addin.path, addin.source] for addin in addins],
+        }
+        data = json.dumps(document).encode()
+        try:
+            if self._read() != data:
+                write_atomic(self._path, data)
+        except OSError as error:
+            log.debug(f"the add-ins found could not be kept in {self._path}: {error}")
+
+    def load(self, packages: Iterable[str] | None) -> tuple[AddIn, ...]:
+        """The kept add-ins, if they belong to this package list (None: to this SDK) and all exist; else none."""
+        data = self._read()
+        try:
+            document = parse(data) if data else None
+        except JsonProblem:
+            return ()
+        if not isinstance(document, dict) or document.get("version") != VERSION:
+            return ()
+        if (document.get("workspace"), document.get("sdk")) != (self._workspace, self._sdk):
+            return ()
+        if packages is not None and document.get("packages") != _digest(packages):
+            return ()
+        entries = document.get("addIns")
+        addins = [_addin(entry) for entry in entries] if isinstance(entries, list) else []
+        usable = [addin for addin in addins if addin and os.path.isfile(addin.path)]
+        return tuple(usable) if len(usable) == len(addins) else ()
+
+    def _read(self) -> bytes:
+        try:
+            return read_bytes(self._path, MAX_BYTES)
+        except (FileNotFoundError, FileProblem):
+            return b""
+
+
+def _addin(entry: object) -> AddIn | None:
+    if isinstance(entry, list) and len(entry) == 4 and all(isinstance(part, str) for part in entry):
+        return AddIn(*entry)
+    return None
+
+
+def _digest(texts: Iterable[str]) -> str:
+    # A key, not a safeguard: every path is checked on disk before use. hashlib would cost 3 ms of import.
+    return f"{crc32(chr(10).join(texts).encode('utf-8', 'surrogateescape')):08x}"

@@ -1,0 +1,93 @@
+"""`devserver-addin.json`: a package's own word about its add-ins, stronger than its .targets files."""
+
+from __future__ import annotations
+
+import os
+
+from ..issues import Issue, warning
+from ..system.files import FileProblem, read_bytes
+from ..system.jsonc import JsonProblem, parse
+from ..system.values import Value
+from .versions import at_least
+
+NAME = "devserver-addin.json"
+SUPPORTED_VERSION = 1
+MAX_BYTES = 1024 * 1024
+
+
+class Manifest(Value):
+    """`entry_points` None: there is no manifest that we understand, so the .targets files decide."""
+
+    entry_points: tuple[str, ...] | None
+    issues: tuple[Issue, ...] = ()
+
+
+def read_manifest(package_folder: str, package: str, host_version: str | None) -> Manifest:
+    """The entry points that a package declares, as absolute paths inside the package; they may not exist."""
+    path = os.path.join(package_folder, NAME)
+    try:
+        document = parse(read_bytes(path, MAX_BYTES))
+    except FileNotFoundError:
+        return Manifest(None)
+    except (FileProblem, JsonProblem) as problem:
+        return _invalid(path, str(problem))
+    if not isinstance(document, dict):
+        return _invalid(path, "it must hold a JSON object")
+    fields = _ignoring_case(document)
+    version = fields.get("version", 0)
+    if isinstance(version, bool) or not isinstance(version, int):
+        return _invalid(path, "'version' must be a whole number")
+    if version > SUPPORTED_VERSION:
+        message = f"{path} has version {version}; this uno-devserver understands {SUPPORTED_VERSION}."
+        return Manifest(None, (warning("AddInManifestUnsupported", message),))
+    entries = fields.get("addins", [])
+    if not isinstance(entries, list):
+        return _invalid(path, "'addins' must be a list")
+    return _entry_points(path, package_folder, package, host_version, entries)
+
+
+def _entry_points(
+    path: str, package_folder: str, package: str, host_version: str | None, entries: list[object]
+) -> Manifest:
+    accepted: list[str] = []
+    issues: list[Issue] = []
+    for number, entry in enumerate(entries):
+        fields = _ignoring_case(entry) if isinstance(entry, dict) else {}
+        entry_point, minimum = fields.get("entrypoint"), fields.get("minhostversion")
+        if not isinstance(entry_point, str) or not entry_point.strip():
+            issues.append(warning("AddInManifestInvalid", f"{path}: addins[{number}] has no 'entryPoint'."))
+            continue
+        target = _inside(package_folder, entry_point)
+        if target is None:
+            message = f"{path}: '{entry_point}' leads out of the package {package}; it was refused."
+            issues.append(warning("AddInEntryPointRefused", message))
+        elif isinstance(minimum, str) and at_least(host_version or "", minimum) is False:
+            message = f"{path}: '{entry_point}' needs Host {minimum}, the workspace has {host_version}."
+            issues.append(warning("AddInHostTooOld", message))
+        elif isinstance(minimum, str) and not host_version:
+            message = f"{path}: '{entry_point}' needs Host {minimum}, and the workspace's Host version is unknown."
+            issues.append(warning("AddInHostTooOld", message))
+        else:
+            accepted.append(target)
+    return Manifest(tuple(accepted), tuple(issues))
+
+
+def _inside(folder: str, relative: str) -> str | None:
+    """The path below `folder`, also after following symlinks; None when it leads out."""
+    native = relative.replace("\\", "/")
+    if native.startswith("/") or (len(native) > 1 and native[1] == ":") or "\0" in native:
+        return None
+    target = os.path.normpath(os.path.join(folder, *native.split("/")))
+    real_folder = os.path.realpath(folder)
+    if not target.startswith(folder + os.sep) or not os.path.realpath(target).startswith(real_folder + os.sep):
+        return None
+    return target
+
+
+def _ignoring_case(document: dict[object, object]) -> dict[str, object]:
+    return {str(key).lower(): value for key, value in document.items()}
+
+
+def _invalid(path: str, reason: str) -> Manifest:
+    """A damaged manifest ends the search in its package: guessing past it could load the wrong file."""
+    return Manifest((), (warning("AddInManifestInvalid", f"{path} cannot be used: {reason}."),))

@@ -1,0 +1,98 @@
+"""Asking MSBuild itself for the add-ins: the slow way (10-30 s) that is right for every SDK.
+
+`dotnet build` runs two targets that the Uno SDK defines and that append their answers to a file, as UTF-16. The build
+is the workspace's own code, so this runs only when the user asked for it or trusts the workspace.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from ..issues import Issue, warning
+from ..system.files import FileProblem, read_bytes
+from ..system.log import log
+from ..system.run import find_program, run
+from ..system.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+BUILD_SECONDS = 180.0  # a first evaluation with a cold disk takes up to a minute
+KEEP_BYTES = 256 * 1024  # of a build's output, for the log
+MAX_DUMP_BYTES = 16 * 1024 * 1024
+QUOTED_CHARACTERS = 300
+_SEPARATORS = re.compile(r"[\r\n;,]+")
+
+
+class Answer(Value):
+    paths: tuple[str, ...]
+    issues: tuple[Issue, ...] = ()
+
+
+def ask_msbuild(solution: str, host_path: str | None, scratch: str, environ: Mapping[str, str]) -> Answer:
+    """The add-in paths that a build of the solution would use; `scratch` is a folder of ours for the answers."""
+    dotnet = find_program("dotnet", environ)
+    if dotnet is None:
+        return _failed(solution, "no 'dotnet' was found on PATH")
+    build = _Build(dotnet, solution, host_path, scratch, environ)
+    frameworks, problem = build.dump("UnoDumpTargetFrameworks")
+    if not frameworks:
+        return _failed(solution, problem or "the solution names no target frameworks")
+    for framework in frameworks:
+        paths, problem = build.dump("UnoDumpRemoteControlAddIns", "--framework", framework, "-nowarn:MSB4057")
+        if paths:
+            return Answer(paths)
+        log.debug(f"MSBuild finds no add-ins for {framework}: {problem or 'the list is empty'}")
+    return Answer((), ())
+
+
+class _Build(Value):
+    dotnet: str
+    solution: str
+    host_path: str | None
+    scratch: str
+    environ: Mapping[str, str]
+
+    def dump(self, target: str, *options: str) -> tuple[tuple[str, ...], str]:
+        """The lines that a target writes, or why there are none."""
+        answer_file = os.path.join(self.scratch, f"{target}-{os.getpid()}.txt")
+        arguments = [self.dotnet, "build", self.solution, f"-t:{target}", f"-p:{target}TargetFile={answer_file}"]
+        if self.host_path:
+            custom = os.path.join(os.path.dirname(self.host_path), "DevServer.Custom.Targets")
+            arguments.append(f"-p:CustomBeforeMicrosoftCSharpTargets={custom}")
+        arguments += ["--verbosity", "quiet", *options]
+        os.makedirs(self.scratch, mode=0o700, exist_ok=True)
+        try:
+            outcome = run(
+                arguments,
+                cwd=os.path.dirname(self.solution),
+                environ={**self.environ, "DOTNET_NOLOGO": "1"},
+                seconds=BUILD_SECONDS,
+                keep_bytes=KEEP_BYTES,
+            )
+            printed = outcome.output.decode("utf-8", "replace").strip()
+            log.debug(f"{' '.join(arguments)} -> {outcome.problem or outcome.exit_code}\n{printed}")
+            problem = outcome.problem or (printed.splitlines() or [""])[0][:QUOTED_CHARACTERS]
+            return _read_dump(answer_file), "" if outcome.succeeded else f"dotnet build: {problem}"
+        finally:
+            try:
+                os.unlink(answer_file)
+            except OSError:
+                pass
+
+
+def _read_dump(path: str) -> tuple[str, ...]:
+    """Entries of a dump file, each once, ignoring case; a file that is missing or unreadable has none."""
+    try:
+        data = read_bytes(path, MAX_DUMP_BYTES)
+    except (FileNotFoundError, FileProblem):
+        return ()
+    text = data.removeprefix(b"\xff\xfe").decode("utf-16-le", "replace")
+    entries = (entry.strip() for entry in _SEPARATORS.split(text))
+    return tuple({entry.lower(): entry for entry in entries if entry}.values())
+
+
+def _failed(solution: str, reason: str) -> Answer:
+    return Answer((), (warning("MSBuildDiscoveryFailed", f"MSBuild gave no add-ins for {solution}: {reason}."),))

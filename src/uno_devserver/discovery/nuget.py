@@ -1,0 +1,151 @@
+"""Where NuGet keeps packages, and where one package is.
+
+Folders are asked in NuGet's order: `NUGET_PACKAGES`, `globalPackagesFolder` of the nearest nuget.config, the user's
+folder, the machine's. Only the file system decides what is there; nothing is downloaded or written.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from ..issues import Issue, warning
+from ..msbuild.xml import XmlProblem
+from ..msbuild.xml import parse as parse_xml
+from ..system.files import FileProblem, read_bytes
+from .versions import folder_spellings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from ..system.folders import Folders
+
+CONFIG_NAMES = ("nuget.config", "NuGet.config", "NuGet.Config")  # the three spellings that NuGet itself looks for
+MAX_CONFIG_BYTES = 4 * 1024 * 1024
+_ID = re.compile(r"\w+(?:[.-]\w+)*")  # NuGet's rule for package ids
+
+
+class PackageFolders:
+    """The package folders of a workspace, in search order."""
+
+    def __init__(self, locations: Iterable[str], issues: Iterable[Issue] = ()) -> None:
+        self.locations = tuple(_distinct(locations))
+        self.issues = tuple(issues)
+        self._listings: dict[str, dict[str, str]] = {}
+
+    def find(self, name: str, version: str) -> str | None:
+        """The folder of a package: the first spelling of the version that exists, in the first location that has it."""
+        if not _ID.fullmatch(name):  # also keeps a hostile list from leading out of the package folders
+            return None
+        for spelling in folder_spellings(version):
+            for location in self.locations:
+                path = os.path.join(location, name.lower(), spelling)
+                if os.path.isdir(path):
+                    return path
+        return self._find_by_listing(name, version)
+
+    def owner(self, path: str) -> tuple[str, str, str] | None:
+        """The package that a file belongs to, if it lies in a package folder: id, version, folder."""
+        for location in self.locations:
+            if path.startswith(location + os.sep):
+                parts = path[len(location) + 1 :].split(os.sep, 2)
+                if len(parts) == 3:
+                    return parts[0], parts[1], os.path.join(location, parts[0], parts[1])
+        return None
+
+    def with_locations(self, locations: Iterable[str]) -> PackageFolders:
+        return PackageFolders((*self.locations, *locations), self.issues)
+
+    def _find_by_listing(self, name: str, version: str) -> str | None:
+        """NuGet writes ids in lower case, but a folder that was copied or restored by other means may not be."""
+        for location in self.locations:
+            actual = self._listing(location).get(name.lower())
+            if actual is None or actual == name.lower():
+                continue
+            for spelling in folder_spellings(version):
+                path = os.path.join(location, actual, spelling)
+                if os.path.isdir(path):
+                    return path
+        return None
+
+    def _listing(self, location: str) -> dict[str, str]:
+        if location not in self._listings:
+            try:
+                self._listings[location] = {entry.lower(): entry for entry in os.listdir(location)}
+            except OSError:
+                self._listings[location] = {}
+        return self._listings[location]
+
+
+def package_folders(directory: str, environ: Mapping[str, str], folders: Folders) -> PackageFolders:
+    """The package folders that hold for a workspace directory."""
+    locations: list[str] = []
+    issues: list[Issue] = []
+    from_environment = environ.get("NUGET_PACKAGES", "")
+    if from_environment.strip():  # a blank value would be the current folder
+        locations.append(os.path.abspath(os.path.join(directory, from_environment)))
+    configured = _configured_folder(directory, environ, folders, issues)
+    if configured:
+        locations.append(configured)
+    locations.append(os.path.join(folders.home, ".nuget", "packages"))
+    locations.append(os.path.join(folders.common_application_data, "NuGet", "packages"))
+    return PackageFolders(locations, issues)
+
+
+def _configured_folder(directory: str, environ: Mapping[str, str], folders: Folders, issues: list[Issue]) -> str | None:
+    for path in _config_files(directory, folders):
+        try:
+            value = _global_packages_folder(read_bytes(path, MAX_CONFIG_BYTES))
+        except FileNotFoundError:
+            continue
+        except (FileProblem, XmlProblem) as problem:
+            issues.append(warning("NuGetConfigInvalid", f"{path} cannot be read: {problem}."))
+            continue
+        if value:
+            expanded = re.sub(r"%([^%]+)%", lambda match: environ.get(match[1], match[0]), value)
+            return os.path.normpath(os.path.join(os.path.dirname(path), expanded.replace("\\", os.sep)))
+    return None
+
+
+def _config_files(directory: str, folders: Folders) -> Iterator[str]:
+    """Nearest first, then the user's."""
+    here = directory
+    while True:
+        yield from _existing_configs(here)
+        parent = os.path.dirname(here)
+        if parent == here:
+            break
+        here = parent
+    yield from _existing_configs(os.path.join(folders.application_data, "NuGet"))
+    yield from _existing_configs(os.path.join(folders.home, ".nuget", "NuGet"))
+
+
+def _existing_configs(directory: str) -> Iterator[str]:
+    for name in CONFIG_NAMES:
+        path = os.path.join(directory, name)
+        if os.path.exists(path):
+            yield path
+            return
+
+
+def _global_packages_folder(data: bytes) -> str | None:
+    root = parse_xml(data)
+    if root.name != "configuration":
+        return None
+    for section in root.elements:
+        if section.name != "config":
+            continue
+        for entry in section.elements:
+            if entry.name == "add" and entry.attributes.get("key", "").lower() == "globalpackagesfolder":
+                return entry.attributes.get("value", "").strip() or None
+    return None
+
+
+def _distinct(locations: Iterable[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    for location in locations:
+        trimmed = location.rstrip("/\\") or location
+        if trimmed.lower() not in seen:
+            seen.add(trimmed.lower())
+            yield trimmed

@@ -1,0 +1,98 @@
+"""The add-ins that .props and .targets files declare: the items `UnoRemoteControlAddIns`, with MSBuild's meaning.
+
+MSBuild gives up on a whole project when one file is wrong. Here that file is left out and reported; the others count.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..issues import Issue, warning
+from ..msbuild.evaluation import EvaluationProblem, Evaluator
+from ..msbuild.xml import parse as parse_xml
+from ..system.files import read_bytes
+from ..system.log import log
+from ..system.values import Value
+from .relevance import MAX_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..msbuild.evaluation import Evaluation
+    from ..msbuild.xml import Element
+
+ITEM = "UnoRemoteControlAddIns"
+
+
+class Candidate(Value):
+    """An entry point that a package names; whether the file is there is checked later."""
+
+    path: str
+    defined_in: str  # the file that names it
+    source: str  # "targets" or "manifest"
+    certain: bool = True  # False: a condition could not be decided, the file's existence decides
+
+
+class Loader:
+    """Parses each file once. An SDK that a file imports by name is not on disk beside it and is left out."""
+
+    def __init__(self) -> None:
+        self._parsed: dict[str, Element | Exception] = {}
+
+    def __call__(self, path: str) -> Element:
+        if path not in self._parsed:
+            try:
+                self._parsed[path] = _without_sdk_imports(parse_xml(read_bytes(path, MAX_BYTES)))
+            except Exception as problem:  # kept, so that the next evaluation fails in the same way
+                self._parsed[path] = problem
+        result = self._parsed[path]
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+
+def declared_addins(
+    project: str,
+    files: Sequence[str],
+    *,
+    properties: Mapping[str, str],
+    global_properties: Mapping[str, str],
+    environ: Mapping[str, str],
+    load: Loader,
+    issues: list[Issue],
+) -> list[Candidate]:
+    """The items of all files, evaluated in this order as parts of one project."""
+    remaining = list(files)
+    while remaining:
+        evaluator = Evaluator(
+            project, properties=properties, global_properties=global_properties, environment=environ, load=load
+        )
+        try:
+            evaluation = evaluator.evaluate(remaining)
+        except EvaluationProblem as problem:
+            message = f"{problem.path} was left out: {problem.message}"
+            issues.append(warning("AddInTargetsInvalid", message))
+            del remaining[problem.entry]
+            continue
+        _log_unknown(evaluation)
+        return [
+            Candidate(os.path.normpath(item.full_path), item.defined_in, "targets", item.certain)
+            for item in evaluation.items(ITEM)
+        ]
+    return []
+
+
+def _without_sdk_imports(root: Element) -> Element:
+    if any(child.name == "Import" and "Sdk" in child.attributes for child in root.elements):
+        root.children[:] = [
+            child
+            for child in root.children
+            if isinstance(child, str) or child.name != "Import" or "Sdk" not in child.attributes
+        ]
+    return root
+
+
+def _log_unknown(evaluation: Evaluation) -> None:
+    for expression, path in evaluation.notes:
+        log.debug(f"{path}: '{expression}' depends on something that only a build knows")

@@ -1,0 +1,127 @@
+"""Running another program to its end, within bounds.
+
+It gets no terminal and no input but what is given, a process group of its own, a time limit after which the whole
+group is killed, and a limit on the output that is kept. Whatever happens, this returns; nothing is left running
+that belongs to the group.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from .values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Mapping, Sequence
+
+POLL_SECONDS = 0.05  # the end of the output is noticed at once; this only counts where the output does not end
+KILL_SECONDS = 0.5  # a killed process goes at once, except while the kernel waits for a disk
+
+
+class Outcome(Value):
+    exit_code: int | None  # None: it was not started, or killed by us
+    output: bytes  # standard output, and standard error if that was asked for
+    problem: str = ""  # why there is no exit code, as a sentence's end: "gave no answer within 2 s"
+
+    @property
+    def succeeded(self) -> bool:
+        return self.exit_code == 0
+
+
+def run(
+    arguments: Sequence[str],
+    *,
+    cwd: str,
+    environ: Mapping[str, str],
+    seconds: float,
+    keep_bytes: int,
+    input_bytes: bytes = b"",
+    with_errors: bool = True,
+) -> Outcome:
+    """Run `arguments` (the program by its full path) and return what it printed, cut at `keep_bytes`."""
+    import subprocess
+    import threading
+    import time
+
+    deadline = time.monotonic() + seconds
+    try:
+        process = subprocess.Popen(
+            list(arguments),
+            cwd=cwd,
+            env=dict(environ),
+            stdin=subprocess.PIPE if input_bytes else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT if with_errors else subprocess.DEVNULL,
+            bufsize=0,
+            start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+        )
+    except (OSError, ValueError) as error:
+        return Outcome(None, b"", f"could not be started: {error}")
+    output = bytearray()
+    # On threads, because something that the program left running could hold a pipe open for ever.
+    reader = threading.Thread(target=_read, args=(process, output, keep_bytes), daemon=True)
+    reader.start()
+    if input_bytes:
+        threading.Thread(target=_write, args=(process, input_bytes), daemon=True).start()
+    while reader.is_alive() and process.poll() is None and time.monotonic() < deadline:
+        reader.join(POLL_SECONDS)
+    while process.poll() is None and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)  # it closed its output early
+    if process.poll() is None:
+        _kill(process)
+        return Outcome(None, bytes(output), f"gave no answer within {seconds:g} s and was stopped")
+    reader.join(POLL_SECONDS)
+    return Outcome(process.returncode, bytes(output))
+
+
+def find_program(name: str, environ: Mapping[str, str], platform: str = sys.platform) -> str | None:
+    """The full path of a program on PATH; relative entries do not count, they could be a file of the workspace."""
+    for path in program_candidates(name, environ, platform):
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def program_candidates(name: str, environ: Mapping[str, str], platform: str) -> list[str]:
+    path = environ.get("PATH", "")
+    if platform != "win32":
+        return [f"{folder.rstrip('/')}/{name}" for folder in path.split(":") if folder.startswith("/")]
+    folders = [folder.strip('" ').rstrip("\\/") + "\\" for folder in path.split(";")]
+    endings = (environ.get("PATHEXT") or ".COM;.EXE;.BAT;.CMD").lower().split(";")
+    absolute = [folder for folder in folders if folder.startswith("\\\\") or folder[1:3] in (":\\", ":/")]
+    return [f"{folder}{name}{ending}" for folder in absolute for ending in endings if ending]
+
+
+def _read(process: subprocess.Popen[bytes], output: bytearray, keep_bytes: int) -> None:
+    assert process.stdout
+    with process.stdout as stream:
+        while chunk := stream.read(65536):
+            output += chunk[: keep_bytes - len(output)]
+
+
+def _write(process: subprocess.Popen[bytes], data: bytes) -> None:
+    assert process.stdin
+    try:
+        with process.stdin as stream:
+            stream.write(data)
+    except OSError:
+        pass  # it ended without reading
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    import subprocess
+
+    try:
+        if sys.platform == "win32":
+            process.kill()
+        else:
+            import signal
+
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(KILL_SECONDS)
+    except (OSError, subprocess.TimeoutExpired):
+        pass
