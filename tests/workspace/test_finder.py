@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.files import write, write_all
-from uno_devserver.workspace.finder import find_solutions
+from uno_devserver.workspace.finder import find_files, find_solutions
 
 
 def found(directory: Path) -> list[str]:
@@ -25,6 +25,14 @@ def test_a_folder_gives_its_classic_solutions_first_and_folders_come_by_name(tmp
     write_all(tmp_path, dict.fromkeys(("b/B.sln", "a/A.slnx", "z.sln", "a.slnx", "m.sln", "k.slnx"), ""))
 
     assert found(tmp_path) == ["m.sln", "z.sln", "a.slnx", "k.slnx", "a/A.slnx", "b/B.sln"]
+
+
+def test_other_files_are_found_by_their_extensions_in_that_order(tmp_path: Path) -> None:
+    write_all(tmp_path, {"B.csproj": "", "A.vbproj": "", "src/C.CSPROJ": "", "X.sln": "", "bin/D.csproj": ""})
+
+    found = find_files(str(tmp_path), (".csproj", ".vbproj"))
+
+    assert [Path(path).name for path in found] == ["B.csproj", "A.vbproj", "C.CSPROJ"]
 
 
 def test_filters_other_files_and_folders_named_like_solutions_do_not_count(tmp_path: Path) -> None:

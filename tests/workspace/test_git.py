@@ -57,7 +57,7 @@ def test_a_tracked_file_is_not_ignored_though_a_pattern_matches(tmp_path: Path) 
 
 def test_odd_names_are_asked_as_they_are(tmp_path: Path) -> None:
     names = [
-        ":(top)x/A.sln",
+        ":(attr:x)y/A.sln",
         "a*b/B.sln",
         " blank /C.sln",
         "new\nline/D.sln",

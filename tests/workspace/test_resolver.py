@@ -230,6 +230,16 @@ class TestSeveralSolutionsAtOneDistance:
 
         assert (workspace.kind, workspace.solution) == (ResolutionKind.CurrentDirectory, str(tmp_path / "src/App.slnx"))
 
+    def test_the_one_in_the_directory_wins_also_with_its_global_json_above(self, tmp_path: Path) -> None:
+        write_all(
+            tmp_path,
+            {"global.json": UNO, "app/App.slnx": SLNX, "app/ext/global.json": UNO, "app/ext/src/Lib.slnx": SLNX},
+        )
+
+        workspace = resolve(str(tmp_path / "app"))
+
+        assert (workspace.kind, workspace.solution) == (ResolutionKind.AutoDiscovered, str(tmp_path / "app/App.slnx"))
+
     def test_two_in_the_directory_stay_ambiguous(self, tmp_path: Path) -> None:
         write_all(tmp_path, {"global.json": UNO, "A.slnx": "", "B.slnx": "", "x/global.json": UNO, "x/X.slnx": ""})
 
@@ -441,6 +451,9 @@ class TestSelectingASolution:
             "candidates": ["a/A.slnx", "b/B.slnx", "c/C.slnx"],
         }
         assert (selected.source, selected.issues) == (SelectionSource.UserSelected, ())
+
+    def test_another_spelling_selects_the_candidate_as_it_was_found(self, tmp_path: Path, ambiguous: Workspace) -> None:
+        assert select_solution(ambiguous, "b\\B.slnx").solution == str(tmp_path / "b" / "B.slnx")
 
     def test_the_old_format_of_a_candidate_may_be_selected(self, tmp_path: Path, ambiguous: Workspace) -> None:
         assert select_solution(ambiguous, "a/A.sln").solution == str(tmp_path / "a" / "A.sln")

@@ -1,4 +1,4 @@
-"""Finding solution files near a directory.
+"""Finding solution and project files near a directory.
 
 The search ends whatever the file system looks like: it goes a fixed number of levels down, folders that cannot be
 read or that vanish are passed over, and a symbolic link never leads to a place that is searched anyway.
@@ -17,57 +17,62 @@ if TYPE_CHECKING:
 # Deep enough for repository/src/App, and what every launcher of the DevServer uses.
 LEVELS_BELOW = 3
 
-# Folders that hold tools, downloads or build output, never a user's own solution (compared in lower case).
+# Folders that hold tools, downloads or build output, never a user's own solution or project (compared in lower case).
 SKIPPED = frozenset({".git", "node_modules", "bin", "obj", ".vs", ".idea", "packages"})
 SKIPPED_PREFIX = ".codex"
 
 
 def find_solutions(directory: str) -> tuple[str, ...]:
-    """Each .sln and .slnx at most three levels below; a folder's .sln files come before its .slnx files."""
-    return tuple(_Search(absolute(directory)).found)
+    """Each .sln and .slnx; a folder's .sln files come before its .slnx files."""
+    return find_files(directory, (".sln", ".slnx"))
+
+
+def find_files(directory: str, extensions: tuple[str, ...]) -> tuple[str, ...]:
+    """The files at most three levels below: folder by folder, in the order of the extensions, then by name."""
+    return tuple(_Search(absolute(directory), extensions).found)
 
 
 class _Search:
-    def __init__(self, start: str) -> None:
+    def __init__(self, start: str, extensions: tuple[str, ...]) -> None:
         self.found: list[str] = []
+        self._rank = {extension: rank for rank, extension in enumerate(extensions)}
         # Real paths being searched; filled at the first symbolic link, since most workspaces have none.
         self._searched: list[str] = []
         self._start = start
         self._search(start, LEVELS_BELOW)
 
     def _search(self, folder: str, levels: int) -> None:
-        classic, modern, below = self._look_into(folder, descend=levels > 0)
-        self.found += [os.path.join(folder, name) for name in sorted(classic) + sorted(modern)]
-        for name in sorted(below):
+        files, folders = self._look_into(folder, descend=levels > 0)
+        self.found += [os.path.join(folder, name) for _, name in sorted(files)]
+        for name in sorted(folders):
             self._search(os.path.join(folder, name), levels - 1)
 
-    def _look_into(self, folder: str, *, descend: bool) -> tuple[list[str], list[str], list[str]]:
-        """The names of the .sln files, of the .slnx files, and of the folders to search."""
-        classic: list[str] = []
-        modern: list[str] = []
-        below: list[str] = []
+    def _look_into(self, folder: str, *, descend: bool) -> tuple[list[tuple[int, str]], list[str]]:
+        """The wanted files, each with the rank of its extension, and the names of the folders to search."""
+        files: list[tuple[int, str]] = []
+        folders: list[str] = []
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
-                    name = entry.name.lower()
-                    if name.endswith(".sln") and _is(entry.is_file):
-                        classic.append(entry.name)
-                    elif name.endswith(".slnx") and _is(entry.is_file):
-                        modern.append(entry.name)
-                    elif descend and self._leads_on(entry, name):
-                        below.append(entry.name)
+                    name = entry.name
+                    rank = self._rank.get(name[name.rfind(".") :].lower())
+                    if rank is not None and _is(entry.is_file):
+                        files.append((rank, name))
+                    elif descend and self._leads_on(entry):
+                        folders.append(name)
         except OSError:
             pass  # unreadable or just removed; what was seen before the failure still counts
-        return classic, modern, below
+        return files, folders
 
-    def _leads_on(self, entry: os.DirEntry[str], name: str) -> bool:
+    def _leads_on(self, entry: os.DirEntry[str]) -> bool:
+        name = entry.name.lower()
         if name in SKIPPED or name.startswith(SKIPPED_PREFIX):
             return False
         # Answered by the directory listing; only a link costs another system call.
         return _is(entry.is_dir) and (not entry.is_symlink() or self._leads_elsewhere(entry.path))
 
     def _leads_elsewhere(self, link: str) -> bool:
-        """Whether a link leaves everything searched so far. Else a loop would show each solution several times."""
+        """Whether a link leaves everything searched so far. Else a loop would show each file several times."""
         if not self._searched:
             self._searched.append(_real_key(self._start))
         target = _real_key(link)

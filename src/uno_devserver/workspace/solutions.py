@@ -110,7 +110,7 @@ def _read_classic(text: str, listing: _Listing) -> None:
             inside = False
         elif keyword == "project":
             inside = True
-            # Project("type") = "name", "path", "id": cut at the quotes, the texts are at 1, 3, 5 and 7.
+            # Project("type") = "name", "path", "id": cut at the quotes, the type is at 1 and the path at 5.
             parts = line.split('"', 6)
             if len(parts) < 7 or parts[4].strip() != ",":
                 listing.complain(f"line {number} is not a complete Project line")
