@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import stat
 import subprocess
 import sys
 import time
@@ -14,7 +13,7 @@ import pytest
 
 from support.files import write, write_all
 from uno_devserver.workspace import git as git_module
-from uno_devserver.workspace.git import executable, ignored
+from uno_devserver.workspace.git import ignored
 
 from .repositories import ENVIRONMENT, git, replace_git, repository
 
@@ -198,29 +197,3 @@ def _ends(pid: int) -> bool:
             return True
     os.kill(pid, signal.SIGKILL)
     return False
-
-
-def test_git_is_looked_for_in_absolute_folders_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # given a workspace that carries a program named git
-    planted = write(tmp_path / "ws" / "git", "#!/bin/sh\n")
-    planted.chmod(stat.S_IRWXU)
-    real = write(tmp_path / "bin" / "git", "#!/bin/sh\n")
-    real.chmod(stat.S_IRWXU)
-    monkeypatch.chdir(tmp_path / "ws")
-
-    assert executable({"PATH": f":.:{tmp_path / 'bin'}"}, "linux") == str(real)
-    assert executable({"PATH": ":.:"}, "linux") is None
-    assert executable({}, "linux") is None
-
-
-def test_a_file_without_the_right_to_run_is_not_git(tmp_path: Path) -> None:
-    write(tmp_path / "git", "").chmod(0o644)
-
-    assert executable({"PATH": str(tmp_path)}, "linux") is None
-
-
-def test_on_windows_git_has_its_extension_and_the_path_other_separators(tmp_path: Path) -> None:
-    git_exe = write(tmp_path / "git.exe", "MZ")
-    git_exe.chmod(0o755)
-
-    assert executable({"PATH": f".;{tmp_path}"}, "win32") == str(git_exe)

@@ -8,19 +8,17 @@ another program run.
 from __future__ import annotations
 
 import os
-import sys
 
+from ..system.run import find_program, run
 from .paths import upwards
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from subprocess import Popen
+    from collections.abc import Sequence
 
 # git answers in 5 ms; on a cold network drive 2 s is still bearable, and longer is worse than no answer.
 LIMIT_SECONDS = 2.0
-# A killed process goes at once, except while the kernel waits for a disk.
-KILL_SECONDS = 0.5
+KEEP_BYTES = 16 * 1024 * 1024  # it repeats the questions
 
 # Set inside git's own hooks: they would point git at another repository than the one we found.
 _REPOSITORY_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
@@ -29,7 +27,7 @@ _REPOSITORY_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMM
 def ignored(paths: Sequence[str], directory: str) -> frozenset[str]:
     """Those of `paths` that the repository around `directory` ignores. All paths lie in `directory` or below."""
     root = repository(directory)
-    git = executable(os.environ, sys.platform) if root else None
+    git = find_program("git", os.environ) if root else None
     if not root or not git or not paths:
         return frozenset()
     questions = {path: _question(root, path) for path in paths}
@@ -42,16 +40,6 @@ def repository(directory: str) -> str | None:
     for folder in upwards(directory):
         if os.path.exists(os.path.join(folder, ".git")):
             return folder
-    return None
-
-
-def executable(environ: Mapping[str, str], platform: str) -> str | None:
-    """git's full path. Found here, because Windows would look into the current folder, the workspace's, first."""
-    name, separator = ("git.exe", ";") if platform == "win32" else ("git", ":")
-    for folder in environ.get("PATH", "").split(separator):
-        candidate = os.path.join(folder, name)
-        if os.path.isabs(folder) and os.path.isfile(candidate) and os.access(candidate, os.X_OK):
-            return candidate
     return None
 
 
@@ -71,51 +59,16 @@ def _question(root: str, path: str) -> str:
 
 
 def _ask(git: str, root: str, questions: list[str]) -> frozenset[str]:
-    import subprocess
-
-    environ = {name: value for name, value in os.environ.items() if name not in _REPOSITORY_VARIABLES}
     # `./` keeps a leading colon from being read as git's pathspec magic. fsmonitor can name a program to run.
-    text = "".join(f"./{question}\0" for question in questions)
-    try:
-        process = subprocess.Popen(
-            [git, "-c", "core.fsmonitor=false", "check-ignore", "-z", "--stdin"],
-            cwd=root,
-            env=environ,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-        )
-    except OSError:
+    outcome = run(
+        [git, "-c", "core.fsmonitor=false", "check-ignore", "-z", "--stdin"],
+        cwd=root,
+        environ={name: value for name, value in os.environ.items() if name not in _REPOSITORY_VARIABLES},
+        seconds=LIMIT_SECONDS,
+        keep_bytes=KEEP_BYTES,
+        input_bytes=os.fsencode("".join(f"./{question}\0" for question in questions)),
+        with_errors=False,
+    )
+    if not outcome.succeeded:  # 1: none is ignored; others: git could not tell
         return frozenset()
-    try:
-        output, _ = process.communicate(os.fsencode(text), LIMIT_SECONDS)
-    except (OSError, subprocess.TimeoutExpired):
-        _kill(process)
-        return frozenset()
-    if process.returncode != 0:  # 1: none is ignored; others: git could not tell
-        return frozenset()
-    return frozenset(os.fsdecode(answer).removeprefix("./") for answer in output.split(b"\0"))
-
-
-def _kill(process: Popen[bytes]) -> None:
-    """End git and what it started. Nothing is read any more: a grandchild may hold the pipe open for ever."""
-    import subprocess
-
-    try:
-        if sys.platform == "win32":
-            process.kill()
-        else:
-            import signal
-
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait(KILL_SECONDS)
-    except (OSError, subprocess.TimeoutExpired):
-        pass
-    for stream in (process.stdin, process.stdout):
-        if stream:
-            try:
-                stream.close()
-            except OSError:
-                pass
+    return frozenset(os.fsdecode(answer).removeprefix("./") for answer in outcome.output.split(b"\0"))
