@@ -31,7 +31,7 @@ class Value:
 
         def __init_subclass__(cls):
             own = tuple(cls.__annotations__) if "__annotations__" in cls.__dict__ else ()
-            cls._fields = cls._fields + own
+            cls._fields = tuple(dict.fromkeys(cls._fields + own))  # a field that is declared again keeps its place
             cls._defaults = {
                 **cls._defaults,
                 **{name: cls.__dict__[name] for name in own if name in cls.__dict__},
@@ -41,6 +41,9 @@ class Value:
             fields = self._fields
             if len(args) > len(fields):
                 raise TypeError(f"{type(self).__name__} takes {len(fields)} fields, got {len(args)}")
+            if kwargs and args and not kwargs.keys().isdisjoint(fields[: len(args)]):
+                twice = sorted(kwargs.keys() & set(fields[: len(args)]))
+                raise TypeError(f"{type(self).__name__}: fields {twice} are given twice")
             values = self.__dict__
             values.update(self._defaults)
             values.update(zip(fields, args, strict=False))
