@@ -8,10 +8,6 @@ from __future__ import annotations
 
 import os
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 # The largest file discovery reads whole: a project.assets.json of 2,000 packages is 20 MB.
 MAX_BYTES = 256 * 1024 * 1024
 
@@ -78,9 +74,7 @@ def write_atomic(path: str, data: bytes, mode: int = 0o600) -> None:
     """Replace `path` by `data`, creating its folder; on any failure the old content stays."""
     folder = os.path.dirname(path) or "."
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    # The process id keeps two processes apart, the counter two threads of one process.
-    temporary = f"{path}.{os.getpid()}-{next(_counter)}.tmp"
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode)
+    temporary, handle = _create_beside(path, mode)
     try:
         with open(handle, "wb") as stream:
             stream.write(data)
@@ -95,6 +89,19 @@ def write_atomic(path: str, data: bytes, mode: int = 0o600) -> None:
         raise
 
 
+def _create_beside(path: str, mode: int) -> tuple[str, int]:
+    """A new file next to `path`, open for writing; other threads and processes get other names."""
+    number = 0
+    while True:
+        temporary = f"{path}.{os.getpid()}-{number}.tmp"
+        try:
+            return temporary, os.open(
+                temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), mode
+            )
+        except FileExistsError:
+            number += 1  # another thread's, or left by a killed process: process ids come again
+
+
 def _reason(error: OSError | ValueError) -> str:
     if isinstance(error, IsADirectoryError):
         return "it is a folder"
@@ -103,13 +110,3 @@ def _reason(error: OSError | ValueError) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror[0].lower() + error.strerror[1:]
     return str(error)
-
-
-def _count() -> Iterator[int]:
-    number = 0
-    while True:
-        number += 1
-        yield number
-
-
-_counter = _count()
