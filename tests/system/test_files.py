@@ -1,0 +1,336 @@
+"""Reading files that others wrote, and replacing files that others read."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uno_devserver.system.files import FileProblem, decode, read_bytes, read_text, write_atomic
+
+REFUSED_AT_ONCE = pytest.mark.timeout(5)
+
+
+# --- reading ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [0, 1, 65535, 65536, 65537, 300_000])
+def test_a_file_is_read_whole(tmp_path: Path, size: int) -> None:
+    content = os.urandom(size)
+    path = tmp_path / "file"
+    path.write_bytes(content)
+
+    assert read_bytes(str(path)) == content
+
+
+def test_a_file_may_have_exactly_the_limit_and_no_byte_more(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 1000)
+
+    assert len(read_bytes(str(path), limit=1000)) == 1000
+    with pytest.raises(FileProblem, match=r"1,000 bytes; the limit is 999") as problem:
+        read_bytes(str(path), limit=999)
+
+    assert problem.value.path == str(path)
+    assert str(problem.value).startswith(f"{path}: ")
+
+
+def test_a_file_that_is_not_there_is_file_not_found(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        read_bytes(str(tmp_path / "missing"))
+    with pytest.raises(FileNotFoundError):
+        read_bytes(str(tmp_path / "missing" / "file"))
+
+
+@REFUSED_AT_ONCE
+def test_a_dangling_link_is_file_not_found_and_a_loop_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "dangling").symlink_to(tmp_path / "missing")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+
+    with pytest.raises(FileNotFoundError):
+        read_bytes(str(tmp_path / "dangling"))
+    with pytest.raises(FileProblem, match="symbolic links"):
+        read_bytes(str(tmp_path / "loop"))
+
+
+def test_a_link_to_a_file_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"content")
+    (tmp_path / "link").symlink_to("file")
+
+    assert read_bytes(str(tmp_path / "link")) == b"content"
+
+
+@REFUSED_AT_ONCE
+@pytest.mark.parametrize("through_link", [False, True])
+@pytest.mark.parametrize("kind", ["folder", "fifo", "socket", "/dev/zero", "/dev/null"])
+def test_what_is_no_regular_file_is_refused_without_waiting(tmp_path: Path, kind: str, through_link: bool) -> None:
+    path = _special_file(tmp_path, kind)
+    if through_link:
+        (tmp_path / "link").symlink_to(path)
+        path = tmp_path / "link"
+
+    with pytest.raises(FileProblem) as problem:
+        read_bytes(str(path))
+
+    assert problem.value.path == str(path)
+    assert problem.value.reason
+
+
+def _special_file(folder: Path, kind: str) -> Path:
+    path = folder / kind.strip("/").replace("/", "-")
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(path))
+    else:
+        return Path(kind)
+    return path
+
+
+def test_a_file_used_as_a_folder_is_a_problem(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+
+    with pytest.raises(FileProblem, match="not a directory"):
+        read_bytes(str(tmp_path / "file" / "inside"))
+
+
+@pytest.mark.parametrize("name", ["nul\0byte", "lone\ud800surrogate", "x" * 5000], ids=["NUL", "surrogate", "long"])
+def test_a_path_that_no_system_can_have_is_a_problem(tmp_path: Path, name: str) -> None:
+    with pytest.raises(FileProblem):
+        read_bytes(f"{tmp_path}/{name}")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has these files")
+def test_proc_files_that_claim_to_be_empty_are_read() -> None:
+    assert os.stat("/proc/self/status").st_size == 0
+
+    assert b"Name:" in read_bytes("/proc/self/status")
+    with pytest.raises(FileProblem, match="grew over the limit"):
+        read_bytes("/proc/self/status", limit=10)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has these files")
+def test_a_file_that_fails_in_the_middle_of_reading_is_a_problem() -> None:
+    with pytest.raises(FileProblem) as problem:
+        read_bytes("/proc/self/mem")
+
+    assert problem.value.reason == "input/output error"
+
+
+def test_an_unreadable_file_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x")
+    path.chmod(0)
+    as_an_ordinary_user = "os.geteuid() or os.setuid(65534)\n"  # root may read everything
+
+    result = subprocess.run(
+        _python(f"{as_an_ordinary_user}read_bytes({str(path)!r})"), capture_output=True, text=True, timeout=20
+    )
+
+    assert result.stderr.endswith(f"FileProblem: {path}: permission denied\n")
+
+
+def test_reading_leaves_no_handle_open(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"x" * 100)
+    before = len(os.listdir("/proc/self/fd"))
+
+    for limit in (1000, 10):
+        try:
+            read_bytes(str(path), limit)
+        except FileProblem:
+            pass
+    try:
+        read_bytes(str(tmp_path))
+    except FileProblem:
+        pass
+
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+# --- text ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bom", "encoding"),
+    [
+        (b"", "utf-8"),
+        (b"\xef\xbb\xbf", "utf-8"),
+        (b"\xff\xfe", "utf-16-le"),
+        (b"\xfe\xff", "utf-16-be"),
+        (b"\xff\xfe\x00\x00", "utf-32-le"),
+        (b"\x00\x00\xfe\xff", "utf-32-be"),
+    ],
+)
+def test_the_byte_order_mark_decides_the_encoding(tmp_path: Path, bom: bytes, encoding: str) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(bom + "Žluťoučký 🐎\r\n".encode(encoding))
+
+    assert read_text(str(path)) == "Žluťoučký 🐎\r\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"caf\xe9", "caf\ufffd"),
+        (b"\xff\xfea", "\ufffd"),
+        (b"\xff\xfe\x3d\xd8", "\ufffd"),
+        (b"\xef\xbb\xbf", ""),
+        (b"", ""),
+    ],
+    ids=["latin-1", "half a character", "half a pair", "only the mark", "nothing"],
+)
+def test_what_cannot_be_decoded_becomes_the_replacement_character(data: bytes, text: str) -> None:
+    assert decode(data) == text
+
+
+@given(st.binary(max_size=200))
+def test_decoding_takes_any_bytes_and_gives_text_that_can_be_written(data: bytes) -> None:
+    decode(data).encode("utf-8")
+
+
+# --- writing ------------------------------------------------------------------------------------------------------
+
+
+def test_a_file_is_written_with_its_folders_for_this_user_only(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder" / "state.json"
+
+    write_atomic(str(path), b"content")
+
+    assert path.read_bytes() == b"content"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert os.listdir(path.parent) == ["state.json"]
+
+
+def test_a_relative_path_is_written_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    write_atomic("state.json", b"content")
+
+    assert (tmp_path / "state.json").read_bytes() == b"content"
+
+
+def test_another_mode_can_be_asked_for(tmp_path: Path) -> None:
+    write_atomic(str(tmp_path / "file"), b"x", mode=0o400)
+
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o400
+
+
+def test_a_reader_of_the_old_file_keeps_the_old_content(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    with path.open("rb") as reader:
+        write_atomic(str(path), b"new")
+
+        assert reader.read() == b"old"
+    assert path.read_bytes() == b"new"
+
+
+def test_when_the_disk_write_fails_the_old_content_stays(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    writing_too_much = _python(
+        "import resource, signal\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        f"write_atomic({str(path)!r}, b'x' * 2000)"
+    )
+
+    result = subprocess.run(writing_too_much, capture_output=True, text=True, timeout=20)
+
+    assert "OSError: [Errno 27] File too large" in result.stderr
+    assert path.read_bytes() == b"old"
+    assert os.listdir(tmp_path) == ["file"], "no temporary file is left"
+
+
+def test_a_folder_in_the_place_of_the_file_is_an_error_and_stays(tmp_path: Path) -> None:
+    (tmp_path / "file").mkdir()
+
+    with pytest.raises(OSError, match="directory"):
+        write_atomic(str(tmp_path / "file"), b"x")
+
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_two_writers_leave_the_whole_content_of_one(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_atomic(str(path), b"a" * 100_000)
+    code = f"[write_atomic({str(path)!r}, %r * 100_000) for _ in range(20)]"
+
+    writers = [subprocess.Popen(_python(code % letter)) for letter in (b"a", b"b")]
+    seen = set()
+    while any(writer.poll() is None for writer in writers):
+        content = path.read_bytes()
+        seen.add((len(content), len(set(content))))
+
+    assert [writer.returncode for writer in writers] == [0, 0]
+    assert seen == {(100_000, 1)}, "a reader never sees a part, or a mixture"
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_threads_of_one_process_do_not_get_in_each_others_way(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    problems: list[BaseException] = []
+
+    def write_often(letter: bytes) -> None:
+        try:
+            for _ in range(25):
+                write_atomic(str(path), letter * 10_000)
+        except BaseException as error:
+            problems.append(error)
+
+    threads = [threading.Thread(target=write_often, args=(letter,)) for letter in (b"a", b"b", b"c", b"d")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+
+    assert problems == []
+    assert len(set(path.read_bytes())) == 1
+    assert os.listdir(tmp_path) == ["file"]
+
+
+# Dies as by a power cut, when the new content is on disk and not yet in place.
+KILLED = "os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)\nwrite_atomic({path!r}, b'new')"
+
+
+def test_a_writer_that_is_killed_before_the_rename_leaves_the_old_content(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    result = subprocess.run(_python(KILLED.format(path=str(path))), timeout=20)
+
+    assert result.returncode == -signal.SIGKILL
+    assert path.read_bytes() == b"old"
+
+
+def test_the_leftover_of_a_killed_writer_does_not_stop_a_later_one_with_its_process_id(tmp_path: Path) -> None:
+    """In a container the same command gets the same process id on every start."""
+    path = tmp_path / "file"
+    leftovers = [f"file.{os.getpid()}-{number}.tmp" for number in range(200)]
+    for name in leftovers:
+        (tmp_path / name).write_bytes(b"leftover")
+
+    write_atomic(str(path), b"new")
+
+    assert path.read_bytes() == b"new"
+    assert sorted(os.listdir(tmp_path)) == sorted(["file", *leftovers])
+
+
+def _python(code: str) -> list[str]:
+    prelude = "import os, signal\nfrom uno_devserver.system.files import read_bytes, write_atomic\n"
+    return [sys.executable, "-c", prelude + code]
