@@ -1,0 +1,200 @@
+"""How long does discovery take, compared with a bare interpreter start?
+
+Builds restored workspaces of 200, 500 and 2,000 packages as NuGet writes them, runs the installed
+`uno-devserver disco --addins-only` on each as whole processes, checks every answer, and prints medians.
+The ratio to `python -c pass` on the same machine is what counts: it travels between machines, milliseconds do not.
+Exit code 1 means a wrong answer; a missed bar is printed, not hidden.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.workspaces import ALL_FILES, ASSETS_ONLY, SIZES, WORK, Case, build_all
+
+HERE = Path(__file__).parent
+RESULTS = HERE / "results"
+
+# How many bare interpreter starts a run may cost.
+BARS = {(ASSETS_ONLY, 500): 5.0, (ASSETS_ONLY, 2000): 9.0, (ALL_FILES, 500): 4.0, (ALL_FILES, 2000): 5.0}
+
+ROUNDS = 15  # the median of 15 moves by about 2 % between runs on a quiet machine
+QUICK_ROUNDS = 5
+QUICK_SIZES = (200, 500)
+
+
+def main() -> int:
+    options = _parse_arguments()
+    if options.build:
+        build_all()
+        return 0
+    # In a process of its own: the memory that building takes would be counted as that of the measured ones.
+    subprocess.run([sys.executable, "-m", "benchmarks.discovery", "--build"], cwd=HERE.parent, check=True)
+    sizes = QUICK_SIZES if options.quick else SIZES
+    rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
+    rows = measure(sizes, rounds)
+    if rows is None:
+        return 1
+    report = render(rows, rounds)
+    print(report)
+    if not options.quick:
+        save(rows, rounds, report)
+    return 0
+
+
+def _parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.discovery", description=__doc__)
+    parser.add_argument("--rounds", type=_positive, help=f"runs of each kind ({ROUNDS}; with --quick {QUICK_ROUNDS})")
+    parser.add_argument("--quick", action="store_true", help="the two smaller sizes, few rounds, results are not saved")
+    parser.add_argument("--build", action="store_true", help="only build the workspaces")
+    return parser.parse_args()
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
+# --- measuring ---
+
+
+@dataclass
+class Row:
+    size: int
+    variant: str
+    milliseconds: list[float] = field(default_factory=list)
+    peak_bytes: int = 0
+    ratio: float = 0.0
+
+    @property
+    def median(self) -> float:
+        ordered = sorted(self.milliseconds)
+        middle = len(ordered) // 2
+        return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def measure(sizes: Sequence[int], rounds: int) -> list[Row] | None:
+    """The bare start first, then every size and variant; None as soon as an answer is wrong."""
+    program = str(Path(sys.executable).with_name("uno-devserver"))
+    bare = Row(0, "bare interpreter")
+    rows = [Row(size, variant) for variant in (ASSETS_ONLY, ALL_FILES) for size in sizes]
+    for round_number in range(rounds + 1):  # the first one warms the disk cache and does not count
+        for row in (bare, *rows):
+            case = Case(row.size, row.variant) if row.size else None
+            argv = [program, "disco", "--addins-only"] if case else [sys.executable, "-c", "pass"]
+            run = Run.of(argv, case)
+            if case and not answer_is_right(case, run):
+                return None
+            if round_number:
+                row.milliseconds.append(run.milliseconds)
+                row.peak_bytes = max(row.peak_bytes, run.peak_bytes)
+    for row in (bare, *rows):
+        row.ratio = row.median / bare.median
+    return [bare, *rows]
+
+
+@dataclass(frozen=True)
+class Run:
+    exit_code: int
+    stdout: str
+    stderr: str
+    milliseconds: float
+    peak_bytes: int
+
+    @classmethod
+    def of(cls, argv: list[str], case: Case | None) -> Run:
+        os.chdir(case.workspace if case else WORK)
+        outputs = [WORK / "stdout.txt", WORK / "stderr.txt"]
+        write = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+        actions = [(os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)]
+        actions += [(os.POSIX_SPAWN_OPEN, 1 + i, str(path), write, 0o600) for i, path in enumerate(outputs)]
+        environ = _environment(case)
+        start = time.perf_counter()
+        pid = os.posix_spawn(argv[0], argv, environ, file_actions=actions)
+        _, status, usage = os.wait4(pid, 0)
+        milliseconds = (time.perf_counter() - start) * 1000
+        unit = 1 if sys.platform == "darwin" else 1024
+        stdout, stderr = (path.read_text("utf-8") for path in outputs)
+        return cls(os.waitstatus_to_exitcode(status), stdout, stderr, milliseconds, usage.ru_maxrss * unit)
+
+
+def _environment(case: Case | None) -> dict[str, str]:
+    # Without PYTHON… variables: they may forbid the .pyc files that every installed program has.
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    home = str(WORK / "home")
+    nuget = {"NUGET_PACKAGES": str(case.nuget)} if case else {}
+    return {**environ, "HOME": home, "XDG_DATA_HOME": home, "XDG_CONFIG_HOME": home, **nuget}
+
+
+def answer_is_right(case: Case, run: Run) -> bool:
+    expected = sorted(case.expected_file.read_text("utf-8").splitlines())
+    found = sorted(path for path in run.stdout.rstrip("\n").split(";") if path)
+    if run.exit_code == 0 and found == expected:
+        return True
+    print(f"Wrong answer for {case.size} packages, {case.variant}: exit code {run.exit_code}", file=sys.stderr)
+    for word, paths in (("missing", set(expected) - set(found)), ("too much", set(found) - set(expected))):
+        for path in sorted(paths):
+            print(f"  {word}: {path}", file=sys.stderr)
+    print(run.stderr, file=sys.stderr)
+    return False
+
+
+# --- reporting ---
+
+
+def render(rows: Sequence[Row], rounds: int) -> str:
+    machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
+    lines = [
+        f"{machine}, {time.strftime('%Y-%m-%d')}; medians of {rounds} interleaved runs of whole processes.",
+        "",
+        "| packages | restore folder | ms | bare starts | bar | | peak MB |",
+        "|---:|---|---:|---:|---:|---|---:|",
+    ]
+    for row in rows:
+        bar = BARS.get((row.variant, row.size))
+        verdict = "" if bar is None else "pass" if row.ratio <= bar else "MISS"
+        lines.append(
+            f"| {row.size or ''} | {row.variant} | {row.median:.1f} | {row.ratio:.2f} | "
+            f"{f'≤ {bar:g}' if bar else ''} | {verdict} | {row.peak_bytes / 1e6:.0f} |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+def save(rows: Sequence[Row], rounds: int, report: str) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    data = {
+        "date": time.strftime("%Y-%m-%d"),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "rounds": rounds,
+        "rows": [
+            {
+                "packages": row.size,
+                "variant": row.variant,
+                "medianMilliseconds": round(row.median, 2),
+                "ratioToBare": round(row.ratio, 3),
+                "bar": BARS.get((row.variant, row.size)),
+                "peakBytes": row.peak_bytes,
+                "milliseconds": [round(value, 2) for value in row.milliseconds],
+            }
+            for row in rows
+        ],
+    }
+    (RESULTS / "discovery.json").write_text(json.dumps(data, indent=2) + "\n", "utf-8")
+    (RESULTS / "discovery.md").write_text("# Discovery\n\n" + report, "utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
