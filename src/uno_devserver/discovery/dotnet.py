@@ -97,8 +97,12 @@ def _no_version(answer: _Answer, executable: str, global_json: str | None) -> Is
     message = f"'{executable} --version' {said}{reads}"
     if answer.exit_code == NO_SDK_FITS:
         return fatal("DotNetVersionUnsupported", message)
-    repair = f"Correct {global_json}: dotnet allows comments there, but no trailing commas."
-    return fatal("DotNetNotFound", message, repair if global_json and not answer.problem else "")
+    if global_json is None or answer.problem:
+        return fatal("DotNetNotFound", message)
+    check = (
+        f"Run 'dotnet --version' there and repair what it reports: {global_json} may have comments, no trailing commas."
+    )
+    return fatal("DotNetNotFound", message, check)
 
 
 def _main_line(lines: Sequence[str]) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 
 from ..issues import Issue, warning
-from ..msbuild.evaluation import EvaluationProblem, Evaluator
-from ..msbuild.xml import XmlProblem
-from ..system.files import FileProblem
+from ..msbuild.evaluation import Evaluator
+from ..msbuild.problems import EvaluationProblem
 from ..system.values import Value
 from .frameworks import parse_framework
 
@@ -15,7 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..msbuild.evaluation import Evaluation, Load
+    from ..msbuild.evaluation import Evaluation
+    from ..msbuild.projects import ProjectFiles
 
 
 class Project(Value):
@@ -33,7 +33,7 @@ class Project(Value):
         return os.path.splitext(os.path.basename(self.path))[0]
 
 
-def read_project(path: str, load: Load, environ: Mapping[str, str]) -> Project:
+def read_project(path: str, load: ProjectFiles, environ: Mapping[str, str]) -> Project:
     """Never fails: a project file that cannot be evaluated has no frameworks and no references, and an issue."""
     before, after = _above(path, "Directory.Build.props"), _above(path, "Directory.Build.targets")
     issue = None
@@ -112,11 +112,11 @@ def _frameworks(body: Evaluation | None) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in several.split(";") if name.strip()))
 
 
-def _sdks(path: str, load: Load) -> tuple[str, ...]:
+def _sdks(path: str, load: ProjectFiles) -> tuple[str, ...]:
     """`<Project Sdk="A;B/1.0">`, or `<Sdk Name="A" Version="1.0" />` inside."""
     try:
-        root = load(path)
-    except (OSError, FileProblem, XmlProblem):
+        root = load.load(path).root
+    except EvaluationProblem:
         return ()
     names = [name.strip() for name in root.attributes.get("Sdk", "").split(";")]
     for child in root.elements:
@@ -132,7 +132,7 @@ def _references(body: Evaluation | None) -> tuple[tuple[str, str], ...]:
     return tuple((item.identity, item.metadata.get("Version", "")) for item in body.items("PackageReference"))
 
 
-def _restore_folder(path: str, before: tuple[str, ...], load: Load, environ: Mapping[str, str]) -> str:
+def _restore_folder(path: str, before: tuple[str, ...], load: ProjectFiles, environ: Mapping[str, str]) -> str:
     """`obj` beside the project, unless Directory.Build.props moves it; the project file is too late for that."""
     folder, name = os.path.dirname(path), os.path.splitext(os.path.basename(path))[0]
     default = os.path.join(folder, "obj")

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 
 from ..issues import Issue, warning
-from ..msbuild.evaluation import EvaluationProblem, Evaluator
-from ..msbuild.xml import parse as parse_xml
+from ..msbuild.evaluation import Evaluator
+from ..msbuild.problems import EvaluationProblem
+from ..msbuild.projects import ProjectFile, ProjectFiles
+from ..msbuild.xml import Element
 from ..system.files import FileProblem, read_bytes
 from ..system.jsonc import JsonProblem
 from ..system.values import Value
@@ -23,13 +25,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ..msbuild.evaluation import Load
-    from ..msbuild.xml import Element
+    from ..msbuild.evaluation import Evaluation
     from .assets import Assets
     from .projects import Project
 
 MAX_CACHE_BYTES = 32 * 1024 * 1024
-_NOTHING = parse_xml(b"<Project/>")
 
 
 class RestoredPackage(Value):
@@ -56,7 +56,9 @@ class Restored(Value):
     issues: tuple[Issue, ...] = ()
 
 
-def read_restored(project: Project, folders: PackageFolders, load: Load, environ: Mapping[str, str]) -> Restored:
+def read_restored(
+    project: Project, folders: PackageFolders, load: ProjectFiles, environ: Mapping[str, str]
+) -> Restored:
     """Never fails; `found` is False when the project was not restored, or its files cannot be used."""
     issues: list[Issue] = []
     restored = _from_generated(project, load, environ, issues) or _from_assets(project, folders, issues)
@@ -66,20 +68,24 @@ def read_restored(project: Project, folders: PackageFolders, load: Load, environ
     return restored.replace(issues=tuple(issues))
 
 
-def _from_generated(project: Project, load: Load, environ: Mapping[str, str], issues: list[Issue]) -> Restored | None:
+def _from_generated(
+    project: Project, load: ProjectFiles, environ: Mapping[str, str], issues: list[Issue]
+) -> Restored | None:
     base = os.path.join(project.restore_folder, os.path.basename(project.path) + ".nuget.g.")
     generated = [path for path in (base + "props", base + "targets") if os.path.isfile(path)]
     if not generated:
         return None
 
-    def load_generated(path: str) -> Element:
-        # The list of imports is what is wanted here; what the imported files say comes later.
-        return load(path) if path in generated else _NOTHING
-
     imports: list[Imports] = []
     for framework in project.frameworks or (None,):
         given = {"TargetFramework": framework} if framework else {}
-        evaluator = Evaluator(project.path, global_properties=given, environment=environ, load=load_generated)
+        evaluator = Evaluator(
+            project.path,
+            global_properties=given,
+            properties={"ExcludeRestorePackageImports": ""},
+            environment=environ,
+            load=_Hollow(load, generated),
+        )
         try:
             evaluation = evaluator.evaluate(generated)
         except EvaluationProblem as problem:
@@ -91,11 +97,30 @@ def _from_generated(project: Project, load: Load, environ: Mapping[str, str], is
                 framework,
                 tuple(path for path in files if path.lower().endswith(".props")),
                 tuple(path for path in files if not path.lower().endswith(".props")),
-                evaluation.known_properties,
+                _known(evaluation),
             )
         )
     folders = _list_of(imports, "NuGetPackageFolders") or _list_of(imports, "NuGetPackageRoot")
     return Restored(tuple(imports), tuple(_packages_in(imports, PackageFolders(folders))), (), folders)
+
+
+class _Hollow(ProjectFiles):
+    """The list of imports is what is wanted here; what the imported files say comes later."""
+
+    def __init__(self, files: ProjectFiles, real: list[str]) -> None:
+        super().__init__()
+        self._files = files
+        self._real = real
+        self._nothing = ProjectFile("", Element("Project", {}))
+
+    def load(self, path: str) -> ProjectFile:
+        return self._files.load(path) if path in self._real else self._nothing
+
+
+def _known(evaluation: Evaluation) -> dict[str, str]:
+    """What restore defines: where packages are."""
+    given = {**evaluation.properties("NuGet"), **evaluation.properties("Pkg")}
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _list_of(imports: list[Imports], name: str) -> tuple[str, ...]:

@@ -8,19 +8,19 @@ from __future__ import annotations
 import os
 
 from ..issues import Issue, warning
-from ..msbuild.evaluation import EvaluationProblem, Evaluator
-from ..msbuild.xml import parse as parse_xml
-from ..system.files import read_bytes
+from ..msbuild.evaluation import Evaluator
+from ..msbuild.problems import EvaluationProblem
+from ..msbuild.projects import ProjectFiles
+from ..msbuild.xml import Element
 from ..system.log import log
 from ..system.values import Value
-from .relevance import MAX_BYTES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..msbuild.evaluation import Evaluation
-    from ..msbuild.xml import Element
+    from ..msbuild.projects import ProjectFile
 
 ITEM = "UnoRemoteControlAddIns"
 
@@ -34,22 +34,15 @@ class Candidate(Value):
     certain: bool = True  # False: a condition could not be decided, the file's existence decides
 
 
-class Loader:
-    """Parses each file once. An SDK that a file imports by name is not on disk beside it and is left out."""
+class Loader(ProjectFiles):
+    """Reads each file once. An SDK that a file imports by name is not on disk beside it, and is left out."""
 
-    def __init__(self) -> None:
-        self._parsed: dict[str, Element | Exception] = {}
-
-    def __call__(self, path: str) -> Element:
-        if path not in self._parsed:
-            try:
-                self._parsed[path] = _without_sdk_imports(parse_xml(read_bytes(path, MAX_BYTES)))
-            except Exception as problem:  # kept, so that the next evaluation fails in the same way
-                self._parsed[path] = problem
-        result = self._parsed[path]
-        if isinstance(result, Exception):
-            raise result
-        return result
+    def load(self, path: str) -> ProjectFile:
+        file = super().load(path)
+        children = file.root.children
+        if any(_is_sdk_import(child) for child in children):
+            children[:] = [child for child in children if not _is_sdk_import(child)]
+        return file
 
 
 def declared_addins(
@@ -59,7 +52,7 @@ def declared_addins(
     properties: Mapping[str, str],
     global_properties: Mapping[str, str],
     environ: Mapping[str, str],
-    load: Loader,
+    load: ProjectFiles,
     issues: list[Issue],
 ) -> list[Candidate]:
     """The items of all files, evaluated in this order as parts of one project."""
@@ -83,14 +76,8 @@ def declared_addins(
     return []
 
 
-def _without_sdk_imports(root: Element) -> Element:
-    if any(child.name == "Import" and "Sdk" in child.attributes for child in root.elements):
-        root.children[:] = [
-            child
-            for child in root.children
-            if isinstance(child, str) or child.name != "Import" or "Sdk" not in child.attributes
-        ]
-    return root
+def _is_sdk_import(child: Element | str) -> bool:
+    return isinstance(child, Element) and child.name == "Import" and "Sdk" in child.attributes
 
 
 def _log_unknown(evaluation: Evaluation) -> None:

@@ -1,0 +1,91 @@
+"""What is imported on the way to an answer decides how fast it comes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+# Each costs a good part of a bare interpreter start; none is needed to read files.
+TOO_EXPENSIVE = {
+    "argparse",
+    "asyncio",
+    "dataclasses",
+    "hashlib",
+    "inspect",
+    "logging",
+    "pathlib",
+    "psutil",
+    "rich",
+    "subprocess",
+    "tempfile",
+    "threading",
+    "typing",
+    "xml",
+}
+
+PROGRAM = """
+import sys
+before = set(sys.modules)
+from uno_devserver.cli.main import main
+code = main(sys.argv[1:])
+sys.stderr.write("\\n".join(sorted(set(sys.modules) - before)))
+sys.exit(code)
+"""
+
+
+def _imported_by(workspace: Path, *arguments: str) -> set[str]:
+    environ = {**os.environ, "NUGET_PACKAGES": str(workspace / "packages"), "XDG_DATA_HOME": str(workspace / "state")}
+    result = subprocess.run(
+        [sys.executable, "-S", "-E", "-c", PROGRAM, *arguments],
+        cwd=workspace,
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    return set(result.stderr.split())
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    package = tmp_path / "packages" / "acme.addin" / "1.0.0"
+    obj = tmp_path / "src" / "App" / "obj"
+    files = {
+        tmp_path / "global.json": '{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}',
+        tmp_path / "App.slnx": '<Solution><Project Path="src/App/App.csproj" /></Solution>',
+        tmp_path / "src" / "App" / "App.csproj": """<Project Sdk="Uno.Sdk">
+            <PropertyGroup><TargetFramework>net10.0</TargetFramework></PropertyGroup></Project>""",
+        tmp_path / "packages" / "uno.sdk" / "6.5.31" / "targets" / "netstandard2.0" / "packages.json": "[]",
+        obj / "App.csproj.nuget.g.props": f"""<Project><PropertyGroup>
+            <NuGetPackageRoot>{tmp_path}/packages</NuGetPackageRoot></PropertyGroup></Project>""",
+        obj / "App.csproj.nuget.g.targets": """<Project><ImportGroup>
+            <Import Project="$(NuGetPackageRoot)/acme.addin/1.0.0/buildTransitive/Acme.AddIn.targets"
+             Condition="Exists('$(NuGetPackageRoot)/acme.addin/1.0.0/buildTransitive/Acme.AddIn.targets')" />
+            </ImportGroup></Project>""",
+        package / "buildTransitive" / "Acme.AddIn.targets": """<Project><ItemGroup>
+            <UnoRemoteControlAddIns Include="$(MSBuildThisFileDirectory)../tools/devserver/Acme.dll" />
+            </ItemGroup></Project>""",
+        package / "tools" / "devserver" / "Acme.dll": "MZ",
+    }
+    for path, content in files.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    return tmp_path
+
+
+def test_discovery_of_addins_imports_nothing_expensive(workspace: Path) -> None:
+    imported = _imported_by(workspace, "disco", "--addins-only")
+
+    assert "uno_devserver.discovery.addins" in imported
+    assert {name.partition(".")[0] for name in imported} & TOO_EXPENSIVE == set()
+
+
+def test_asking_for_the_version_does_not_load_discovery(workspace: Path) -> None:
+    imported = _imported_by(workspace, "--version")
+
+    assert not [name for name in imported if name.startswith(("uno_devserver.discovery", "uno_devserver.msbuild"))]
