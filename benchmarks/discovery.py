@@ -12,7 +12,6 @@ import argparse
 import json
 import os
 import platform
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -27,18 +26,14 @@ RESULTS = HERE / "results"
 # How many bare interpreter starts a run may cost.
 BARS = {(ASSETS_ONLY, 500): 5.0, (ASSETS_ONLY, 2000): 9.0, (ALL_FILES, 500): 4.0, (ALL_FILES, 2000): 5.0}
 
-ROUNDS = 15  # the median of 15 moves by about 2 % between runs on a quiet machine
+ROUNDS = 15
 QUICK_ROUNDS = 5
 QUICK_SIZES = (200, 500)
 
 
 def main() -> int:
     options = _parse_arguments()
-    if options.build:
-        build_all()
-        return 0
-    # In a process of its own: the memory that building takes would be counted as that of the measured ones.
-    subprocess.run([sys.executable, "-m", "benchmarks.discovery", "--build"], cwd=HERE.parent, check=True)
+    build_all()
     sizes = QUICK_SIZES if options.quick else SIZES
     rounds = options.rounds or (QUICK_ROUNDS if options.quick else ROUNDS)
     rows = measure(sizes, rounds)
@@ -55,7 +50,6 @@ def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.discovery", description=__doc__)
     parser.add_argument("--rounds", type=_positive, help=f"runs of each kind ({ROUNDS}; with --quick {QUICK_ROUNDS})")
     parser.add_argument("--quick", action="store_true", help="the two smaller sizes, few rounds, results are not saved")
-    parser.add_argument("--build", action="store_true", help="only build the workspaces")
     return parser.parse_args()
 
 
@@ -98,7 +92,8 @@ def measure(sizes: Sequence[int], rounds: int) -> list[Row] | None:
                 return None
             if round_number:
                 row.milliseconds.append(run.milliseconds)
-                row.peak_bytes = max(row.peak_bytes, run.peak_bytes)
+            else:
+                row.peak_bytes = peak_bytes(argv, case)
     for row in (bare, *rows):
         row.ratio = row.median / bare.median
     return [bare, *rows]
@@ -110,7 +105,6 @@ class Run:
     stdout: str
     stderr: str
     milliseconds: float
-    peak_bytes: int
 
     @classmethod
     def of(cls, argv: list[str], case: Case | None) -> Run:
@@ -122,11 +116,24 @@ class Run:
         environ = _environment(case)
         start = time.perf_counter()
         pid = os.posix_spawn(argv[0], argv, environ, file_actions=actions)
-        _, status, usage = os.wait4(pid, 0)
+        _, status = os.waitpid(pid, 0)
         milliseconds = (time.perf_counter() - start) * 1000
-        unit = 1 if sys.platform == "darwin" else 1024
         stdout, stderr = (path.read_text("utf-8") for path in outputs)
-        return cls(os.waitstatus_to_exitcode(status), stdout, stderr, milliseconds, usage.ru_maxrss * unit)
+        return cls(os.waitstatus_to_exitcode(status), stdout, stderr, milliseconds)
+
+
+# The kernel counts the memory of the starting process into the peak of the started one, so a small one does it.
+SPAWN = """
+import os, sys
+pid = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ)
+print(os.wait4(pid, 0)[2].ru_maxrss, file=sys.stderr)
+"""
+
+
+def peak_bytes(argv: list[str], case: Case | None) -> int:
+    run = Run.of([sys.executable, "-IS", "-c", SPAWN, *argv], case)
+    unit = 1 if sys.platform == "darwin" else 1024
+    return int(run.stderr.split()[-1]) * unit
 
 
 def _environment(case: Case | None) -> dict[str, str]:
