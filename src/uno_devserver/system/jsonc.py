@@ -11,11 +11,11 @@ import re
 
 from .files import decode
 
-_STRING = r'"(?:[^"\\\n]|\\.)*"'
-_NOISE = re.compile(
-    rf"(?P<string>{_STRING})|(?P<comment>//[^\r\n]*|/\*.*?\*/)|(?P<comma>,)(?=(?:\s|//[^\r\n]*|/\*.*?\*/)*[\]}}])",
-    re.DOTALL,
-)
+# No part of these can fail after it has begun to match, so nothing is ever tried in a second way: a line of slashes
+# costs no more than its length. An unclosed string or comment is one piece as well, left for the parser to report.
+_STRING = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"?'
+_COMMENT = rf"{_STRING}|(//[^\r\n]*|/\*.*?\*/)|/\*.*"
+_TRAILING_COMMA = rf"{_STRING}|(,)(?=\s*[\]}}])"
 
 
 class JsonProblem(Exception):
@@ -34,7 +34,9 @@ def parse(data: bytes | str) -> object:
     try:
         return _parse_strict(text)
     except JsonProblem:
-        relaxed = _NOISE.sub(_blank, text)
+        relaxed = text
+        for noise in (_COMMENT, _TRAILING_COMMA):  # compiled only now: most files are strict
+            relaxed = re.sub(noise, _blank, relaxed, flags=re.DOTALL)
         if relaxed == text:
             raise
     return _parse_strict(relaxed)
@@ -47,13 +49,10 @@ def _parse_strict(text: str) -> object:
         raise JsonProblem(error.msg, error.lineno, error.colno) from error
     except RecursionError as error:
         raise JsonProblem("nested too deeply", 1, 1) from error
-    except ValueError as error:  # a number of thousands of digits
-        raise JsonProblem(str(error), 1, 1) from error
+    except ValueError as error:  # Python's limit, thousands of digits
+        raise JsonProblem("a number has too many digits", 1, 1) from error
 
 
 def _blank(match: re.Match[str]) -> str:
-    if match.lastgroup == "string":
-        return match.group()
-    if match.lastgroup == "comma":
-        return " "
-    return re.sub(r"[^\r\n]", " ", match.group())
+    """Spaces for a comment or comma, which is the group of the match; strings stay."""
+    return re.sub(r"[^\r\n]", " ", match.group()) if match.group(1) else match.group()
