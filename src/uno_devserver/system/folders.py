@@ -54,18 +54,22 @@ def folders_on(platform: str, environ: Mapping[str, str], passwd_home: Callable[
         )
     home = environ.get("HOME") or passwd_home()
     if platform == "darwin":
-        support = home + "/Library/Application Support"
+        support = _below(home, "Library/Application Support")
         return Folders(home, support, support, "/usr/share")
     return Folders(
         home,
-        _xdg(environ, "XDG_CONFIG_HOME", home + "/.config"),
-        _xdg(environ, "XDG_DATA_HOME", home + "/.local/share"),
+        _xdg(environ, "XDG_CONFIG_HOME", _below(home, ".config")),
+        _xdg(environ, "XDG_DATA_HOME", _below(home, ".local/share")),
         "/usr/share",
     )
 
 
 def join(*parts: str) -> str:
     return os.path.join(*parts)
+
+
+def _below(home: str, path: str) -> str:
+    return home + path if home.endswith("/") else f"{home}/{path}"
 
 
 def _xdg(environ: Mapping[str, str], name: str, default: str) -> str:
@@ -75,4 +79,11 @@ def _xdg(environ: Mapping[str, str], name: str, default: str) -> str:
 
 
 def _passwd_home() -> str:
-    return os.path.expanduser("~")
+    if sys.platform == "win32":
+        return os.path.expanduser("~")
+    import pwd  # expanduser would ask HOME again, which is empty or not the one that counts
+
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_dir
+    except KeyError:  # a container's arbitrary user id
+        return "/"
