@@ -40,7 +40,7 @@ sys.exit(code)
 def _imported_by(workspace: Path, *arguments: str) -> set[str]:
     environ = {**os.environ, "NUGET_PACKAGES": str(workspace / "packages"), "XDG_DATA_HOME": str(workspace / "state")}
     result = subprocess.run(
-        [sys.executable, "-S", "-E", "-c", PROGRAM, *arguments],
+        [sys.executable, "-c", PROGRAM, *arguments],
         cwd=workspace,
         env=environ,
         capture_output=True,

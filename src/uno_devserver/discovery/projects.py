@@ -85,6 +85,7 @@ def _usual(path: str) -> dict[str, str]:
         "Configuration": "Debug",
         "Platform": "AnyCPU",
         "OutputType": "Library",
+        "Optimize": "false",
         "UsingMicrosoftNETSdk": "true",
         "AssemblyName": name,
         "RootNamespace": name,
