@@ -24,15 +24,15 @@ class Log:
 
     def __init__(self) -> None:
         self.level = INFORMATION
-        self._file: IO[str] | None = None
+        self._file: IO[bytes] | None = None
 
     def write(self, level: int, message: str) -> None:
         if level < self.level or self.level == NONE:
             return
-        line = _PREFIXES[level] + message + "\n"
         try:
-            sys.stderr.write(line)
-        except (OSError, ValueError):  # stderr closed by the parent: the file may still take it
+            if sys.stderr is not None:  # None: the parent started us without one
+                sys.stderr.write(_PREFIXES[level] + message + "\n")
+        except (OSError, ValueError):  # closed meanwhile: the file may still take it
             pass
         if self._file is not None:
             self._write_file(level, message)
@@ -59,7 +59,8 @@ class Log:
         path = os.path.abspath(path.replace("{Date}", time.strftime("%Y%m%d")))
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            self._file = open(path, "a", encoding="utf-8", buffering=1)  # noqa: SIM115 - lives as long as the process
+            # Unbuffered: a line is whole in the file, or reported and gone; it lives as long as the process.
+            self._file = open(path, "ab", buffering=0)  # noqa: SIM115
         except OSError as error:
             self.warn(f"cannot log into {path}: {error.strerror}. Going on without the file; check --file-log.")
 
@@ -69,7 +70,8 @@ class Log:
         assert self._file is not None
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S%z")
         try:
-            self._file.write(f"{stamp} [{LEVELS[level]}] {message}\n")
+            # File names need not be valid text.
+            self._file.write(f"{stamp} [{LEVELS[level]}] {message}\n".encode("utf-8", "backslashreplace"))
         except OSError as error:
             self._file = None
             self.warn(f"the log file cannot be written any more: {error.strerror}")
