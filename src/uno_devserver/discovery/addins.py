@@ -46,6 +46,7 @@ class AddIn(Value):
 class AddIns(Value):
     found: tuple[AddIn, ...]
     packages: Mapping[str, Package]  # by name in lower case
+    listed: tuple[tuple[str, str], ...]  # name and version of every package that was considered
     issues: tuple[Issue, ...]
 
 
@@ -84,7 +85,7 @@ class Search:
 
         known = [package for one in restored for package in one.packages]
         frameworks = [framework for project in projects for framework in project.frameworks]
-        packages = merge_packages(sdk_packages, known, frameworks, default_framework)
+        packages = merge_packages(sdk_packages, restored, frameworks, default_framework)
         host_version = packages[HOST_PACKAGE].version if HOST_PACKAGE in packages else None
 
         declared = self._by_manifest(known, host_version)
@@ -92,7 +93,8 @@ class Search:
         found = self._combined(declared, imported, known)
         searched = [package for one in restored for package in one.to_search]
         found += self._by_convention(packages.values(), searched, host_version)
-        return AddIns(self._verified(found, packages), packages, tuple(dict.fromkeys(self.issues)))
+        listed = [*((p.name, p.version) for p in packages.values()), *(pair for one in restored for pair in one.listed)]
+        return AddIns(self._verified(found, packages), packages, tuple(listed), tuple(dict.fromkeys(self.issues)))
 
     def _report(self, projects: Sequence[Project], restored: Sequence[Restored]) -> None:
         for project, one in zip(projects, restored, strict=True):

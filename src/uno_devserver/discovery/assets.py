@@ -21,12 +21,10 @@ if TYPE_CHECKING:
 
 MANIFEST = "devserver-addin.json"
 TOOLS = "tools/devserver/"
-_SECTIONS = ("libraries", "projectFileDependencyGroups", "packageFolders", "project", "logs")
-_LIBRARY = re.compile(rb'\n    "((?:[^"\\\n]|\\.)*)": \{\r?\n(?:      "sha512": [^\n]*\n)?      "type": "(\w+)"')
-_TARGET = re.compile(rb'\n      "((?:[^"\\\n]|\\.)*)": \{')
-_FRAMEWORK = re.compile(rb'\n    "((?:[^"\\\n]|\\.)*)": \{')
-_BUILD = re.compile(rb'\n        "build": (\{[^}]*(?:\{\}[^}]*)*\})')
-_DEPENDENCIES = re.compile(rb'\n        "dependencies": (\{[^}]*\})')
+_SECTIONS = ("projectFileDependencyGroups", "packageFolders", "project", "logs")  # what follows `libraries`
+_FRAMEWORK = rb'\n    "([^"\\\n]*)": \{'
+_TARGET = rb'\n      "([^"\\/\n]+)/([^"\\\n]+)": \{\r?\n        "type": "package"'
+_LIBRARY = rb'\n    "([^"\\/\n]+)/([^"\\\n]+)": \{\r?\n(?:      "sha512": [^\n]*\n)?      "type": "package"'
 
 Package = tuple[str, str]  # name and version, spelt as the package spells them
 
@@ -57,7 +55,7 @@ class _Searched:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
-        starts = {name: data.rfind(b'\n  "' + name.encode() + b'": ') for name in _SECTIONS[1:]}
+        starts = {name: data.rfind(b'\n  "' + name.encode() + b'": ') for name in _SECTIONS}
         # `libraries` is big and comes after `targets`: search forwards for it, backwards for what follows it.
         starts["targets"] = data.find(b'\n  "targets": ', 0, 4096)
         starts["libraries"] = data.find(b'\n  "libraries": ', max(starts["targets"], 0))
@@ -69,53 +67,55 @@ class _Searched:
         }
 
     def assets(self) -> Assets:
-        frameworks = tuple(self._blocks(_FRAMEWORK, "targets"))
-        build_files: dict[str, tuple[tuple[Package, tuple[str, ...]], ...]] = {}
-        packages: dict[Package, None] = {}
-        for framework, start, end in frameworks:
-            entries = {}
-            for key, entry_start, entry_end in _blocks(self.data, _TARGET, start, end):
-                if self.data.find(b'"type": "package"', entry_start, entry_end) < 0:
-                    continue
-                package = _package(key)
-                packages[package] = None
-                if self.data.find(b'\n        "build": ', entry_start, entry_end) >= 0:
-                    entries[package] = self._build(entry_start, entry_end)
-            build_files[framework] = _in_import_order(entries)
+        frameworks = list(self._frameworks())
+        packages = [package for _, start, end in frameworks for package in self._packages(_TARGET, start, end)]
         if not packages:
-            packages = dict.fromkeys(self._libraries())
+            packages = self._packages(_LIBRARY, *self._ranges.get("libraries", (0, 0)))
         return Assets(
             self._project(),
             tuple(self._member("packageFolders")),
-            tuple(packages),
+            tuple(dict.fromkeys(packages)),
             self._mentioning(f'\n        "{MANIFEST}"'),
             self._mentioning(f'\n        "{TOOLS}'),
-            build_files if frameworks else None,
+            {name: self._build_files(start, end) for name, start, end in frameworks} or None,
         )
 
-    def _build(self, start: int, end: int) -> tuple[dict[str, object], dict[str, object]]:
-        build = _BUILD.search(self.data, start, end)
-        dependencies = _DEPENDENCIES.search(self.data, start, end)
-        return _json_object(build), _json_object(dependencies)
+    def _frameworks(self) -> Iterator[tuple[str, int, int]]:
+        """The members of `targets`: name, and where each starts and ends."""
+        begin, end = self._ranges.get("targets", (0, 0))
+        matches = list(re.compile(_FRAMEWORK).finditer(self.data, begin, end))
+        for match, following in zip(matches, [*matches[1:], None], strict=True):
+            yield match[1].decode(), match.end(), following.start() if following else end
 
-    def _libraries(self) -> Iterator[Package]:
-        for match in _LIBRARY.finditer(self.data, *self._ranges.get("libraries", (0, 0))):
-            key = json.loads(b'"' + match[1] + b'"')
-            if match[2] == b"package" and "/" in key:
-                yield _package(key)
+    def _packages(self, pattern: bytes, start: int, end: int) -> list[Package]:
+        found = re.compile(pattern).findall(self.data, start, end)
+        return [(name.decode(), version.decode()) for name, version in found]
+
+    def _build_files(self, start: int, end: int) -> tuple[tuple[Package, tuple[str, ...]], ...]:
+        """The entries of a framework that have build files; all others are not even looked at."""
+        entries = {}
+        for header, at in self._occurrences(b'\n        "build": ', b'\n      "', start, end):
+            stop = self.data.find(b'\n      "', at, end)
+            entry = self.data[header : stop if stop >= 0 else end].decode()
+            entries[_package(entry[: entry.index('": {')])] = (
+                _object_after(entry, '\n        "build": '),
+                _object_after(entry, '\n        "dependencies": '),
+            )
+        return _in_import_order(entries)
 
     def _mentioning(self, text: str) -> frozenset[Package]:
         """The packages in `libraries` whose list of files holds a line that begins so."""
         start, end = self._ranges.get("libraries", (0, 0))
-        needle = text.encode()
-        found = []
+        headers = [header for header, _ in self._occurrences(text.encode(), b'\n    "', start, end)]
+        return frozenset(_package(self.data[h : self.data.index(b'": {', h)].decode()) for h in headers)
+
+    def _occurrences(self, needle: bytes, mark: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
+        """Where `needle` stands, at most once per member, with the start of that member's key."""
         at = self.data.find(needle, start, end)
         while at >= 0:
-            header = self.data.rfind(b'\n    "', start, at) + 6
-            found.append(_package(self.data[header : self.data.index(b'": {', header)].decode()))
-            following = self.data.find(b'\n    "', at, end)  # go on with the next library
+            yield self.data.rfind(mark, start, at) + len(mark), at
+            following = self.data.find(mark, at, end)
             at = self.data.find(needle, following, end) if following >= 0 else -1
-        return frozenset(found)
 
     def _project(self) -> str | None:
         start, end = self._ranges.get("project", (0, 0))
@@ -127,26 +127,12 @@ class _Searched:
 
     def _member(self, name: str) -> dict[str, object]:
         start, end = self._ranges.get(name, (0, 0))
-        text = self.data[start:end].partition(b": ")[2].decode()
-        return _dict(json.JSONDecoder().raw_decode(text)[0]) if text else {}
-
-    def _blocks(self, pattern: re.Pattern[bytes], section: str) -> Iterator[tuple[str, int, int]]:
-        return _blocks(self.data, pattern, *self._ranges.get(section, (0, 0)))
+        return _object_after(self.data[start:end].decode(), f'\n  "{name}": ')
 
 
-def _blocks(data: bytes, pattern: re.Pattern[bytes], start: int, end: int) -> Iterator[tuple[str, int, int]]:
-    """The members of an indented object: key, and where its value starts and ends."""
-    previous = None
-    for match in pattern.finditer(data, start, end):
-        if previous is not None:
-            yield json.loads(b'"' + previous[1] + b'"'), previous.end(), match.start()
-        previous = match
-    if previous is not None:
-        yield json.loads(b'"' + previous[1] + b'"'), previous.end(), end
-
-
-def _json_object(match: re.Match[bytes] | None) -> dict[str, object]:
-    return _dict(json.loads(match[1])) if match else {}
+def _object_after(text: str, mark: str) -> dict[str, object]:
+    at = text.find(mark)
+    return _dict(json.JSONDecoder().raw_decode(text, at + len(mark))[0]) if at >= 0 else {}
 
 
 def _from_document(path: str, document: object) -> Assets:

@@ -51,7 +51,7 @@ def settle(
     addins: AddIns, *, readable: bool, expected: bool, known_good: LastKnownGood, msbuild: MSBuild, trusted: bool
 ) -> Outcome:
     """The add-ins that count. `readable`: the list of packages could be read; `expected`: the SDK brings add-ins."""
-    packages = [f"{package.name}/{package.version}" for package in addins.packages.values()]
+    packages = ["/".join(package) for package in addins.listed]
     if addins.found:
         known_good.save(packages, addins.found)
         return Outcome(addins.found, "+".join(dict.fromkeys(addin.source for addin in addins.found)))

@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from .restore import RestoredPackage
+    from .restore import Restored
     from .sdk_packages import SdkPackage
 
 
@@ -30,23 +30,26 @@ class Package(Value):
 
 def merge_packages(
     sdk_packages: Iterable[SdkPackage],
-    restored: Iterable[RestoredPackage],
+    restored: Iterable[Restored],
     frameworks: Sequence[str],
     default_framework: Callable[[], str | None],
 ) -> Mapping[str, Package]:
-    """By name in lower case: the SDK's packages in their order, then what only restore knows.
+    """By name in lower case: the SDK's packages in their order, then those that only restore knows.
 
     `default_framework` is asked only when a version depends on it: it may have to start a process.
     """
+    versions: dict[str, str] = {}
+    for one in restored:
+        for name, version in one.listed:
+            versions.setdefault(name.lower(), version)
     merged: dict[str, Package] = {}
     for package in sdk_packages:
-        version = package.version
-        if package.overrides:
+        key, version = package.name.lower(), package.version
+        if package.overrides and key not in versions:
             version = package.version_for(frameworks or [name for name in (default_framework(),) if name])
         listed = package.version if version != package.version else ""
-        merged.setdefault(package.name.lower(), Package(package.name, version, False, listed))
-    for known in restored:
-        before = merged.get(known.name.lower())
-        if before is None or not before.restored:
-            merged[known.name.lower()] = Package(before.name if before else known.name, known.version, True)
+        merged[key] = Package(package.name, versions.get(key, version), key in versions, listed)
+    for one in restored:
+        for known in one.packages:
+            merged.setdefault(known.name.lower(), Package(known.name, known.version, True))
     return merged

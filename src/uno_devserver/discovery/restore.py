@@ -23,7 +23,7 @@ from .versions import folder_spellings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ..msbuild.evaluation import Evaluation
     from .assets import Assets
@@ -49,7 +49,8 @@ class Imports(Value):
 
 class Restored(Value):
     imports: tuple[Imports, ...] = ()
-    packages: tuple[RestoredPackage, ...] = ()
+    listed: tuple[tuple[str, str], ...] = ()  # name and version of every package that restore tells of
+    packages: tuple[RestoredPackage, ...] = ()  # those that can hold an add-in
     to_search: tuple[RestoredPackage, ...] = ()  # nothing tells which of their files are imported
     folders: tuple[str, ...] = ()
     found: bool = True
@@ -101,7 +102,8 @@ def _from_generated(
             )
         )
     folders = _list_of(imports, "NuGetPackageFolders") or _list_of(imports, "NuGetPackageRoot")
-    return Restored(tuple(imports), tuple(_packages_in(imports, PackageFolders(folders))), (), folders)
+    packages = tuple(_packages_in(imports, PackageFolders(folders)))
+    return Restored(tuple(imports), tuple((p.name, p.version) for p in packages), packages, (), folders)
 
 
 class _Hollow(ProjectFiles):
@@ -159,39 +161,23 @@ def _from_assets(project: Project, folders: PackageFolders, issues: list[Issue])
 def from_assets(assets: Assets, folders: PackageFolders) -> Restored:
     """The restore that an assets file describes; `folders` are used where the file does not name its own."""
     own = PackageFolders(assets.package_folders) if assets.package_folders else folders
-    located = {package: own.find(*package) for package in assets.packages} if assets.build_files is None else {}
-
-    def folder_of(package: tuple[str, str]) -> str | None:
-        if package not in located:
-            located[package] = own.find(*package)
-        return located[package]
-
+    entries = [entry for one in (assets.build_files or {}).values() for entry in one]
+    wanted = dict.fromkeys((*(package for package, _ in entries), *assets.with_manifest, *assets.with_tools))
+    if assets.build_files is None:  # nothing tells what is imported, so every package has to be searched
+        wanted = dict.fromkeys(assets.packages)
+    located = {package: own.find(*package) for package in wanted}
+    packages = tuple(RestoredPackage(*package, folder) for package, folder in located.items())
     imports = []
-    for framework, entries in (assets.build_files or {}).items():
-        if "/" in framework:
-            continue  # the same framework again, for one runtime
+    for framework, listed in (assets.build_files or {}).items():
         files = [
-            os.path.join(folder, *file.split("/"))
-            for package, listed in entries
-            if (folder := folder_of(package))
-            for file in listed
+            os.path.join(f, *file.split("/")) for package, names in listed if (f := located[package]) for file in names
         ]
-        imports.append(
-            Imports(
-                short_name(framework),
-                tuple(file for file in files if file.lower().endswith(".props")),
-                tuple(file for file in files if file.lower().endswith(".targets")),
-                {},
-            )
-        )
-    wanted = assets.with_manifest | assets.with_tools
-    wanted |= {package for entries in (assets.build_files or {}).values() for package, _ in entries}
-    packages = [
-        RestoredPackage(*package, folder_of(package) if package in wanted or assets.build_files is None else None)
-        for package in assets.packages
-    ]
-    to_search = packages if assets.build_files is None else []
-    return Restored(tuple(imports), tuple(packages), tuple(to_search), own.locations)
+        props = tuple(file for file in files if file.lower().endswith(".props"))
+        targets = tuple(file for file in files if file.lower().endswith(".targets"))
+        if "/" not in framework:  # else it is the same framework again, for one runtime
+            imports.append(Imports(short_name(framework), props, targets, {}))
+    to_search = packages if assets.build_files is None else ()
+    return Restored(tuple(imports), assets.packages, packages, to_search, own.locations)
 
 
 def _doubts(project: Project) -> Iterator[Issue]:
@@ -206,16 +192,19 @@ def _doubts(project: Project) -> Iterator[Issue]:
         return  # another project's: the folder is shared
     if b'"success": false' in head or b'"success":false' in head:
         yield warning("RestoreFailed", f"The last restore of {project.path} failed: packages may be missing.")
-    elif missing := [name for name, version in project.references if not _is_recorded(record, name, version)]:
+    elif missing := _unrecorded(project.references, record.replace(b"\\\\", b"/")):
         names = ", ".join(missing)
         yield warning("RestoreStale", f"{project.path} asks for {names}, in a version that was not restored.")
 
 
-def _is_recorded(record: bytes, name: str, version: str) -> bool:
-    """Whether restore knew this reference. Ranges, floating and central versions are only looked up by name."""
-    start = b"/" + name.lower().encode() + b"/"
-    unified = record.replace(b"\\\\", b"/")
-    plain = version and version[0].isdigit() and "*" not in version
-    if not plain or b"nu1603" in record:  # NU1603: a higher version was taken because the asked one does not exist
-        return start in unified
-    return any(start + spelling.lower().encode() + b"/" in unified for spelling in folder_spellings(version))
+def _unrecorded(references: Iterable[tuple[str, str]], record: bytes) -> list[str]:
+    """References that restore did not know. Ranges, floating and central versions are only looked up by name."""
+    raised = b"nu1603" in record  # a higher version was taken because the asked one does not exist
+    missing = []
+    for name, version in references:
+        start = b"/" + name.lower().encode() + b"/"
+        exact = version[:1].isdigit() and "*" not in version and not raised
+        spellings = folder_spellings(version) if exact else ("",)
+        if not any(start + (spelling.lower() + "/" if spelling else "").encode() in record for spelling in spellings):
+            missing.append(name)
+    return missing
