@@ -135,14 +135,12 @@ def test_the_options_of_later_commands_are_already_understood(machine: Machine, 
 
 
 def test_commands_ignore_case(machine: Machine) -> None:
-    assert machine.run("DISCO", "--json").json == {
-        **machine.disco().json,
-        **_durations(machine.run("DISCO", "--json").json),
-    }
+    assert _lasting(machine.run("DISCO", "--json").json) == _lasting(machine.disco().json)
 
 
-def _durations(report: dict[str, object]) -> dict[str, object]:
-    return {key: value for key, value in report.items() if key.endswith("DurationMs")}
+def _lasting(report: dict[str, object]) -> dict[str, object]:
+    """Without what differs from run to run."""
+    return {key: value for key, value in report.items() if not key.endswith("DurationMs")}
 
 
 @pytest.mark.parametrize(("typed", "meant"), [("disc", "disco"), ("strat", "start"), ("mcp instal", "mcp install")])
@@ -197,7 +195,7 @@ def test_global_options_stand_before_or_after_the_command(workspace: WorkspaceBu
     after = machine.run("disco", "--json", "-l", "Error", "--solution-dir", str(workspace.root), cwd=elsewhere)
 
     assert before.json["selectedSolutionPath"] == str(workspace.root / "App.slnx")
-    assert {**before.json, **_durations(after.json)} == after.json
+    assert _lasting(before.json) == _lasting(after.json)
 
 
 def test_a_relative_solution_dir_is_taken_from_the_current_folder(workspace: WorkspaceBuilder) -> None:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import re
 import shutil
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
-from support.golden import recorded_ids, uno_cli_workspace
+from support.golden import recorded_ids, uno_cli_record, uno_cli_workspace
 from support.machine import Machine
 
 CASES = recorded_ids("uno-cli-discovery")
@@ -23,70 +25,94 @@ HEADING = "## Differences from the .NET CLI"
 DURATIONS = {"discoveryDurationMs", "addInsDiscoveryDurationMs"}
 EXIT_CODE = "exit code"
 ADD_INS_ONLY = "--addins-only"
+EVERYTHING = "*"
 
 
-class Difference(NamedTuple):
-    case: str
-    field: str
+class Row(NamedTuple):
+    """One row of the table: what stands in backticks in its columns."""
+
+    cases: list[str]
+    fields: list[str]
+    theirs: list[str]
+    ours: list[str]
+
+    @property
+    def same_as(self) -> str | None:
+        """With `*` as the field, ours says whose record holds instead."""
+        return self.ours[0] if self.fields == [EVERYTHING] else None
 
 
-def intended_differences() -> set[Difference]:
-    """Rows of the table: cases and fields stand in backticks in the first two columns."""
+def intended_differences() -> list[Row]:
     section = TABLE.read_text("utf-8").split(HEADING, 1)[1].split("\n## ", 1)[0]
-    rows = [line.split("|")[1:-1] for line in section.splitlines() if line.startswith("|") and "`" in line]
-    assert rows, f"no table under '{HEADING}'"
-    named = [(re.findall("`([^`]+)`", row[0]), re.findall("`([^`]+)`", row[1])) for row in rows]
-    return {Difference(case, field) for cases, fields in named for case in cases for field in fields}
+    lines = [line.split("|")[1:5] for line in section.splitlines() if line.startswith("|")][2:]
+    assert lines, f"no table under '{HEADING}'"
+    return [Row(*(re.findall("`([^`]+)`", cell) for cell in line)) for line in lines]
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_disco_says_what_the_dotnet_cli_says_or_the_table_says_why_not(case: str, machine: Machine) -> None:
     if case == "git-ignored-solution" and not shutil.which("git"):
         pytest.skip("needs git")
-
-    differences = _differences(case, machine)
-
-    intended = {difference.field for difference in intended_differences() if difference.case == case}
-    assert differences == intended
-
-
-def test_every_case_of_the_table_was_recorded() -> None:
-    assert len(CASES) == 62
-    assert {difference.case for difference in intended_differences()} <= set(CASES)
-
-
-def _differences(case: str, machine: Machine) -> set[str]:
+    rows = [row for row in intended_differences() if case in row.cases]
+    record = next((row.same_as for row in rows if row.same_as), case)
     dotnet = machine.install_dotnet()
-    recording = uno_cli_workspace(case, machine, dotnet.sdks[-1])
-    different: set[str] = set()
-    for recorded in recording["runs"]:
+    uno_cli_workspace(case, machine, dotnet.sdks[-1])
+
+    differences = _compare(machine, uno_cli_record(record, machine, dotnet.sdks[-1])["runs"])
+
+    assert differences.fields == {field for row in rows if not row.same_as for field in row.fields}
+    added, removed = ([name[1:] for row in rows for name in row.ours if name[0] == sign] for sign in "+-")
+    assert _ends(differences.added, added)
+    assert _ends(differences.removed, removed)
+
+
+def test_the_table_names_only_recorded_cases() -> None:
+    assert len(CASES) == 62
+    assert {case for row in intended_differences() for case in row.cases} <= set(CASES)
+
+
+@dataclass
+class Differences:
+    """What is not as recorded: the fields, and the add-ins that `disco --json` has more or less."""
+
+    fields: set[str] = dataclass_field(default_factory=set)
+    added: set[str] = dataclass_field(default_factory=set)
+    removed: set[str] = dataclass_field(default_factory=set)
+
+
+def _compare(machine: Machine, runs: list[dict[str, Any]]) -> Differences:
+    different = Differences()
+    for recorded in runs:
         result = machine.run(*recorded["argv"])
         if result.exit_code != recorded["exit"]:
-            different.add(EXIT_CODE)
+            different.fields.add(EXIT_CODE)
         if "addIns" in recorded and result.add_ins != recorded["addIns"]:
-            different.add(ADD_INS_ONLY)
+            different.fields.add(ADD_INS_ONLY)
         if "json" in recorded:
-            different |= _different_fields(result.json, recorded["json"])
+            different.fields |= _different_fields(result.json, recorded["json"])
+            theirs = {entry["entryPointDll"] for entry in recorded["json"]["addIns"]}
+            different.added |= set(result.add_ins) - theirs
+            different.removed |= theirs - set(result.add_ins)
     return different
 
 
 def _different_fields(ours: dict[str, Any], theirs: dict[str, Any]) -> set[str]:
     assert list(ours)[: len(theirs)] == list(theirs), "the fields of the contract come first, in its order"
-    return {
-        field
-        for field, value in theirs.items()
-        if field not in DURATIONS and _comparable(field, ours[field]) != _comparable(field, value)
-    }
+    compared = [name for name in theirs if name not in DURATIONS]
+    return {name for name in compared if _comparable(name, ours[name]) != _comparable(name, theirs[name])}
 
 
-def _comparable(field: str, value: Any) -> Any:
-    if field == "errors":
+def _comparable(name: str, value: Any) -> Any:
+    if name == "errors":
         return bool(value)
-    if field == "warnings":
+    if name == "warnings":
         return None  # ours has more of them, on purpose: every file that could not be used is named
-    if field == "addIns":
-        return [
-            {key: entry[key] for key in ("packageName", "packageVersion", "entryPointDll", "discoverySource")}
-            for entry in value
-        ]
+    if name == "addIns":
+        fields = ("packageName", "packageVersion", "entryPointDll", "discoverySource")
+        return [{key: entry[key] for key in fields} for entry in value]
     return value
+
+
+def _ends(paths: set[str], ends: list[str]) -> bool:
+    """Whether each path ends in one of these, and each of these is needed."""
+    return len(paths) == len(ends) and all(any(path.endswith("/" + end) for path in paths) for end in ends)

@@ -10,13 +10,13 @@ import shutil
 import pytest
 
 from support.packages import (
-    app_mcp,
     build_add_in,
     direct_add_in,
     library,
     manifest_add_in,
     partial_add_in,
     property_add_in,
+    settings,
     targets,
     tools_only,
 )
@@ -77,14 +77,16 @@ def test_row_2_a_restored_package_that_is_gone_from_the_cache_is_named(uno: Work
     assert result.add_ins == sdk_add_ins(uno)
 
 
-def test_row_2_a_package_of_the_sdk_that_was_never_restored_is_named(uno: WorkspaceBuilder) -> None:
+def test_row_2_the_settings_package_of_the_sdk_that_was_never_restored_is_named(uno: WorkspaceBuilder) -> None:
     uno.project("App/App.csproj").solution("App.slnx")
-    shutil.rmtree(uno.machine.nuget / app_mcp().path)
+    shutil.rmtree(uno.machine.nuget / settings().path)
 
     result = uno.machine.disco()
 
-    assert result.add_ins == sdk_add_ins(uno)[:1]
-    assert "Uno.UI.App.Mcp" in result.issue("AddInPackageNotCached")["message"]
+    issue = result.issue("AddInPackageNotCached")
+    assert (result.exit_code, result.add_ins) == (0, sdk_add_ins(uno)[1:])
+    for part in ("Uno.Settings.DevServer", "1.8.0", *result.json["nuGetCacheLocations"]):
+        assert part in issue["message"]
 
 
 def test_row_3_a_package_without_targets_is_skipped_without_a_word(uno: WorkspaceBuilder) -> None:
@@ -102,7 +104,7 @@ def test_row_3_a_devserver_folder_without_targets_is_reported_and_never_loaded(u
     result = uno.machine.disco()
 
     assert result.add_ins == sdk_add_ins(uno)
-    assert "Acme.Mute" in result.issue("AddInEntryPointUnknown")["message"]
+    assert "acme.mute" in result.issue("AddInEntryPointUnknown")["message"].lower()
 
 
 def test_row_4_targets_without_an_add_in_item_are_skipped_without_a_word(uno: WorkspaceBuilder) -> None:

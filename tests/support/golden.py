@@ -19,8 +19,7 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 class Recording:
     """One recorded file, with its placeholders filled in for one machine."""
 
-    def __init__(self, path: Path, machine: Machine, places: Mapping[str, Path | str]) -> None:
-        self.machine = machine
+    def __init__(self, path: Path, places: Mapping[str, Path | str]) -> None:
         self._places = {f"{{{name}}}": str(value) for name, value in places.items()}
         self._recorded: dict[str, Any] = json.loads(path.read_text("utf-8"))
 
@@ -52,7 +51,7 @@ def restored_workspace(name: str, machine: Machine) -> Recording:
     nuget = machine.nuget if environment else at_home
     places: dict[str, Path | str] = {"WS": machine.workspace, "NUGET": nuget, "HOME": machine.home}
     places |= {"FEED": machine.root / "feed", "SOURCE": "registry", "DOTNET": machine.root / "dotnet"}
-    recording = Recording(path, machine, places)
+    recording = Recording(path, places)
     machine.environment = recording["expected"]["environment"]
     folders = {"ws": machine.workspace, "nuget": nuget}
     for file, content in recording["files"].items():
@@ -69,14 +68,17 @@ def _add_uno_sdk(global_json: Path, cache: Path) -> None:
     sdk("Uno.Sdk", "6.5.31", groups=()).write(cache)
 
 
-def uno_cli_workspace(name: str, machine: Machine, dotnet_version: str) -> Recording:
-    """A workspace on which the .NET CLI was run; `dotnet_version` is what its dotnet answered."""
+def uno_cli_record(name: str, machine: Machine, dotnet_version: str) -> Recording:
+    """What the .NET CLI said; `dotnet_version` is what its dotnet answered."""
     places: dict[str, Path | str] = {"WS": machine.workspace, "NUGET": machine.nuget, "HOME": machine.home}
     places["VER"] = dotnet_version
-    recording = Recording(GOLDEN / "uno-cli-discovery" / f"{name}.json", machine, places)
-    for file, content in recording["files"].items():
+    return Recording(GOLDEN / "uno-cli-discovery" / f"{name}.json", places)
+
+
+def uno_cli_workspace(name: str, machine: Machine, dotnet_version: str) -> None:
+    """Write a workspace on which the .NET CLI was run."""
+    for file, content in uno_cli_record(name, machine, dotnet_version)["files"].items():
         if file.endswith("/.git/"):
             subprocess.run(["git", "init", "--quiet", str(Path(file).parent)], check=True)
         else:
             write(Path(file), content)
-    return recording

@@ -101,7 +101,8 @@ class Machine:
             preexec_fn=None if address_space is None else lambda: _limit_memory(address_space),
         )
         result = Result(argv, process.returncode, process.stdout, process.stderr)
-        assert "Traceback" not in result.stderr, result.stderr
+        for unexpected in ("Traceback", "went wrong inside uno-devserver"):
+            assert unexpected not in result.stdout + result.stderr, result.stdout + result.stderr
         if "--json" in argv and not {"--help", "-h", "--version"} & set(argv):
             assert _is_one_json_document(result.stdout), f"{argv}: {result.stdout!r} {result.stderr!r}"
         return result
