@@ -15,9 +15,10 @@ from .values import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
+    import threading
     from collections.abc import Mapping, Sequence
 
-POLL_SECONDS = 0.05  # the end of the output is noticed at once; this only counts where the output does not end
+POLL_SECONDS = 0.05  # the end of the output is noticed at once; this only counts where something holds it open
 KILL_SECONDS = 0.5  # a killed process goes at once, except while the kernel waits for a disk
 
 
@@ -67,14 +68,13 @@ def run(
     reader.start()
     if input_bytes:
         threading.Thread(target=_write, args=(process, input_bytes), daemon=True).start()
-    while reader.is_alive() and process.poll() is None and time.monotonic() < deadline:
-        reader.join(POLL_SECONDS)
-    while process.poll() is None and time.monotonic() < deadline:
-        time.sleep(POLL_SECONDS)  # it closed its output early
-    if process.poll() is None:
+    try:
+        in_time = _wait(process, reader, deadline)
+    finally:  # also when we are interrupted, and for what the program itself left running
         _kill(process)
+    if not in_time:
         return Outcome(None, bytes(output), f"gave no answer within {seconds:g} s and was stopped")
-    reader.join(POLL_SECONDS)
+    reader.join(KILL_SECONDS)
     return Outcome(process.returncode, bytes(output))
 
 
@@ -112,7 +112,22 @@ def _write(process: subprocess.Popen[bytes], data: bytes) -> None:
         pass  # it ended without reading
 
 
+def _wait(process: subprocess.Popen[bytes], reader: threading.Thread, deadline: float) -> bool:
+    """Whether the program ended in time. The end of its output tells it at once, as a rule."""
+    import subprocess
+    import time
+
+    while reader.is_alive() and process.poll() is None and time.monotonic() < deadline:
+        reader.join(POLL_SECONDS)
+    try:
+        process.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
 def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Stop the whole group, if any of it still runs."""
     import subprocess
 
     try:
