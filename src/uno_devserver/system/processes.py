@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+MAX_PID = 2**31 - 1  # what a process id can be at most; a file may say anything
 CHAIN_LIMIT = 8  # deeper ancestors are the desktop session, of no use to anybody
 
 
@@ -22,7 +23,7 @@ class Process(Value):
 def is_alive(pid: int) -> bool:
     import psutil
 
-    return pid > 0 and bool(psutil.pid_exists(pid))
+    return 0 < pid <= MAX_PID and bool(psutil.pid_exists(pid))
 
 
 def chain(pid: int, registered_parent: int) -> tuple[Process, ...]:
