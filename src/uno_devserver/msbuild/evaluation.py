@@ -1,0 +1,158 @@
+"""Evaluation of project files: which items and properties would MSBuild see?
+
+`Evaluator.evaluate` behaves as if one project without an SDK imported the given files in order. With
+`undefined_is_unknown=False` the result is MSBuild's own. With True (the default) a property that nothing defines is
+unknown instead of empty: what depends on it is neither believed nor dropped, but marked and noted.
+"""
+
+from __future__ import annotations
+
+from ..system.values import Value
+from .expressions import GUESS, UNKNOWN, unescape
+from .items import ItemPass
+from .problems import EvaluationProblem
+from .projects import ProjectFiles
+from .properties import PropertyPass
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .groups import Note
+    from .metadata import Entry
+
+# How often the property pass may learn of definitions in files that it did not expect to import, and start again.
+MAX_ROUNDS = 6
+
+
+class Item(Value):
+    """An item; `certain` is False if something unknown decided that it is there."""
+
+    identity: str
+    full_path: str
+    metadata: dict[str, str]
+    defined_in: str
+    certain: bool
+
+
+class Evaluator:
+    """Evaluates files for one project, which need not exist; relative paths start from its folder.
+
+    `global_properties` win over the files, `properties` and `environment` do not. `load` shares parsed files between
+    evaluators.
+    """
+
+    def __init__(
+        self,
+        project: str,
+        *,
+        global_properties: Mapping[str, str] | None = None,
+        properties: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+        undefined_is_unknown: bool = True,
+        load: ProjectFiles | None = None,
+    ) -> None:
+        self._project = project
+        self._global_properties = global_properties or {}
+        self._properties = properties or {}
+        self._environment = environment or {}
+        self._undefined_is_unknown = undefined_is_unknown
+        self._load = load or ProjectFiles()
+
+    def evaluate(self, files: Sequence[str]) -> Evaluation:
+        """The items and properties of the files at these absolute paths; raises EvaluationProblem."""
+        properties = self._property_pass(files)
+        items = ItemPass(
+            properties.scope, properties.item_types if self._undefined_is_unknown else None, properties.note
+        )
+        for evaluate, groups in (
+            (items.define, properties.definition_groups),
+            (items.evaluate, properties.item_groups),
+        ):
+            for group in groups:
+                try:
+                    evaluate(group)
+                except EvaluationProblem as problem:
+                    problem.path = problem.path or group.file.path
+                    problem.entry = group.entry
+                    raise
+        return Evaluation(properties, items)
+
+    def _property_pass(self, files: Sequence[str]) -> PropertyPass:
+        """Repeats the pass while imported files turn out to define what it took for unknown."""
+        defined = self._definitions(files) if self._undefined_is_unknown else None
+        for rounds_left in reversed(range(MAX_ROUNDS)):
+            properties = PropertyPass(
+                self._project, self._global_properties, self._properties, self._environment, defined, self._load
+            )
+            try:
+                properties.run(files)
+            except EvaluationProblem:
+                if not properties.surprises or not rounds_left:
+                    raise
+            if defined is None or not properties.surprises:
+                break
+            defined |= properties.definitions
+        return properties
+
+    def _definitions(self, files: Sequence[str]) -> set[str]:
+        names: set[str] = set()
+        for path in files:
+            try:
+                names |= self._load.load(path).properties
+            except EvaluationProblem:
+                pass  # the pass comes to this file itself, and says so
+        return names
+
+
+class Evaluation:
+    """What the files say in the end."""
+
+    def __init__(self, properties: PropertyPass, items: ItemPass) -> None:
+        self._properties = properties
+        self._items = items
+        properties.scope.file_values = {}
+        # The files that were evaluated, in order.
+        self.imported = tuple(properties.imported)
+        # Each expression that could not be decided and mattered, with its file.
+        self.notes = list(dict.fromkeys([*_pairs(properties.notes), *properties.scope.unsupported]))
+
+    def items(self, name: str) -> list[Item]:
+        """All items of a type, in order."""
+        return [self._item(entry) for entry in self._items.lists.get(name.lower(), [])]
+
+    def property(self, name: str) -> str | None:
+        """The value of a property, empty if it has none; None if it is unknown."""
+        return _final(self._properties.scope.lookup(name))
+
+    def properties(self, prefix: str = "") -> dict[str, str | None]:
+        """All properties that were given or set, whose names start so, with their values."""
+        return {
+            name: self.property(name) for key, name in self._properties.names.items() if key.startswith(prefix.lower())
+        }
+
+    def notes_about(self, name: str) -> list[tuple[str, str]]:
+        """The notes that matter to items of a type, and those about imports, which may matter to all."""
+        relevant = [note for note in self._properties.notes if note.item in ("", name.lower())]
+        return list(dict.fromkeys(_pairs(relevant)))
+
+    def _item(self, entry: Entry) -> Item:
+        metadata = {}
+        for name, value in self._items.all_metadata(entry).values():
+            if UNKNOWN not in value:
+                metadata[name] = unescape(value.replace(GUESS, ""))
+        return Item(
+            unescape(entry.identity),
+            unescape(self._items.value(entry, "FullPath")),
+            metadata,
+            entry.defined_in,
+            entry.certain,
+        )
+
+
+def _pairs(notes: list[Note]) -> list[tuple[str, str]]:
+    return [(note.expression, note.path) for note in notes]
+
+
+def _final(value: str) -> str | None:
+    return None if UNKNOWN in value else unescape(value.replace(GUESS, ""))

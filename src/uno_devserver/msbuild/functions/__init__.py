@@ -1,0 +1,1 @@
+"""What do property functions give? Loaded only when a file calls one."""

@@ -1,0 +1,124 @@
+"""What all property functions share: their values, their arguments, and the three ways to fail."""
+
+from __future__ import annotations
+
+import re
+
+from ..expressions import MAX_TEXT, escape
+from ..problems import LIMIT, EvaluationProblem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..expressions import Scope
+
+
+class Version(tuple[int, ...]):
+    """A System.Version: two to four numbers."""
+
+    __slots__ = ()
+
+
+# What a function takes and gives; the text is unescaped here. None is .NET's null.
+FunctionValue = str | bool | int | float | Version | list[str] | None
+
+if TYPE_CHECKING:
+    Function = Callable[["Call", Sequence[FunctionValue]], FunctionValue]
+
+
+class Call:
+    """One call: the value it is made on (None for a static function), and where."""
+
+    __slots__ = ("receiver", "scope")
+
+    def __init__(self, receiver: FunctionValue, scope: Scope) -> None:
+        self.receiver = receiver
+        self.scope = scope
+
+
+class FunctionFailed(Exception):
+    """The function exists, and .NET would throw for these arguments."""
+
+
+class NoSuchFunction(Exception):
+    """.NET has no function of this name that takes these arguments."""
+
+
+class NotImplementedHere(Exception):
+    """MSBuild may well know the answer; this evaluator does not."""
+
+
+_integer = re.compile(r"\s*([-+]?)0*(\d{1,19})\s*", re.ASCII).fullmatch
+_real = re.compile(r"\s*[-+]?(?:[\d,]+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*", re.ASCII).fullmatch
+
+
+def texts(arguments: Sequence[FunctionValue], least: int, most: int) -> list[str]:
+    """All arguments as text, if there are as many as the function takes."""
+    if not least <= len(arguments) <= most:
+        raise NoSuchFunction(f"{len(arguments)} arguments")
+    if None in arguments:
+        raise FunctionFailed("an argument is null")
+    return [to_text(argument) for argument in arguments]
+
+
+def only_text(arguments: Sequence[FunctionValue]) -> str:
+    return texts(arguments, 1, 1)[0]
+
+
+def integer(argument: FunctionValue) -> int:
+    number = maybe_integer(argument, 2**31)
+    if number is None:
+        raise NoSuchFunction(f"{argument!r} is not an integer")
+    return number
+
+
+def maybe_integer(argument: FunctionValue, bound: int) -> int | None:
+    """A whole number from -bound to bound - 1, or None."""
+    number: int | None = None
+    if isinstance(argument, int) and not isinstance(argument, bool):
+        number = argument
+    elif isinstance(argument, float) and argument.is_integer():
+        number = int(argument)
+    elif isinstance(argument, str) and (match := _integer(argument)):
+        number = int(match.group(1) + match.group(2))
+    return number if number is not None and -bound <= number < bound else None
+
+
+def maybe_real(argument: FunctionValue) -> float | None:
+    if isinstance(argument, (int, float)) and not isinstance(argument, bool):
+        return float(argument)
+    if isinstance(argument, str) and _real(argument):
+        return float(argument.replace(",", ""))
+    return None
+
+
+def bounded(length: int) -> int:
+    """A length that a function is about to create, if it is a sensible one."""
+    if length > MAX_TEXT:
+        raise EvaluationProblem(LIMIT, f"a function would create {length:,} characters; the limit is {MAX_TEXT:,}")
+    return length
+
+
+def to_text(value: FunctionValue) -> str:
+    """A value as MSBuild writes it into text."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return ""
+    if isinstance(value, Version):
+        return ".".join(map(str, value))
+    if isinstance(value, list):
+        return ";".join(map(escape, value))
+    if isinstance(value, float):
+        return _real_text(value)
+    return str(value)
+
+
+def _real_text(number: float) -> str:
+    if number.is_integer() and abs(number) < 1e15:
+        return str(int(number))
+    mantissa, exponent_sign, exponent = repr(number).partition("e")
+    if not exponent_sign:
+        return {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}.get(mantissa, mantissa)
+    return f"{mantissa}E{exponent[0] if exponent[0] == '-' else '+'}{exponent.lstrip('+-'):0>2}"

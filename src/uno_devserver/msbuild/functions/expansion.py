@@ -1,0 +1,235 @@
+"""Property functions: $(Name.Replace('a', 'b')), $([System.IO.Path]::Combine(...)), and what they are called on.
+
+The text is taken apart exactly as MSBuild does it. A function whose result depends on something unknown is unknown;
+so is one that this evaluator does not have, and then its expression is noted. Neither is ever guessed.
+"""
+
+from __future__ import annotations
+
+from ..expressions import GUESS, UNKNOWN, Scope, escape, guessed, unescape
+from ..paths import WINDOWS, to_slashes
+from ..problems import LIMIT, UNSUPPORTED, EvaluationProblem
+from ..structure import is_valid_name
+from .calls import Call, FunctionFailed, FunctionValue, NoSuchFunction, NotImplementedHere, to_text
+
+# Calls inside arguments of calls. Python's stack ends near a thousand frames; people nest three or four.
+MAX_NESTING = 30
+
+_QUOTES = "'`\""
+_PATH_TYPES = ("system.io.path", "system.io.file", "system.io.directory")
+# These give escaped text already; what every other function gives is escaped afterwards.
+_ESCAPING_FUNCTIONS = ("escape", "unescape", "convertfrombase64")
+
+
+def expand(text: str, scope: Scope) -> str:
+    """The text with all $(...) replaced."""
+    return scope.checked(to_text(_expand(text, scope, 0)))
+
+
+def _expand(text: str, scope: Scope, depth: int) -> FunctionValue:
+    """As `expand`, but a text that is one reference keeps the type of its value."""
+    if depth > MAX_NESTING:
+        raise EvaluationProblem(LIMIT, f"functions are nested more than {MAX_NESTING} deep: {text[:60]!r}")
+    found: list[FunctionValue] = []
+    position = 0
+    while (start := text.find("$(", position)) >= 0:
+        if start > position:
+            found.append(text[position:start])
+        end, has_functions = _closing_parenthesis(text, start + 2)
+        if end < 0:
+            # An unclosed reference is text.
+            found.append(text[start:])
+            position = len(text)
+            break
+        body = text[start + 2 : end]
+        found.append(_value_of(body, scope, depth) if has_functions else scope.lookup(body))
+        position = end + 1
+    if position < len(text):
+        found.append(text[position:])
+    if len(found) == 1:
+        return found[0]
+    return scope.checked("".join(map(to_text, found)))
+
+
+def _closing_parenthesis(text: str, position: int) -> tuple[int, bool]:
+    """Where the parenthesis before `position` is closed (-1: nowhere), and whether a function may stand between."""
+    depth = 1
+    has_functions = False
+    while position < len(text):
+        character = text[position]
+        if character in _QUOTES:
+            position = text.find(character, position + 1)
+            if position < 0:
+                return -1, False
+        elif character == "(":
+            depth += 1
+        elif character == ")":
+            depth -= 1
+            if depth == 0:
+                return position, has_functions
+        elif character in ".[$:":
+            has_functions = True
+        position += 1
+    return -1, False
+
+
+def _value_of(body: str, scope: Scope, depth: int) -> FunctionValue:
+    """The value of what stands between $( and ): a chain of functions, or after all a name."""
+    if body[:9].lower() == "registry:":
+        return _unimplemented(body, scope) if WINDOWS else ""
+    if not set(body) & set(".[$"):
+        return scope.lookup(body)
+    value: FunctionValue = None
+    is_guess = False
+    rest = body.strip()
+    while rest:
+        step = _parse_step(rest, value)
+        if step.receiver:
+            value = scope.lookup(step.receiver)
+        if step.method:
+            arguments = [None if raw is None else _expand(raw, scope, depth + 1) for raw in step.arguments]
+            marked = [each for each in (value, *arguments) if isinstance(each, str)]
+            if any(UNKNOWN in each for each in marked):
+                return UNKNOWN
+            is_guess = is_guess or any(GUESS in each for each in marked)
+            value = _invoke(step, value, arguments, scope)
+            if value == UNKNOWN:
+                return UNKNOWN
+        rest = step.rest
+    return guessed(to_text(value)) if is_guess else value
+
+
+class _Step:
+    """One link of a chain: the property it starts from or the type it names, the method, and what follows."""
+
+    __slots__ = ("arguments", "expression", "method", "receiver", "rest", "type_name")
+
+    def __init__(self, expression: str) -> None:
+        self.expression = expression
+        self.receiver = ""
+        self.type_name = ""
+        self.method = ""
+        self.arguments: list[str | None] = []
+        self.rest = ""
+
+    def problem(self, code: str, reason: str) -> EvaluationProblem:
+        return EvaluationProblem(code, f'the expression "{self.expression[:200]}" cannot be evaluated: {reason}')
+
+
+def _parse_step(text: str, value: FunctionValue) -> _Step:
+    step = _Step(text)
+    opening = text.find("(")
+    root = text if opening < 0 else text[:opening]
+    if "." not in text and text[0] != "[":
+        _parse_indexed_property(step, value)
+    elif value is None and root[:1] == "[":
+        end = root.find("]")
+        if end < 1 or root[end + 1 : end + 3] != "::" or len(root) <= end + 3:
+            raise step.problem("MSB4186", "a static function is written [Type]::Name(...)")
+        step.type_name = root[1:end]
+        _parse_method(step, end + 3, opening)
+    elif text[0] == "[":
+        end = text.find("]")
+        if end < 1:
+            raise step.problem("MSB4184", "a square bracket is not closed")
+        step.method = "[]"
+        step.arguments = _arguments(step, text[1:end])
+        step.rest = text[end + 1 :]
+    else:
+        dot = root.find(".")
+        step.receiver = root[:dot].strip()
+        if dot < 0 or (value is None and not is_valid_name(step.receiver)):
+            raise step.problem("MSB4184", "a property name is expected before the dot")
+        _parse_method(step, dot + 1, opening)
+    return step
+
+
+def _parse_indexed_property(step: _Step, value: FunctionValue) -> None:
+    name, bracket, _ = step.expression.partition("[")
+    if value is not None or not bracket or "]" not in step.expression:
+        raise step.problem("MSB4184", "it is neither a property nor a function")
+    step.receiver = name
+    step.rest = step.expression[len(name) :]
+
+
+def _parse_method(step: _Step, start: int, opening: int) -> None:
+    text = step.expression
+    if opening >= 0 and "." not in text[start:opening]:
+        step.method = text[start:opening].strip()
+        end, _ = _closing_parenthesis(text, opening + 1)
+        if end < 0:
+            raise step.problem("MSB4184", "a parenthesis is not closed")
+        content = text[opening + 1 : end]
+        step.arguments = _arguments(step, content) if content else []
+        step.rest = text[end + 1 :].strip()
+    else:
+        ends = [place for place in (text.find(".", start), text.find("[", start)) if place >= 0]
+        end = min(ends, default=len(text))
+        step.method = text[start:end].strip()
+        step.rest = text[end:].strip()
+    if not step.method or (step.rest and step.rest[0] not in ".["):
+        raise step.problem("MSB4184", "a function is expected")
+
+
+def _arguments(step: _Step, content: str) -> list[str | None]:
+    """The arguments between two parentheses, unquoted and not yet expanded; None for null."""
+    found: list[str | None] = []
+    start = position = 0
+    while position < len(content):
+        character = content[position]
+        if character in _QUOTES:
+            position = content.find(character, position + 1)
+        elif content.startswith("$(", position):
+            position, _ = _closing_parenthesis(content, position + 2)
+        elif character == ",":
+            found.append(_unquoted(content[start:position]))
+            start = position + 1
+        if position < 0:
+            raise step.problem("MSB4184", "a quote or parenthesis in its arguments is not closed")
+        position += 1
+    found.append(_unquoted(content[start:]))
+    return found
+
+
+def _unquoted(argument: str) -> str | None:
+    argument = argument.strip()
+    if argument.lower() == "null":
+        return None
+    if argument and argument[0] in _QUOTES and argument[-1] == argument[0]:
+        return argument.strip(argument[0])
+    return argument
+
+
+def _invoke(step: _Step, receiver: FunctionValue, arguments: list[FunctionValue], scope: Scope) -> FunctionValue:
+    from .members import find_member
+
+    is_path = step.type_name.lower() in _PATH_TYPES
+    plain = [_plain(argument, is_path) for argument in arguments]
+    call = Call(_plain(receiver, False), scope)
+    try:
+        result = find_member(step.type_name, call.receiver, step.method)(call, plain)
+    except FunctionFailed as failure:
+        raise step.problem("MSB4184", str(failure)) from None
+    except NoSuchFunction as failure:
+        raise step.problem("MSB4186" if "::" in step.expression else "MSB4184", str(failure)) from None
+    except NotImplementedHere:
+        return _unimplemented(step.expression, scope)
+    if isinstance(result, str) and not (step.type_name and step.method.lower() in _ESCAPING_FUNCTIONS):
+        return escape(result)
+    return result
+
+
+def _plain(value: FunctionValue, is_path: bool) -> FunctionValue:
+    """A value as the function sees it: without marks and escapes."""
+    if not isinstance(value, str):
+        return value
+    value = value.replace(GUESS, "")
+    return unescape(to_slashes(value) if is_path else value)
+
+
+def _unimplemented(expression: str, scope: Scope) -> str:
+    if not scope.three_valued:
+        message = f'the expression "{expression[:200]}" uses a function that this evaluator does not have'
+        raise EvaluationProblem(UNSUPPORTED, message)
+    scope.unsupported.append((f"$({expression})", scope.file_values.get("msbuildthisfilefullpath", "")))
+    return UNKNOWN

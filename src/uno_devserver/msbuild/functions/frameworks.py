@@ -1,0 +1,67 @@
+"""Target framework names such as net10.0-android36.0, as far as packages use them."""
+
+from __future__ import annotations
+
+import re
+
+from ...system.values import Value
+
+# Which netstandard the runtimes implement, newest rule first: (.NETCoreApp from, .NETStandard up to).
+_STANDARDS = (((3, 0), (2, 1)), ((2, 0), (2, 0)), ((1, 0), (1, 6)))
+
+_modern = re.compile(r"net(\d+)\.(\d+)(?:-([a-z]+)((?:\d+\.?)*))?", re.ASCII).fullmatch
+_dotted = re.compile(r"(netcoreapp|netstandard)(\d+)\.(\d+)", re.ASCII).fullmatch
+_classic = re.compile(r"net(\d)(\d)?(\d)?", re.ASCII).fullmatch
+_DOTTED_NAMES = {"netcoreapp": ".NETCoreApp", "netstandard": ".NETStandard"}
+
+
+class Framework(Value):
+    identifier: str
+    version: tuple[int, ...]
+    platform: str = ""
+    platform_version: tuple[int, ...] = ()
+
+
+def parse(name: str) -> Framework | None:
+    """A framework of one of the usual kinds; None for all others, which are rare but not wrong."""
+    name = name.strip().lower()
+    if match := _modern(name):
+        major, minor, platform, platform_version = match.groups()
+        version = (_number(major), _number(minor))
+        identifier = ".NETCoreApp" if version >= (5, 0) else ".NETFramework"
+        numbers = tuple(_number(part) for part in (platform_version or "").split(".") if part)
+        return Framework(identifier, version, platform or "", numbers)
+    if match := _dotted(name):
+        return Framework(_DOTTED_NAMES[match.group(1)], (_number(match.group(2)), _number(match.group(3))))
+    if match := _classic(name):
+        return Framework(".NETFramework", tuple(int(digit) for digit in match.groups("0")))
+    return None
+
+
+def version_text(version: tuple[int, ...], least_parts: int) -> str:
+    """A version without its trailing zeros, but with at least so many parts."""
+    parts = [*version, 0, 0, 0, 0][:4]
+    while len(parts) > least_parts and parts[-1] == 0:
+        parts.pop()
+    return ".".join(map(str, parts))
+
+
+def is_compatible(target: Framework, candidate: Framework) -> bool | None:
+    """Whether a project of `target` can use what was built for `candidate`; None where the rules are not known here."""
+    if target.identifier == candidate.identifier:
+        if target.version < candidate.version:
+            return False
+        if not candidate.platform:
+            return True
+        same_platform = target.platform == candidate.platform
+        return same_platform and target.platform_version >= candidate.platform_version
+    if target.identifier == ".NETCoreApp" and candidate.identifier == ".NETStandard":
+        return next(candidate.version <= standard for since, standard in _STANDARDS if target.version >= since)
+    if candidate.identifier == ".NETCoreApp":
+        return False
+    return None
+
+
+def _number(digits: str) -> int:
+    # Nobody has a framework 10000; longer numbers are not worth converting.
+    return int(digits) if len(digits) < 5 else 9999

@@ -1,0 +1,176 @@
+"""Wildcards: which files a pattern finds on disk, and which paths it describes.
+
+`*` and `?` stay within a name, `**` spans folders. Names are compared without regard to case on every system, as
+MSBuild does; the folders before the first wildcard are taken literally. The work is bounded: a visit counts every
+entry it sees, and a link back into its own folders is not followed.
+"""
+
+from __future__ import annotations
+
+import os
+
+from .paths import WINDOWS, full_path, ignoring_case, to_slashes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .expressions import Scope
+
+# Longer than any path that a system accepts.
+MAX_PATTERN = 4096
+
+_ANY_FOLDERS = "**"
+
+
+class Glob:
+    """A pattern: a literal folder, then folder names with wildcards, then a file name with or without."""
+
+    def __init__(self, fixed: str, folders: list[str], name: str, pattern: str, base: str) -> None:
+        self._fixed = fixed
+        self._folders = [ignoring_case(folder) for folder in folders]
+        self._name = ignoring_case(name)
+        self._pattern = pattern
+        self._base = base
+        self._start = full_path(fixed or ".", base)
+        self._start_names = _names(ignoring_case(self._start))
+
+    def files(self, scope: Scope) -> list[tuple[str, str]]:
+        """Each file on disk with its folder below the literal part ('a/b/'), sorted as MSBuild sorts."""
+        found = [(self._fixed + below + name, below) for below, name in self._walk(scope)]
+        found.sort(key=lambda pair: ignoring_case(pair[0]))
+        return found
+
+    def describes(self, path: str) -> bool:
+        """Whether a path, existing or not, fits the pattern."""
+        names = _names(ignoring_case(full_path(path, self._base)))
+        fixed = self._start_names
+        below = names[len(fixed) : -1]
+        is_below = names[: len(fixed)] == fixed and len(names) > len(fixed)
+        return is_below and _fits(self._name, names[-1]) and _folders_fit(self._folders, below)
+
+    def _walk(self, scope: Scope) -> Iterator[tuple[str, str]]:
+        """The folder (below the start) and name of each fitting file."""
+        identity = _identity(self._start)
+        waiting: list[tuple[str, frozenset[int], tuple[object, ...]]] = [("", self._reached({0}), (identity,))]
+        while waiting:
+            below, reached, ancestors = waiting.pop()
+            try:
+                entries = list(os.scandir(os.path.join(self._start, below)))
+            except (OSError, ValueError):
+                continue  # what cannot be listed has no files for us, as for MSBuild
+            for entry in entries:
+                # Several '**' multiply the work per entry.
+                scope.count_entries(max(1, len(reached) // 2), self._pattern)
+                name = ignoring_case(entry.name)
+                if not _is_folder(entry):
+                    if len(self._folders) in reached and _fits(self._name, name):
+                        yield below, entry.name
+                elif inside := self._reached(self._advance(reached, name)):
+                    identity = _identity(entry.path)
+                    if identity not in ancestors:
+                        waiting.append((f"{below}{entry.name}{os.sep}", inside, (*ancestors, identity)))
+
+    def _advance(self, reached: frozenset[int], name: str) -> set[int]:
+        """The places in the pattern's folders after one more folder of this name."""
+        places = set()
+        for place in reached:
+            if place < len(self._folders):
+                if self._folders[place] == _ANY_FOLDERS:
+                    places.add(place)
+                elif _fits(self._folders[place], name):
+                    places.add(place + 1)
+        return places
+
+    def _reached(self, places: set[int]) -> frozenset[int]:
+        """The same places, and those behind a '**', which may span no folder at all."""
+        for place in sorted(places):
+            while place < len(self._folders) and self._folders[place] == _ANY_FOLDERS:
+                place += 1
+                places.add(place)
+        return frozenset(places)
+
+
+def parse(pattern: str, base: str) -> Glob | None:
+    """A pattern relative to the folder `base`; None if MSBuild takes it literally."""
+    pattern = to_slashes(pattern)
+    parts = _split(pattern)
+    first_wild = next((place for place, part in enumerate(parts) if has_wildcards(part)), len(parts))
+    folders, name = parts[first_wild:-1], parts[-1]
+    misplaced = any(_ANY_FOLDERS in part and part != _ANY_FOLDERS for part in parts)
+    strange = "..." in pattern or pattern.rfind(":") not in (-1, 1) or len(pattern) > MAX_PATTERN
+    if first_wild == len(parts) or ".." in folders or misplaced or strange:
+        return None
+    if name == _ANY_FOLDERS:
+        folders, name = [*folders, _ANY_FOLDERS], "*"
+    fixed = pattern[: sum(len(part) + 1 for part in parts[: min(first_wild, len(parts) - 1)])]
+    return Glob(fixed, [folder for folder in folders if folder], name, pattern, base)
+
+
+def has_wildcards(text: str) -> bool:
+    return "*" in text or "?" in text
+
+
+def _fits(pattern: str, name: str) -> bool:
+    """Whether a name fits a pattern of one name; both in upper case. Takes time in proportion to their lengths."""
+    if pattern in ("*", "*.*"):
+        return True
+    place = position = 0
+    star, resume = -1, 0
+    while position < len(name):
+        if place < len(pattern) and pattern[place] == "*":
+            star, resume = place, position
+            place += 1
+        elif place < len(pattern) and pattern[place] in ("?", name[position]):
+            place += 1
+            position += 1
+        elif star >= 0:
+            # Let the last star take one character more; earlier stars never need to change.
+            resume += 1
+            place, position = star + 1, resume
+        else:
+            return False
+    return not pattern[place:].strip("*")
+
+
+def _folders_fit(folders: list[str], names: list[str]) -> bool:
+    """The same for whole folders, where '**' takes any number of them."""
+    place = position = 0
+    star, resume = -1, 0
+    while position < len(names):
+        if place < len(folders) and folders[place] == _ANY_FOLDERS:
+            star, resume = place, position
+            place += 1
+        elif place < len(folders) and _fits(folders[place], names[position]):
+            place += 1
+            position += 1
+        elif star >= 0:
+            resume += 1
+            place, position = star + 1, resume
+        else:
+            return False
+    return all(folder == _ANY_FOLDERS for folder in folders[place:])
+
+
+def _names(path: str) -> list[str]:
+    return [name for name in _split(path) if name]
+
+
+def _split(path: str) -> list[str]:
+    return (path.replace("\\", "/") if WINDOWS else path).split("/")
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def _identity(folder: str) -> object:
+    """What tells a folder from all others, whatever links lead to it."""
+    try:
+        status = os.stat(folder)
+    except (OSError, ValueError):
+        return folder
+    return status.st_dev, status.st_ino

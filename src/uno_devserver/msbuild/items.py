@@ -1,0 +1,311 @@
+"""The item pass: Include, Exclude, Remove, Update, and the metadata they set.
+
+It runs after all properties have their final values. An item behind a condition that could not be decided counts, and
+is marked as uncertain; a part of an Include whose path is unknown is left out and noted. Items behind a false
+condition are evaluated too and thrown away, because MSBuild reports their errors.
+"""
+
+from __future__ import annotations
+
+import os
+
+from .conditions import Condition
+from .expressions import GUESS, UNKNOWN, escape, guessed, is_known, unescape
+from .groups import Group, Note
+from .metadata import Entry, Metadata, built_in, is_built_in, replace_references
+from .operands import PropertyOperands, glob_of, split_list
+from .paths import adjust
+from .problems import LIMIT, EvaluationProblem
+from .projects import ProjectFile, value_of
+from .selections import Selection
+from .structure import metadata_attributes
+from .tokens import BUILT_IN, CUSTOM_METADATA, ITEMS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .expressions import Scope
+    from .xml import Element
+
+# A list that doubles itself must end before the memory does. The largest projects have some ten thousand items.
+MAX_ITEMS = 200_000
+
+
+class ItemPass:
+    """Evaluates groups in order; `lists` holds the items by type in lower case."""
+
+    def __init__(self, scope: Scope, defined: set[str] | None, note: Callable[[Note], None]) -> None:
+        """`defined` are the item types that can be empty; None: all can (plain MSBuild)."""
+        self.scope = scope
+        self.lists: dict[str, list[Entry]] = {}
+        self._defaults: dict[str, Metadata] = {}
+        self._defined = defined
+        self._note = note
+        self._items_left = MAX_ITEMS
+        self._conditions: dict[tuple[str, int], Condition] = {}
+
+    def define(self, group: Group) -> None:
+        """Evaluate an ItemDefinitionGroup."""
+        doubts = self._doubts(group.element, group.file, group.doubts, 0, None)
+        if doubts is None:
+            return
+        for definition in group.element.elements:
+            defaults = self._defaults.setdefault(definition.name.lower(), {})
+            table = Entry("", definition.name, group.file.path, certain=True)
+            table.metadata = defaults
+            own_doubts = self._doubts(definition, group.file, doubts, CUSTOM_METADATA, table)
+            if own_doubts is not None:
+                self._decorate(definition, group.file, [table], CUSTOM_METADATA, guess=bool(own_doubts))
+
+    def evaluate(self, group: Group) -> None:
+        """Evaluate an ItemGroup."""
+        file = group.file
+        doubts = self._doubts(group.element, file, group.doubts, ITEMS, None)
+        for element in group.element.elements:
+            own_doubts = self._doubts(element, file, doubts or (), ITEMS, None)
+            skipped = doubts is None or own_doubts is None
+            if "Include" in element.attributes:
+                self._include(element, file, own_doubts or (), skipped)
+            elif not skipped and "Remove" in element.attributes:
+                self._remove(element, file, own_doubts or ())
+            elif not skipped:
+                self._update(element, file, own_doubts or ())
+
+    # What item lists and metadata references ask for.
+
+    def entries(self, name: str) -> list[Entry] | None:
+        found = self.lists.get(name.lower())
+        if found is None:
+            return [] if self._defined is None or name.lower() in self._defined else None
+        return found
+
+    def value(self, entry: Entry, name: str) -> str:
+        """The escaped value of a metadata of an item, built in or not."""
+        if is_built_in(name):
+            return built_in(entry, name, self.scope)
+        key = name.lower()
+        found = entry.metadata.get(key) or self._defaults.get(entry.type_name.lower(), {}).get(key)
+        return found[1] if found else ""
+
+    def all_metadata(self, entry: Entry) -> Metadata:
+        return {**self._defaults.get(entry.type_name.lower(), {}), **entry.metadata}
+
+    # The operations.
+
+    def _include(self, element: Element, file: ProjectFile, doubts: tuple[str, ...], skipped: bool) -> None:
+        raw = element.attributes["Include"]
+        excluded = self._excluded(element, file, skipped)
+        certain = not doubts and excluded.complete
+        added = []
+        for part in self._parts(raw):
+            if UNKNOWN in part:
+                self._remark(raw, element, file, skipped)
+                continue
+            for entry in self._included(part, element, file, skipped):
+                if not excluded.matches(entry):
+                    entry.certain = entry.certain and certain
+                    added.append(entry)
+        self._decorate(element, file, added, ITEMS | CUSTOM_METADATA | BUILT_IN)
+        if skipped:
+            return
+        self._count(len(added))
+        self.lists.setdefault(element.name.lower(), []).extend(added)
+        if not all(entry.certain for entry in added):
+            for expression in doubts or (raw,):
+                self._remark(expression, element, file, skipped)
+
+    def _included(self, part: str, element: Element, file: ProjectFile, skipped: bool) -> Iterator[Entry]:
+        """The items of one part of an Include."""
+        certain = GUESS not in part
+        part = part.replace(GUESS, "")
+        if "@(" in part and (entries := self._from_list(part, element, file, skipped)) is not None:
+            yield from entries
+            return
+        if glob := glob_of(part, self.scope.folder):
+            for path, below in [] if skipped else glob.files(self.scope):
+                yield Entry(escape(path), element.name, file.path, certain, below)
+            return
+        yield Entry(part, element.name, file.path, certain)
+
+    def _from_list(self, part: str, element: Element, file: ProjectFile, skipped: bool) -> list[Entry] | None:
+        """Copies of the items that a part refers to; None if it is no item list after all."""
+        from .itemlists import find_expressions, select  # only the files that refer to lists pay for them
+
+        expressions = find_expressions(part)
+        if not expressions:
+            return None
+        expression = expressions[0]
+        if len(expressions) > 1 or expression.start > 0 or expression.end < len(part):
+            raise EvaluationProblem("MSB4012", f"the item list in {part!r} is mixed with text")
+        selected = select(expression, self)
+        if selected is None:
+            self._remark(part, element, file, skipped)
+            return []
+        self._count(len(selected))
+        if expression.separator is not None:
+            joined = expression.separator.join(text for text, _ in selected)
+            return [Entry(self.scope.checked(joined), element.name, file.path, is_known(joined))] if joined else []
+        copies = []
+        for text, source in selected:
+            if UNKNOWN in text:
+                self._remark(part, element, file, skipped)
+                continue
+            entry = Entry(text.replace(GUESS, ""), element.name, file.path, GUESS not in text)
+            if source:
+                entry.certain = entry.certain and source.certain
+                entry.metadata = self.all_metadata(source)
+            copies.append(entry)
+        return copies
+
+    def _excluded(self, element: Element, file: ProjectFile, skipped: bool) -> Selection:
+        selection = Selection(self.scope.folder)
+        if raw := element.attributes.get("Exclude"):
+            for part in split_list(self._with_lists(self.scope.expand(raw))):
+                selection.add(part)
+            if not selection.complete:
+                self._remark(raw, element, file, skipped)
+        return selection
+
+    def _remove(self, element: Element, file: ProjectFile, doubts: tuple[str, ...]) -> None:
+        raw = element.attributes["Remove"]
+        key = element.name.lower()
+        if names := split_list(self.scope.expand(element.attributes.get("MatchOnMetadata", ""))):
+            matches = self._same_metadata(raw, names)
+        else:
+            selection = self._selected(raw)
+            matches = selection.matches
+            if not selection.complete:
+                doubts = (*doubts, raw)
+        kept = []
+        for entry in self.lists.get(key, []):
+            if not matches(entry):
+                kept.append(entry)
+            elif doubts:
+                entry.certain = False
+                kept.append(entry)
+        self.lists[key] = kept
+        for expression in doubts:
+            self._remark(expression, element, file, skipped=False)
+
+    def _update(self, element: Element, file: ProjectFile, doubts: tuple[str, ...]) -> None:
+        selection = self._selected(element.attributes["Update"])
+        found = [entry for entry in self.lists.get(element.name.lower(), []) if selection.matches(entry)]
+        if doubts:
+            for entry in found:
+                entry.certain = False
+        self._decorate(element, file, found, ITEMS | CUSTOM_METADATA | BUILT_IN)
+        for expression in doubts if found else ():
+            self._remark(expression, element, file, skipped=False)
+
+    def _selected(self, raw: str) -> Selection:
+        selection = Selection(self.scope.folder)
+        for part in self._parts(raw):
+            for each in split_list(self._with_lists(part)) if "@(" in part else [part]:
+                selection.add(each)
+        return selection
+
+    def _same_metadata(self, raw: str, names: list[str]) -> Callable[[Entry], bool]:
+        """For MatchOnMetadata: items that have the same values as a listed one; empty values match nothing."""
+        from .itemlists import find_expressions
+
+        wanted = set()
+        for expression in find_expressions(self.scope.expand(raw)):
+            for entry in self.entries(expression.name) or []:
+                wanted.add(tuple(unescape(self.value(entry, name)) for name in names))
+        wanted = {values for values in wanted if any(values)}
+        return lambda entry: tuple(unescape(self.value(entry, name)) for name in names) in wanted
+
+    # Metadata.
+
+    def _decorate(
+        self, element: Element, file: ProjectFile, entries: list[Entry], allowed: int, guess: bool = False
+    ) -> None:
+        """Set the metadata that an element gives, as attributes and as children, on each item."""
+        settings = [(name, value, "") for name, value in metadata_attributes(element)]
+        settings += [(child.name, value_of(child), child.attributes.get("Condition", "")) for child in element.elements]
+        for entry in entries if settings else ():
+            for name, raw, condition in settings:
+                holds = self._holds(condition, allowed, entry) if condition else True
+                if holds is False:
+                    continue
+                value = self._expanded(raw, entry)
+                if "\\" in value:
+                    value = adjust(value, lambda path: os.path.isdir(os.path.join(file.folder, path)))
+                if holds is None or guess:
+                    value = guessed(value)
+                entry.metadata[name.lower()] = (name, value)
+
+    def _expanded(self, raw: str, entry: Entry | None) -> str:
+        """Text with metadata, properties and item lists replaced, in this order."""
+        if entry and "%(" in raw:
+            raw = self._with_metadata(raw, entry)
+        return self._with_lists(self.scope.expand(raw))
+
+    def _with_metadata(self, raw: str, entry: Entry) -> str:
+        def value(type_name: str | None, name: str) -> str:
+            if type_name and type_name.lower() != entry.type_name.lower():
+                return ""
+            return self.value(entry, name)
+
+        if "@(" not in raw:
+            return replace_references(raw, value)
+        from .itemlists import find_expressions
+
+        # The references inside an item list belong to its own items.
+        done = []
+        position = 0
+        for expression in find_expressions(raw):
+            done += [
+                replace_references(raw[position : expression.start], value),
+                raw[expression.start : expression.end],
+            ]
+            position = expression.end
+        return "".join(done) + replace_references(raw[position:], value)
+
+    # Helpers.
+
+    def _parts(self, raw: str) -> list[str]:
+        """The parts of an Include, Remove or Update with properties replaced; item lists stay as they are."""
+        text = self.scope.expand(raw)
+        if "@(" not in text:
+            return split_list(text)
+        from .itemlists import split_outside_lists
+
+        return split_outside_lists(text)
+
+    def _with_lists(self, text: str) -> str:
+        if "@(" not in text:
+            return text
+        from .itemlists import expand_lists
+
+        return expand_lists(text, self)
+
+    def _doubts(
+        self, element: Element, file: ProjectFile, doubts: tuple[str, ...], allowed: int, entry: Entry | None
+    ) -> tuple[str, ...] | None:
+        """The undecided conditions that an element stands behind, its own included; None if its own is false."""
+        self.scope.file_values = file.values
+        condition = element.attributes.get("Condition")
+        if not condition:
+            return doubts
+        holds = self._holds(condition, allowed, entry)
+        if holds is None:
+            return (*doubts, condition)
+        return doubts if holds else None
+
+    def _holds(self, condition: str, allowed: int, entry: Entry | None) -> bool | None:
+        parsed = self._conditions.get((condition, allowed))
+        if parsed is None:
+            parsed = self._conditions[condition, allowed] = Condition(condition, allowed)
+        operands = PropertyOperands(self.scope, self.scope.folder, lambda raw: self._expanded(raw, entry))
+        return parsed.evaluate(operands)
+
+    def _remark(self, expression: str, element: Element, file: ProjectFile, skipped: bool) -> None:
+        if not skipped:
+            self._note(Note(expression, file.path, element.name.lower()))
+
+    def _count(self, items: int) -> None:
+        self._items_left -= items
+        if self._items_left < 0:
+            raise EvaluationProblem(LIMIT, f"there are more than {MAX_ITEMS:,} items")
