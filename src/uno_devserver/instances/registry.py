@@ -41,7 +41,7 @@ class Server(Value):
 def running_servers(folder: str) -> tuple[Server, ...]:
     """The Hosts of this user on this machine that are alive, by process id."""
     try:
-        names = sorted(name for name in os.listdir(folder) if _FILE.fullmatch(name))
+        names = [name for name in os.listdir(folder) if _FILE.fullmatch(name)]
     except OSError:
         return ()
     if not names:
@@ -51,11 +51,8 @@ def running_servers(folder: str) -> tuple[Server, ...]:
 
     here, me = machine_name(), user_name()
     servers = (_read(folder, name) for name in names)
-    return tuple(
-        server
-        for server in servers
-        if server and server.machine == here and server.user == me and is_alive(server.process_id)
-    )
+    ours = [server for server in servers if server and server.machine == here and server.user == me]
+    return tuple(sorted((one for one in ours if is_alive(one.process_id)), key=lambda server: server.process_id))
 
 
 def is_in_workspace(server: Server, directory: str) -> bool:
