@@ -12,7 +12,6 @@ import os
 import re
 
 from ..system.files import FileProblem, read_bytes
-from ..system.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,22 +23,18 @@ _IMPORT = re.compile(rb"<Import\s[^>]*?Project\s*=\s*(?:\"([^\"]*)\"|'([^']*)')"
 _THIS_FILE = re.compile(r"\$\(MSBuildThisFile(Directory|Name|Extension|)\)", re.IGNORECASE)
 
 
-class _Closure(Value):
-    files: tuple[str, ...]  # the file and all that it imports
-    complete: bool  # False: it also imports what only an evaluation can tell
-
-
 class Relevance:
     """Reads each file once, for all projects of a workspace."""
 
     def __init__(self, item: str) -> None:
         self._item = re.compile(rb"<" + item.encode() + rb"[\s/>]", re.IGNORECASE)
         self._texts: dict[str, bytes] = {}
-        self._closures: dict[str, _Closure] = {}
+        # A file and all that it imports, and whether that is all (False: only an evaluation can tell the rest).
+        self._closures: dict[str, tuple[tuple[str, ...], bool]] = {}
 
     def matters(self, path: str) -> bool:
         """Whether the file can hold the item by itself or through an import."""
-        return not self._closure(path).complete or self.mentions(path)
+        return not self._closure(path)[1] or self.mentions(path)
 
     def mentions(self, path: str) -> bool:
         """Whether the file, or one that it surely imports, holds an element of the item's name."""
@@ -54,7 +49,7 @@ class Relevance:
             referred = {
                 name.lower()
                 for path in pending
-                for file in self._closure(path).files
+                for file in self._closure(path)[0]
                 for name in _REFERENCE.findall(self._text(file))
             }
             pending = []
@@ -66,14 +61,15 @@ class Relevance:
         return [path for path in files if path in chosen]
 
     def _has(self, path: str, pattern: re.Pattern[bytes]) -> bool:
-        return any(pattern.search(self._text(file)) for file in self._closure(path).files)
+        return any(pattern.search(self._text(file)) for file in self._closure(path)[0])
 
-    def _closure(self, path: str) -> _Closure:
+    def _closure(self, path: str) -> tuple[tuple[str, ...], bool]:
         if path not in self._closures:
-            self._closures[path] = self._follow(path)
+            alone = b"<Import" not in self._text(path)
+            self._closures[path] = ((path,), True) if alone else self._follow(path)
         return self._closures[path]
 
-    def _follow(self, path: str) -> _Closure:
+    def _follow(self, path: str) -> tuple[tuple[str, ...], bool]:
         files: dict[str, None] = {}
         pending, complete = [path], True
         while pending:
@@ -88,7 +84,7 @@ class Relevance:
                 else:
                     native = target.replace("\\", os.sep)
                     pending.append(os.path.normpath(os.path.join(os.path.dirname(current), native)))
-        return _Closure(tuple(files), complete)
+        return tuple(files), complete
 
     def _text(self, path: str) -> bytes:
         """The file as UTF-8, or nothing if it cannot be read: if it matters, the evaluator will say why."""

@@ -13,11 +13,12 @@ from ..msbuild.evaluation import Evaluator
 from ..msbuild.problems import EvaluationProblem
 from ..msbuild.projects import ProjectFile, ProjectFiles
 from ..msbuild.xml import Element
-from ..system.files import FileProblem, read_bytes
+from ..system.files import FileProblem, read_bytes, read_text
 from ..system.jsonc import JsonProblem
 from ..system.values import Value
 from .assets import read_assets
 from .frameworks import short_name
+from .generated import read_generated, select
 from .nuget import PackageFolders
 from .versions import folder_spellings
 
@@ -25,7 +26,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from ..msbuild.evaluation import Evaluation
     from .assets import Assets
     from .projects import Project
 
@@ -76,34 +76,44 @@ def _from_generated(
     generated = [path for path in (base + "props", base + "targets") if os.path.isfile(path)]
     if not generated:
         return None
-
-    imports: list[Imports] = []
-    for framework in project.frameworks or (None,):
-        given = {"TargetFramework": framework} if framework else {}
-        evaluator = Evaluator(
-            project.path,
-            global_properties=given,
-            properties={"ExcludeRestorePackageImports": ""},
-            environment=environ,
-            load=_Hollow(load, generated),
-        )
-        try:
-            evaluation = evaluator.evaluate(generated)
-        except EvaluationProblem as problem:
-            issues.append(warning("RestoreFileInvalid", f"{problem.path} cannot be used: {problem.message}"))
-            return None
-        files = [path for path in evaluation.imported if path not in generated]
-        imports.append(
-            Imports(
-                framework,
-                tuple(path for path in files if path.lower().endswith(".props")),
-                tuple(path for path in files if not path.lower().endswith(".props")),
-                _known(evaluation),
-            )
-        )
+    try:
+        lines = read_generated([read_text(path) for path in generated])
+        imports = [
+            _imports(framework, *select(lines, framework))
+            if lines is not None
+            else _imports(framework, *_evaluated(project, framework, generated, load, environ))
+            for framework in project.frameworks or (None,)
+        ]
+    except (FileNotFoundError, FileProblem, EvaluationProblem) as problem:
+        issues.append(warning("RestoreFileInvalid", f"{problem}."))
+        return None
     folders = _list_of(imports, "NuGetPackageFolders") or _list_of(imports, "NuGetPackageRoot")
     packages = tuple(_packages_in(imports, PackageFolders(folders)))
     return Restored(tuple(imports), tuple((p.name, p.version) for p in packages), packages, (), folders)
+
+
+def _imports(framework: str | None, files: list[str], properties: Mapping[str, str]) -> Imports:
+    props = tuple(path for path in files if path.lower().endswith(".props"))
+    targets = tuple(path for path in files if not path.lower().endswith(".props"))
+    return Imports(framework, props, targets, properties)
+
+
+def _evaluated(
+    project: Project, framework: str | None, generated: list[str], load: ProjectFiles, environ: Mapping[str, str]
+) -> tuple[list[str], dict[str, str]]:
+    """The imports and properties of generated files that somebody changed by hand."""
+    evaluation = Evaluator(
+        project.path,
+        global_properties={"TargetFramework": framework} if framework else {},
+        properties={"ExcludeRestorePackageImports": ""},
+        environment=environ,
+        load=_Hollow(load, generated),
+    ).evaluate(generated)
+    given = {**evaluation.properties("NuGet"), **evaluation.properties("Pkg")}
+    return (
+        [path for path in evaluation.imported if path not in generated],
+        {name: value for name, value in given.items() if value is not None},
+    )
 
 
 class _Hollow(ProjectFiles):
@@ -117,12 +127,6 @@ class _Hollow(ProjectFiles):
 
     def load(self, path: str) -> ProjectFile:
         return self._files.load(path) if path in self._real else self._nothing
-
-
-def _known(evaluation: Evaluation) -> dict[str, str]:
-    """What restore defines: where packages are."""
-    given = {**evaluation.properties("NuGet"), **evaluation.properties("Pkg")}
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def _list_of(imports: list[Imports], name: str) -> tuple[str, ...]:
@@ -172,10 +176,8 @@ def from_assets(assets: Assets, folders: PackageFolders) -> Restored:
         files = [
             os.path.join(f, *file.split("/")) for package, names in listed if (f := located[package]) for file in names
         ]
-        props = tuple(file for file in files if file.lower().endswith(".props"))
-        targets = tuple(file for file in files if file.lower().endswith(".targets"))
         if "/" not in framework:  # else it is the same framework again, for one runtime
-            imports.append(Imports(short_name(framework), props, targets, {}))
+            imports.append(_imports(short_name(framework), files, {}))
     to_search = packages if assets.build_files is None else ()
     return Restored(tuple(imports), assets.packages, packages, to_search, own.locations)
 
@@ -187,12 +189,12 @@ def _doubts(project: Project) -> Iterator[Issue]:
         record = read_bytes(path, MAX_CACHE_BYTES).lower()
     except (FileNotFoundError, FileProblem):
         return
-    head = record[:4096]
-    if os.path.basename(project.path).lower().encode() not in head.partition(b'"expectedpackagefiles"')[0]:
+    head, _, files = record.partition(b'"expectedpackagefiles"')
+    if os.path.basename(project.path).lower().encode() not in head:
         return  # another project's: the folder is shared
     if b'"success": false' in head or b'"success":false' in head:
         yield warning("RestoreFailed", f"The last restore of {project.path} failed: packages may be missing.")
-    elif missing := _unrecorded(project.references, record.replace(b"\\\\", b"/")):
+    elif missing := _unrecorded(project.references, files.replace(b"\\\\", b"/")):
         names = ", ".join(missing)
         yield warning("RestoreStale", f"{project.path} asks for {names}, in a version that was not restored.")
 
@@ -202,9 +204,8 @@ def _unrecorded(references: Iterable[tuple[str, str]], record: bytes) -> list[st
     raised = b"nu1603" in record  # a higher version was taken because the asked one does not exist
     missing = []
     for name, version in references:
-        start = b"/" + name.lower().encode() + b"/"
         exact = version[:1].isdigit() and "*" not in version and not raised
-        spellings = folder_spellings(version) if exact else ("",)
-        if not any(start + (spelling.lower() + "/" if spelling else "").encode() in record for spelling in spellings):
+        tails = [f"{spelling.lower()}/" for spelling in folder_spellings(version)] if exact else [""]
+        if not any(f"/{name.lower()}/{tail}".encode() in record for tail in tails):
             missing.append(name)
     return missing
