@@ -157,6 +157,33 @@ def test_a_package_in_a_fallback_folder_is_found_there(uno: WorkspaceBuilder, fi
     assert sorted(found) == sorted([shared.dll(fallback), declared.dll(fallback), own.dll(uno.machine.nuget)])
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("<ImportGroup", "<!-- <ImportGroup", ["Acme.Other"]),
+        (
+            "Condition=\"Exists('$(NuGetPackageRoot)/acme.tool",
+            "Condition=\"!Exists('$(NuGetPackageRoot)/acme.tool",
+            ["Acme.Other"],
+        ),
+        ("<ImportGroup", "<ImportGroup Label='mine'", ["Acme.Tool", "Acme.Other"]),
+        ("\n", "\r\n", ["Acme.Tool", "Acme.Other"]),
+        ("\n", "", ["Acme.Tool", "Acme.Other"]),
+    ],
+    ids=["commented out", "other condition", "other attribute", "CRLF", "one line"],
+)
+def test_restore_files_changed_by_hand_mean_what_they_say(
+    uno: WorkspaceBuilder, old: str, new: str, found: list[str]
+) -> None:
+    uno.project("App/App.csproj", [direct_add_in("Acme.Tool")], restore_files=["g"])
+    uno.project("Other/Other.csproj", [direct_add_in("Acme.Other")]).solution("App.slnx")
+    path = uno.root / "App/obj/App.csproj.nuget.g.targets"
+    text = path.read_text("utf-8").replace(old, new)
+    write(path, text.replace("</ImportGroup>", "</ImportGroup> -->") if "<!--" in text else text)
+
+    assert [Path(add_in).stem for add_in in uno.machine.disco().add_ins] == found
+
+
 def test_an_artifacts_folder_takes_the_place_of_obj(uno: WorkspaceBuilder) -> None:
     package = direct_add_in("Acme.Tool")
     text = "<Project><PropertyGroup><UseArtifactsOutput>true</UseArtifactsOutput></PropertyGroup></Project>"

@@ -36,8 +36,11 @@ def nearest_global_json():
         folder, before = os.path.dirname(folder), folder
         if folder == before:
             return {{}}
-    with open(os.path.join(folder, "global.json"), encoding="utf-8-sig") as stream:
-        return json.loads(re.sub(r"//[^\n]*|/\*.*?\*/", "", stream.read(), flags=re.DOTALL))
+    with open(os.path.join(folder, "global.json"), "rb") as stream:
+        data = stream.read()
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return {{}}  # UTF-16 is passed over
+    return json.loads(re.sub(r"//[^\n]*|/\*.*?\*/", "", data.decode("utf-8-sig"), flags=re.DOTALL))
 
 
 def version():
