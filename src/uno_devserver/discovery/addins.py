@@ -9,9 +9,10 @@ from __future__ import annotations
 import os
 
 from ..issues import Issue, warning
+from ..system.files import FileProblem
+from ..system.jsonc import JsonProblem
 from ..system.log import log
 from ..system.values import Value
-from .assets import FileProblem, JsonProblem, read_assets
 from .conventions import search_package, undeclared
 from .manifest import NAME as MANIFEST
 from .manifest import read_manifest
@@ -107,10 +108,13 @@ class Search:
     def _stray_assets(self, projects: Sequence[Project]) -> list[Restored]:
         """An assets file at the root of the workspace that names no project of its own."""
         folder = os.path.join(self.directory, "obj")
-        if any(project.restore_folder == folder for project in projects):
+        path = os.path.join(folder, "project.assets.json")
+        if not os.path.exists(path) or any(project.restore_folder == folder for project in projects):
             return []
+        from .assets import read_assets
+
         try:
-            assets = read_assets(os.path.join(folder, "project.assets.json"))
+            assets = read_assets(path)
         except (FileNotFoundError, FileProblem, JsonProblem):
             return []
         return [] if assets.project else [from_assets(assets, self.folders)]

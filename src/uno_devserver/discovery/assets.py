@@ -12,7 +12,7 @@ import json
 import re
 
 from ..system.files import FileProblem, read_bytes
-from ..system.jsonc import JsonProblem, parse
+from ..system.jsonc import parse
 from ..system.values import Value
 
 TYPE_CHECKING = False
@@ -196,6 +196,3 @@ def _in_import_order(
 
 def _dict(value: object) -> dict[str, object]:
     return value if isinstance(value, dict) else {}
-
-
-__all__ = ["Assets", "FileProblem", "JsonProblem", "Package", "read_assets"]

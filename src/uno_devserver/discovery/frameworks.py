@@ -6,9 +6,10 @@ import re
 
 from ..system.values import Value
 
-_NAME = re.compile(r"(net|netcoreapp|netstandard)(\d+)\.(\d+)(?:-([a-z]+)([\d.]*))?", re.IGNORECASE)
-_CLASSIC = re.compile(r"net(\d)(\d)(\d?)", re.IGNORECASE)
-_LONG = re.compile(r"(\.NETCoreApp|\.NETStandard|\.NETFramework),Version=v([\d.]+)", re.IGNORECASE)
+# Compiled when used: most workspaces need only the first.
+_NAME = r"(net|netcoreapp|netstandard)(\d+)\.(\d+)(?:-([a-z]+)([\d.]*))?"
+_CLASSIC = r"net(\d)(\d)(\d?)"
+_LONG = r"(\.netcoreapp|\.netstandard|\.netframework),version=v([\d.]+)"
 
 
 class Framework(Value):
@@ -20,21 +21,21 @@ class Framework(Value):
 
 def parse_framework(name: str) -> Framework | None:
     """What the name stands for; None for a name that no SDK knows."""
-    if match := _NAME.fullmatch(name):
+    if match := re.fullmatch(_NAME, name.lower()):
         kind, major, minor, platform, platform_version = match.groups()
-        identifier = ".NETStandard" if kind.lower() == "netstandard" else ".NETCoreApp"
-        return Framework(identifier, f"v{major}.{minor}", (platform or "").lower(), platform_version or "")
-    if match := _CLASSIC.fullmatch(name):
+        identifier = ".NETStandard" if kind == "netstandard" else ".NETCoreApp"
+        return Framework(identifier, f"v{major}.{minor}", platform or "", platform_version or "")
+    if match := re.fullmatch(_CLASSIC, name.lower()):
         return Framework(".NETFramework", "v" + ".".join(part for part in match.groups() if part), "", "")
     return None
 
 
 def short_name(name: str) -> str:
     """`net10.0` for `.NETCoreApp,Version=v10.0`, the key of older assets files; other names as they are."""
-    match = _LONG.fullmatch(name)
+    match = re.fullmatch(_LONG, name.lower())
     if not match:
         return name
-    kind, version = match[1].lower(), match[2]
+    kind, version = match.groups()
     if kind == ".netstandard":
         return f"netstandard{version}"
     if kind == ".netframework":

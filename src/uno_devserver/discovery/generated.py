@@ -8,18 +8,17 @@ any other line, or with characters that need decoding, is not read here: the eva
 from __future__ import annotations
 
 import os
-import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_GROUP = re.compile(
-    r"<(?:Import|Property|Item)Group Condition=\" "
-    r"(?:'\$\(TargetFramework\)' == '([^']*)' AND )?'\$\(ExcludeRestorePackageImports\)' != 'true' \">"
-)
-_PROPERTY = re.compile(r"<(\w+) Condition=\" '\$\(\1\)' == '' \">([^<]*)</\1>")
-_IMPORT = re.compile(r"<Import Project=\"([^\"]*)\" Condition=\"Exists\('\1'\)\" />")
+# Plain text instead of patterns: compiling those would take longer than reading the files.
+_IMPORT = '<Import Project="'
+_IF_EXISTS = '" Condition="Exists(\''
+_GROUPS = ('<ImportGroup Condition=" ', '<PropertyGroup Condition=" ', '<ItemGroup Condition=" ')
+_ALWAYS = "'$(ExcludeRestorePackageImports)' != 'true' \">"
+_FOR_FRAMEWORK = "'$(TargetFramework)' == '"
 _FRAME = ("<?xml ", "<Project ", "</Project>", "</PropertyGroup>", "</ImportGroup>", "</ItemGroup>", "<SourceRoot ")
 _ROOT = "$(NuGetPackageRoot)"
 
@@ -38,14 +37,22 @@ def read_generated(texts: Iterable[str]) -> list[Line] | None:
             return None
         for raw in text.splitlines():
             line = raw.strip()
-            if found := _IMPORT.fullmatch(line):
-                lines.append((framework, "", found[1]))
-            elif found := _PROPERTY.fullmatch(line):
-                lines.append((framework, found[1], found[2]))
-            elif found := _GROUP.fullmatch(line):
-                framework = found[1]
+            if line.startswith(_IMPORT):
+                path, _, rest = line[len(_IMPORT) :].partition(_IF_EXISTS)
+                if rest != path + "')\" />":
+                    return None
+                lines.append((framework, "", path))
+            elif line.startswith(_GROUPS):
+                condition = line.partition('=" ')[2].removesuffix(_ALWAYS)
+                framework = condition.removeprefix(_FOR_FRAMEWORK).removesuffix("' AND ") if condition else None
+                if condition and condition != f"{_FOR_FRAMEWORK}{framework}' AND ":
+                    return None
             elif line and not line.startswith(_FRAME):
-                return None
+                name = line[1 : line.find(" ")]
+                start, end = f"<{name} Condition=\" '$({name})' == '' \">", f"</{name}>"
+                if not line.startswith(start) or not line.endswith(end):
+                    return None
+                lines.append((framework, name, line[len(start) : -len(end)]))
     return lines
 
 

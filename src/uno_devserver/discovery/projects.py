@@ -8,7 +8,6 @@ from ..issues import Issue, warning
 from ..msbuild.evaluation import Evaluator
 from ..msbuild.problems import EvaluationProblem
 from ..system.values import Value
-from .frameworks import parse_framework
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,7 +67,11 @@ def known_properties(project: Project, framework: str | None, solution: str | No
             "SolutionFileName": stem + extension,
             "SolutionExt": extension,
         }
-    target = parse_framework(framework) if framework else None
+    if framework is None:
+        return known
+    from .frameworks import parse_framework
+
+    target = parse_framework(framework)
     if target:
         known |= {
             "TargetFrameworkIdentifier": target.identifier,

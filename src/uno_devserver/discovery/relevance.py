@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 MAX_BYTES = 16 * 1024 * 1024  # the largest .targets file in public packages has less than 1 MB
-_REFERENCE = re.compile(rb"\$\(\s*([A-Za-z_][\w-]*)")
-_IMPORT = re.compile(rb"<Import\s[^>]*?Project\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
-_THIS_FILE = re.compile(r"\$\(MSBuildThisFile(Directory|Name|Extension|)\)", re.IGNORECASE)
+# Compiled when used: few workspaces need all.
+_REFERENCE = rb"\$\(\s*([A-Za-z_][\w-]*)"
+_IMPORT = rb"<Import\s[^>]*?Project\s*=\s*(?:\"([^\"]*)\"|'([^']*)')"
+_THIS_FILE = r"(?i)\$\(MSBuildThisFile(Directory|Name|Extension|)\)"
 
 
 class Relevance:
@@ -50,7 +51,7 @@ class Relevance:
                 name.lower()
                 for path in pending
                 for file in self._closure(path)[0]
-                for name in _REFERENCE.findall(self._text(file))
+                for name in re.findall(_REFERENCE, self._text(file))
             }
             pending = []
             if new := referred - names:
@@ -77,8 +78,8 @@ class Relevance:
             if current in files:
                 continue
             files[current] = None
-            for quoted in _IMPORT.findall(self._text(current)):
-                target = _THIS_FILE.sub(_this_file(current), (quoted[0] or quoted[1]).decode("utf-8", "replace"))
+            for quoted in re.findall(_IMPORT, self._text(current)):
+                target = re.sub(_THIS_FILE, _this_file(current), (quoted[0] or quoted[1]).decode("utf-8", "replace"))
                 if "$(" in target or "*" in target or ";" in target:
                     complete = False
                 else:

@@ -16,8 +16,6 @@ from ..msbuild.xml import Element
 from ..system.files import FileProblem, read_bytes, read_text
 from ..system.jsonc import JsonProblem
 from ..system.values import Value
-from .assets import read_assets
-from .frameworks import short_name
 from .generated import read_generated, select
 from .nuget import PackageFolders
 from .versions import folder_spellings
@@ -150,6 +148,10 @@ def _packages_in(imports: list[Imports], folders: PackageFolders) -> Iterator[Re
 
 def _from_assets(project: Project, folders: PackageFolders, issues: list[Issue]) -> Restored | None:
     path = os.path.join(project.restore_folder, "project.assets.json")
+    if not os.path.exists(path):
+        return None
+    from .assets import read_assets  # a restored project has the generated files and comes past this
+
     try:
         assets = read_assets(path)
     except FileNotFoundError:
@@ -164,6 +166,8 @@ def _from_assets(project: Project, folders: PackageFolders, issues: list[Issue])
 
 def from_assets(assets: Assets, folders: PackageFolders) -> Restored:
     """The restore that an assets file describes; `folders` are used where the file does not name its own."""
+    from .frameworks import short_name
+
     own = PackageFolders(assets.package_folders) if assets.package_folders else folders
     entries = [entry for one in (assets.build_files or {}).values() for entry in one]
     wanted = dict.fromkeys((*(package for package, _ in entries), *assets.with_manifest, *assets.with_tools))

@@ -120,7 +120,9 @@ class ItemPass:
         certain = GUESS not in part
         part = part.replace(GUESS, "")
         if "@(" in part and (entries := self._from_list(part, element, file, skipped)) is not None:
-            yield from entries
+            for entry in entries:
+                entry.certain = entry.certain and certain
+                yield entry
             return
         if glob := glob_of(part, self.scope.folder):
             for path, below in [] if skipped else glob.files(self.scope):
@@ -142,7 +144,6 @@ class ItemPass:
         if selected is None:
             self._remark(part, element, file, skipped)
             return []
-        self._count(len(selected))
         if expression.separator is not None:
             joined = expression.separator.join(text for text, _ in selected)
             return [Entry(self.scope.checked(joined), element.name, file.path, is_known(joined))] if joined else []

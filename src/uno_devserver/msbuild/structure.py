@@ -11,6 +11,7 @@ from .xml import Comment, Element
 
 
 def words(text: str) -> frozenset[str]:
+    """The names in a table like those below."""
     return frozenset(text.split())
 
 
@@ -31,8 +32,8 @@ _RESERVED_PROPERTIES = words(
     "msbuildlasttaskresult msbuildnodecount msbuildprogramfiles32 msbuildprojectdefaulttargets msbuildprojectdirectory "
     "msbuildprojectdirectorynoroot msbuildprojectextension msbuildprojectfile msbuildprojectfullpath "
     "msbuildprojectname msbuildruntimetype msbuildsemanticversion msbuildstartupdirectory msbuildthisfile "
-    "msbuildthisfiledirectory msbuildthisfiledirectorynoroot msbuildthisfileextension msbuildthisfilefullpath msbuildthisfilename "
-    "msbuildtoolspath msbuildtoolsversion msbuildversion"
+    "msbuildthisfiledirectory msbuildthisfiledirectorynoroot msbuildthisfileextension msbuildthisfilefullpath "
+    "msbuildthisfilename msbuildtoolspath msbuildtoolsversion msbuildversion"
 )
 _RESERVED_NAMES = words(
     "Choose ItemGroup OnError Otherwise Output ProjectExtensions PropertyGroup Target UsingTask VisualStudioProject "

@@ -39,6 +39,9 @@ class Value:
 
         def __init__(self, *args, **kwargs):
             fields = self._fields
+            if len(args) == len(fields) and not kwargs:  # the usual case, without the checks
+                self.__dict__.update(zip(fields, args, strict=True))
+                return
             if len(args) > len(fields):
                 raise TypeError(f"{type(self).__name__} takes {len(fields)} fields, got {len(args)}")
             if kwargs and args and not kwargs.keys().isdisjoint(fields[: len(args)]):
