@@ -1,0 +1,360 @@
+"""From arguments to a command with its options; what cannot be understood is a UserError with exit code 2."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uno_devserver.cli.parse import Invocation, parse
+from uno_devserver.cli.surface import COMMANDS, GLOBAL_OPTIONS, Command, Option, Unknown
+from uno_devserver.issues import UserError
+
+# Every option that a command takes; one of its own hides the global one of the same name.
+OPTIONS = [
+    (command, option)
+    for command in COMMANDS
+    for option in {option.name: option for option in (*GLOBAL_OPTIONS, *command.options)}.values()
+]
+REFUSING = [command for command in COMMANDS if command.unknown is Unknown.REFUSE]
+FORWARDING = [command for command in COMMANDS if command.unknown is Unknown.FORWARD]
+
+
+def _id(value: object) -> str | None:
+    if isinstance(value, Command):
+        return value.name.replace(" ", "-")
+    if isinstance(value, Option):
+        return value.name
+    return " ".join(value) if isinstance(value, list) else None
+
+
+def refusal(*argv: str) -> UserError:
+    with pytest.raises(UserError) as error:
+        parse(argv)
+    assert error.value.exit_code == 2
+    assert error.value.next_step
+    return error.value
+
+
+def given_option(invocation: Invocation, option: Option) -> bool:
+    """Whether the invocation has the option, with the value that these tests give."""
+    if option.value is None:
+        return invocation.on(option.name) and invocation.value(option.name) is None
+    return invocation.value(option.name) == "the value" and not invocation.on(option.name)
+
+
+# --- commands -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=_id)
+@pytest.mark.parametrize("spelling", [str.lower, str.upper, str.title])
+def test_every_command_is_known_in_any_case(command: Command, spelling: type[str]) -> None:
+    invocation = parse([spelling(word) for word in command.words])
+
+    assert invocation == Invocation(command, {}, (), (), ())
+
+
+@pytest.mark.parametrize("argv", [[], ["--version"], ["--json", "--version"]], ids=_id)
+def test_without_a_command_there_is_none(argv: list[str]) -> None:
+    assert parse(argv).command is None
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (["disc"], "disco"),
+        (["strat"], "start"),
+        (["mcp", "instal"], "mcp install"),
+        (["frobnicate"], None),
+        (["-"], None),
+    ],
+    ids=_id,
+)
+def test_an_unknown_command_is_named_with_the_nearest_one(typed: list[str], meant: str | None) -> None:
+    error = refusal(*typed)
+
+    assert error.code == "UnknownCommand"
+    assert f"'{' '.join(typed)}'" in error.message
+    assert (f"Did you mean '{meant}'?" in error.message) if meant else ("Did you mean" not in error.message)
+
+
+def test_mcp_alone_lists_what_may_follow() -> None:
+    error = refusal("mcp")
+
+    assert all(word in error.message for word in ("start", "serve", "status", "install", "uninstall"))
+
+
+# --- the form that clients are configured with --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--mcp-app"],
+        ["--mcp-app", "--port", "5000"],
+        ["--port", "5000", "--mcp-app"],
+        ["-l", "Trace", "--mcp-app", "--solution-dir", "/src"],
+        ["--mcp-app", "--", "--mcp-app", "x"],
+    ],
+    ids=_id,
+)
+def test_mcp_app_stands_anywhere_and_means_mcp_start(argv: list[str]) -> None:
+    start = [token for token in argv if token != "--mcp-app"]
+    behind = [] if "--" not in argv else argv[argv.index("--") + 1 :]
+    own = start[: start.index("--")] if "--" in start else start
+
+    invocation = parse(argv)
+
+    assert invocation == parse(["mcp", "start", *own]).replace(child=tuple(behind))
+    assert invocation.command
+    assert invocation.command.name == "mcp start"
+
+
+def test_mcp_app_beside_another_command_is_refused() -> None:
+    assert refusal("disco", "--mcp-app").code == "UnexpectedArgument"
+
+
+def test_behind_the_dashes_mcp_app_belongs_to_the_child() -> None:
+    assert parse(["disco", "--", "--mcp-app"]).command == parse(["disco"]).command
+
+
+# --- options ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("command", "option"), [pair for pair in OPTIONS if pair[1].name != "help"], ids=_id)
+def test_every_option_of_every_command_is_taken_under_each_of_its_names(command: Command, option: Option) -> None:
+    value = ["the value"] if option.value else []
+
+    for name in option.names:
+        assert given_option(parse([*command.words, name, *value]), option)
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    # `mcp install --version <v>` is another option than the global `--version`, so it must come after its command
+    [pair for pair in OPTIONS if pair[1].name not in ("help", "version")],
+    ids=_id,
+)
+def test_options_stand_before_or_after_the_command(command: Command, option: Option) -> None:
+    tokens = [option.names[0], *(["the value"] if option.value else [])]
+
+    before = parse([*tokens, *command.words])
+
+    assert before == parse([*command.words, *tokens])
+    assert before == parse([command.words[0], *tokens, *command.words[1:]])
+    assert given_option(before, option)
+
+
+@pytest.mark.parametrize("token", ["--SOLUTION-DIR", "--Solution-Dir", "--solution-dir"])
+def test_long_names_ignore_case(token: str) -> None:
+    assert parse(["disco", token, "/src"]).value("solution-dir") == "/src"
+    assert parse([token, "/src", "disco"]).value("solution-dir") == "/src"
+    assert parse(["disco", f"{token}=/src"]).value("solution-dir") == "/src"
+
+
+def test_short_names_do_not_ignore_case() -> None:
+    assert refusal("list", "-L", "Trace").code == "UnknownOption"
+
+
+@pytest.mark.parametrize("value", ["/src", "a=b", " x ", "--json"])
+def test_a_value_can_be_written_behind_an_equals_sign(value: str) -> None:
+    assert parse(["disco", f"--solution-dir={value}"]).value("solution-dir") == value
+
+
+def test_short_options_take_no_equals_sign() -> None:
+    assert refusal("list", "-l=Trace").code == "UnknownOption"
+
+
+@pytest.mark.parametrize("value", ["-1", "-", "start", "mcp"])
+def test_a_value_may_look_like_something_else(value: str) -> None:
+    assert parse(["stop", "--pid", value]).value("pid") == value
+    assert parse(["--pid", value, "stop"]).value("pid") == value
+
+
+@pytest.mark.parametrize(("text", "on"), [("true", True), ("TRUE", True), ("false", False), ("False", False)])
+def test_a_switch_can_be_set_to_true_or_false(text: str, on: bool) -> None:
+    assert parse(["disco", f"--json={text}"]).on("json") == on
+
+
+@pytest.mark.parametrize("text", ["", "1", "yes", "on"])
+def test_a_switch_takes_no_other_value(text: str) -> None:
+    error = refusal("disco", f"--json={text}")
+
+    assert error.code == "BadValue"
+    assert "--json" in error.message
+
+
+def test_the_last_of_two_counts() -> None:
+    invocation = parse(["-l", "Trace", "disco", "--log-level", "Error", "--json", "--json=false"])
+
+    assert invocation.value("log-level") == "Error"
+    assert not invocation.on("json")
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["disco", "--solution-dir"],
+        ["--solution-dir"],
+        ["disco", "-fl"],
+        ["disco", "-fl", " "],
+        ["stop", "--pid", ""],
+        ["stop", "--pid="],
+        ["stop", "--pid", "--"],
+    ],
+    ids=_id,
+)
+def test_a_missing_or_blank_value_says_what_to_write(argv: list[str]) -> None:
+    error = refusal(*argv)
+
+    assert error.code == "MissingValue"
+    assert error.next_step.startswith("Write --")
+
+
+def test_the_version_to_install_is_not_the_version_asked_for() -> None:
+    invocation = parse(["mcp", "install", "cursor", "--version", "1.2.3"])
+
+    assert invocation.value("version") == "1.2.3"
+    assert not invocation.on("version")
+    assert invocation.arguments == ("cursor",)
+
+
+def test_what_was_not_given_is_off_and_has_no_value() -> None:
+    invocation = parse(["disco"])
+
+    assert not invocation.on("json")
+    assert invocation.value("solution-dir") is None
+
+
+# --- help ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("option", ["--help", "-h", "--HELP"])
+@pytest.mark.parametrize("command", COMMANDS, ids=_id)
+def test_help_is_of_the_command_that_stands_beside_it(command: Command, option: str) -> None:
+    for argv in ([*command.words, option], [option, *command.words]):
+        invocation = parse(argv)
+        assert (invocation.command, invocation.on("help")) == (command, True)
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["frobnicate", "--help"],
+        ["mcp", "--help"],
+        ["list", "--frobnicate", "--help"],
+        ["list", "extra", "-h"],
+        ["disco", "--help", "--solution-dir"],
+        ["--frobnicate", "-h"],
+    ],
+    ids=_id,
+)
+def test_help_is_given_whatever_else_is_wrong(argv: list[str]) -> None:
+    assert parse(argv).on("help")
+
+
+def test_help_can_be_asked_for_as_json() -> None:
+    invocation = parse(["frobnicate", "--json", "--help"])
+
+    assert (invocation.on("help"), invocation.on("json"), invocation.command) == (True, True, None)
+
+
+def test_behind_the_dashes_help_belongs_to_the_child() -> None:
+    assert not parse(["mcp", "start", "--", "server", "--help"]).on("help")
+
+
+# --- what a command does not know ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", REFUSING, ids=_id)
+def test_most_commands_refuse_options_that_they_do_not_know(command: Command) -> None:
+    error = refusal(*command.words, "--frobnicate")
+
+    assert error.code == "UnknownOption"
+    assert f"'{command.name}'" in error.message
+    assert "'--frobnicate'" in error.message
+
+
+def test_an_unknown_option_without_a_command_is_refused() -> None:
+    assert refusal("--frobnicate").code == "UnknownOption"
+
+
+@pytest.mark.parametrize("command", REFUSING, ids=_id)
+def test_commands_take_at_most_a_client(command: Command) -> None:
+    allowed = 1 if command.arguments == ("<client>",) else 0
+    clients = ["cursor", "kiro"][:allowed]
+
+    assert parse([*command.words, *clients]).arguments == tuple(clients)
+    error = refusal(*command.words, *clients, "extra")
+
+    assert error.code == "UnexpectedArgument"
+    assert "'extra'" in error.message
+
+
+def test_disco_ignores_what_it_does_not_know() -> None:
+    """Visual Studio calls it with an option that the .NET tool ignores too."""
+    invocation = parse(["disco", "--solution", "/src/App.sln", "--json", "--future=1"])
+
+    assert invocation.on("json")
+    assert invocation.command == parse(["disco"]).command
+
+
+def test_start_forwards_what_belongs_to_the_host_in_its_order() -> None:
+    invocation = parse(
+        ["start", "--metadata-updates", "true", "--httpPort", "5000", "-x", "--y=1", "z", "--ppid=7", "--last"]
+    )
+
+    assert invocation.forwarded == ("--metadata-updates", "true", "-x", "--y=1", "z", "--last")
+    assert (invocation.value("httpPort"), invocation.value("ppid")) == ("5000", "7")
+    assert invocation.arguments == ()
+
+
+def test_login_forwards_what_belongs_to_the_settings_application() -> None:
+    invocation = parse(["login", "--headless", "--account", "me", "--json", "--silent"])
+
+    assert invocation.forwarded == ("--account", "me", "--silent")
+    assert invocation.on("headless")
+    assert invocation.on("json")
+
+
+@pytest.mark.parametrize("command", FORWARDING, ids=_id)
+def test_a_free_word_before_any_unknown_option_is_an_argument(command: Command) -> None:
+    invocation = parse([*command.words, "word", "--unknown", "value"])
+
+    assert (invocation.arguments, invocation.forwarded) == (("word",), ("--unknown", "value"))
+
+
+def test_names_of_the_host_keep_their_case_when_forwarded() -> None:
+    assert parse(["start", "--MetaData-Updates", "TRUE"]).forwarded == ("--MetaData-Updates", "TRUE")
+    assert parse(["START", "--HTTPPORT", "1"]).value("httpPort") == "1"
+
+
+def test_everything_behind_the_dashes_is_the_childs() -> None:
+    invocation = parse(["mcp", "start", "--port", "1", "--", "python", "-m", "server", "--port", "2", "--", "x"])
+
+    assert invocation.child == ("python", "-m", "server", "--port", "2", "--", "x")
+    assert invocation.value("port") == "1"
+
+
+def test_nothing_behind_the_dashes_is_no_child() -> None:
+    assert parse(["mcp", "start", "--"]).child == ()
+
+
+# --- anything -----------------------------------------------------------------------------------------------------
+
+WORDS = sorted({word for command in COMMANDS for word in command.words})
+NAMES = sorted({name for _, option in OPTIONS for name in option.names})
+
+
+@given(
+    st.lists(st.sampled_from([*WORDS, *NAMES, "--mcp-app", "--", "-", "", "=", "--=", "value"]) | st.text(), max_size=8)
+)
+def test_any_command_line_is_understood_or_refused_with_exit_code_2(argv: list[str]) -> None:
+    try:
+        invocation = parse(argv)
+    except UserError as error:
+        exit_code = error.exit_code
+    else:
+        exit_code = 0 if invocation.command is None or invocation.command in COMMANDS else 1
+
+    assert exit_code in (0, 2)
