@@ -34,6 +34,9 @@ def parse(argv: Sequence[str]) -> Invocation:
     """Read the command line; raises UserError (exit code 2) with the next step."""
     own, child = _split_child(argv)
     words, rest = _take_command(own)
+    switches = _global_switches(rest)
+    if "help" in switches:  # whatever else is wrong with the call: that is when help is needed
+        return Invocation(command_named(words), switches, (), (), ())
     command = _command(words)
     options: dict[str, str | bool] = {}
     arguments: list[str] = []
@@ -88,6 +91,11 @@ def _take_command(tokens: list[str]) -> tuple[tuple[str, ...], list[str]]:
         else:
             rest.append(token)
     return tuple(words), rest
+
+
+def _global_switches(tokens: list[str]) -> dict[str, str | bool]:
+    found = (_find(token, None) for token in tokens)
+    return {option.name: True for option in found if option and option.value is None}
 
 
 def _command(words: tuple[str, ...]) -> Command | None:
