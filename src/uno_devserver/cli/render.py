@@ -8,15 +8,19 @@ from __future__ import annotations
 import os
 import sys
 
+from ..issues import UserError
 from .results import Bullets, Report, Section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..issues import UserError
+    from rich.text import Text
+
     from .results import Result
 
 
 def render(result: Result, *, as_json: bool) -> None:
+    if sys.stdout is None:
+        return  # started without one: only the exit code is wanted
     if as_json:
         _print_json(result.data)
     elif result.text is None:
@@ -31,6 +35,8 @@ def render(result: Result, *, as_json: bool) -> None:
 
 def render_error(error: UserError, *, as_json: bool) -> None:
     """With --json the error is the result; otherwise it belongs to stderr."""
+    if (sys.stdout if as_json else sys.stderr) is None:
+        return
     if as_json:
         _print_json({"error": {"code": error.code, "message": error.message, "nextStep": error.next_step}})
     else:
@@ -53,8 +59,12 @@ def _print(text: str) -> None:
     try:
         sys.stdout.buffer.write(data + b"\n")
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
+        # What is left in the buffer would fail once more when the interpreter ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            message = f"The result could not be written: {error.strerror}."
+            raise UserError("OutputFailed", message, "Check where the output goes, then run it again.") from error
 
 
 def _plain(report: Report) -> str:
@@ -78,7 +88,6 @@ def _shown(value: str | None, missing: str) -> str:
 def _print_table(report: Report) -> None:
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     console = Console()
     table = Table(title=report.title, box=None, title_justify="left", title_style="bold", show_header=False)
@@ -88,13 +97,21 @@ def _print_table(report: Report) -> None:
         if isinstance(section, Section):
             table.add_row("")
             if section.title:
-                table.add_row(Text(section.title, style="bold"))
+                table.add_row(_literal(section.title, "bold"))
             for row in section.rows:
                 style = "" if row.value is not None else "yellow"
-                table.add_row(f"  {row.key}", Text(_shown(row.value, row.missing), style=style))
+                table.add_row(_literal(f"  {row.key}"), _literal(_shown(row.value, row.missing), style))
     console.print(table)
     for section in report.sections:
         if isinstance(section, Bullets) and section.items:
-            console.print(Text(f"\n{section.title}:", style="bold"))
+            console.print(_literal(f"\n{section.title}:", "bold"))
             for item in section.items:
-                console.print(Text(f"- {item}"))
+                console.print(_literal(f"- {item}"))
+
+
+def _literal(text: str, style: str = "") -> Text:
+    """Text in which nothing is markup and nothing is beyond the terminal's encoding."""
+    from rich.text import Text
+
+    encoding = sys.stdout.encoding or "utf-8"
+    return Text(text.encode(encoding, "backslashreplace").decode(encoding), style=style)
