@@ -61,15 +61,21 @@ def _entry_points(
         if target is None:
             message = f"{path}: '{entry_point}' leads out of the package {package}; it was refused."
             issues.append(warning("AddInEntryPointRefused", message))
-        elif isinstance(minimum, str) and at_least(host_version or "", minimum) is False:
-            message = f"{path}: '{entry_point}' needs Host {minimum}, the workspace has {host_version}."
-            issues.append(warning("AddInHostTooOld", message))
-        elif isinstance(minimum, str) and not host_version:
-            message = f"{path}: '{entry_point}' needs Host {minimum}, and the workspace's Host version is unknown."
-            issues.append(warning("AddInHostTooOld", message))
+        elif doubt := _too_old(host_version, minimum):
+            issues.append(warning("AddInHostTooOld", f"{path}: '{entry_point}' needs Host {minimum}, {doubt}."))
         else:
             accepted.append(target)
     return Manifest(tuple(accepted), tuple(issues))
+
+
+def _too_old(host_version: str | None, minimum: object) -> str | None:
+    """Why the Host does not reach the minimum; a minimum that is no version asks for nothing."""
+    if not isinstance(minimum, str) or at_least(minimum, minimum) is None:
+        return None
+    reached = at_least(host_version or "", minimum)
+    if reached is None:
+        return "and the workspace's Host version is unknown"
+    return None if reached else f"the workspace has {host_version}"
 
 
 def _inside(folder: str, relative: str) -> str | None:
@@ -77,9 +83,13 @@ def _inside(folder: str, relative: str) -> str | None:
     native = relative.replace("\\", "/")
     if native.startswith("/") or (len(native) > 1 and native[1] == ":") or "\0" in native:
         return None
-    target = os.path.normpath(os.path.join(folder, *native.split("/")))
-    real_folder = os.path.realpath(folder)
-    if not target.startswith(folder + os.sep) or not os.path.realpath(target).startswith(real_folder + os.sep):
+    root = os.path.normpath(folder)
+    target = os.path.normpath(os.path.join(root, *native.split("/")))
+    try:
+        real_root, real_target = os.path.realpath(root), os.path.realpath(target)
+    except ValueError:  # half of a surrogate pair: no file can have that name
+        return None
+    if not target.startswith(root + os.sep) or not real_target.startswith(real_root + os.sep):
         return None
     return target
 
