@@ -126,6 +126,7 @@ def test_names_that_are_no_utf_8_can_be_asked_about(path: Path) -> None:
         (None, None),
         (5, None),
     ],
+    ids=["nearly a day", "a day", "the future", "no zone", "words", "empty", "null", "a number"],
 )
 def test_the_age_is_told_by_the_time_inside(path: Path, timestamp: object, expected: str | None) -> None:
     keep(path)

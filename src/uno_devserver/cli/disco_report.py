@@ -23,7 +23,7 @@ def report(discovery: Discovery) -> Result:
 def _data(discovery: Discovery, active: list[dict[str, object]]) -> dict[str, object]:
     """Names and order are those of the .NET tool; what we add comes last."""
     workspace, dotnet, addins = discovery.workspace, discovery.dotnet, discovery.addins
-    home = discovery.sdk.global_json if workspace.resolved else None
+    home = discovery.sdk.global_json
     uno_sdk = home.uno_sdk if home else None
     return {
         "requestedWorkingDirectory": workspace.requested_directory,
@@ -39,8 +39,8 @@ def _data(discovery: Discovery, active: list[dict[str, object]]) -> dict[str, ob
         "unoSdkSourcePath": home.path if home and uno_sdk else None,
         "unoSdkPackage": uno_sdk.package if uno_sdk else None,
         "unoSdkVersion": uno_sdk.version if uno_sdk else None,
-        "unoSdkPath": discovery.sdk.path if workspace.resolved else None,
-        "packagesJsonPath": discovery.sdk.packages.path if workspace.resolved else None,
+        "unoSdkPath": discovery.sdk.path,
+        "packagesJsonPath": discovery.sdk.packages.path,
         "devServerPackageVersion": discovery.host.version,
         "devServerPackagePath": discovery.host.folder,
         "settingsPackageVersion": discovery.settings.version,
@@ -172,11 +172,14 @@ def _report(discovery: Discovery, data: dict[str, object], active: list[dict[str
             Section("Active Servers", tuple(_server_rows(active)) or (Row("status", "not running"),)),
             Bullets("nuGetCacheLocations", discovery.package_locations),
             Bullets("candidateSolutions", discovery.workspace.candidates),
-            Bullets("warnings", discovery.warnings),
-            Bullets("errors", discovery.errors),
-            Bullets("next", tuple(dict.fromkeys(issue.remediation for issue in discovery.issues if issue.fatal))),
+            Bullets("warnings", tuple(_with_remedy(message, discovery) for message in discovery.warnings)),
+            Bullets("errors", tuple(_with_remedy(message, discovery) for message in discovery.errors)),
         ),
     )
+
+
+def _with_remedy(message: str, discovery: Discovery) -> str:
+    return message + "\n  next: " + next(issue.remediation for issue in discovery.issues if issue.message == message)
 
 
 def _server_rows(active: list[dict[str, object]]) -> list[Row]:

@@ -65,16 +65,15 @@ def _runner(command: Command) -> Callable[[Invocation], Result]:
 
 
 def _configure_log(invocation: Invocation) -> None:
-    name = invocation.value("log-level")
+    path, name = invocation.value("file-log"), invocation.value("log-level")
+    if path is not None:
+        log.open_file(path)
     if name is not None:
         level = level_named(name)
         if level is None:
             log.warn(f"'{name}' is no log level; using Information. Levels: {', '.join(LEVELS)}.")
         else:
             log.level = level
-    path = invocation.value("file-log")
-    if path is not None:
-        log.open_file(path)
 
 
 def _unexpected(error: Exception) -> UserError:

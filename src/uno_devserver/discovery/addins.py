@@ -9,18 +9,19 @@ from __future__ import annotations
 import os
 
 from ..issues import Issue, warning
+from ..msbuild.problems import EvaluationProblem
 from ..system.files import FileProblem
 from ..system.jsonc import JsonProblem
 from ..system.log import log
 from ..system.values import Value
-from .conventions import search_package, undeclared
+from .conventions import deprecated, search_package, undeclared
 from .manifest import NAME as MANIFEST
 from .manifest import read_manifest
 from .packages import merge_packages
 from .projects import known_properties, read_project
 from .relevance import Relevance
 from .restore import from_assets, read_restored
-from .targets import ITEM, Candidate, Loader, declared_addins
+from .targets import ITEM, Candidate, Loader, declared_addins, invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,9 +90,11 @@ class Search:
         packages = merge_packages(sdk_packages, restored, frameworks, default_framework)
         host_version = packages[HOST_PACKAGE].version if HOST_PACKAGE in packages else None
 
+        self._report_lost(known)
         declared = self._by_manifest(known, host_version)
         imported = self._by_imports(projects, restored)
-        found = self._combined(declared, imported, known)
+        found = self._combined(declared, imported)
+        self._report_silent(known, declared, imported, restored)
         searched = [package for one in restored for package in one.to_search]
         found += self._by_convention(packages.values(), searched, host_version)
         listed = [*((p.name, p.version) for p in packages.values()), *(pair for one in restored for pair in one.listed)]
@@ -118,6 +121,13 @@ class Search:
         except (FileNotFoundError, FileProblem, JsonProblem):
             return []
         return [] if assets.project else [from_assets(assets, self.folders)]
+
+    def _report_lost(self, known: Iterable[RestoredPackage]) -> None:
+        for package in known:
+            if package.folder is None or not os.path.isdir(package.folder):
+                where = package.folder or ", ".join(self.folders.locations)
+                message = f"{package.name} {package.version} was restored, but is no longer on disk: {where}."
+                self.issues.append(warning("AddInPackageNotCached", message))
 
     def _by_manifest(self, known: Iterable[RestoredPackage], host_version: str | None) -> dict[str, list[Candidate]]:
         """Restored packages that have a manifest, by folder; an empty list means that it named nothing usable."""
@@ -184,23 +194,40 @@ class Search:
                 targets.append(files[1])
         return props, targets
 
-    def _combined(
-        self, declared: dict[str, list[Candidate]], imported: Iterable[Candidate], known: Iterable[RestoredPackage]
-    ) -> list[Candidate]:
-        """A manifest decides for its package; a package with files for the dev server and no entry point is told."""
+    def _combined(self, declared: dict[str, list[Candidate]], imported: Iterable[Candidate]) -> list[Candidate]:
+        """A manifest decides for its package, whatever the package's .targets files say."""
         found = [candidate for candidates in declared.values() for candidate in candidates]
-        speaking = set(declared)
         for candidate in imported:
             owner = self.folders.owner(candidate.defined_in)
             if owner is None or owner[2] not in declared:
                 found.append(candidate)
-            if owner is not None:
-                speaking.add(owner[2])
-        for package in {package.folder: package for package in known}.values():
-            folder = package.folder
-            if folder and folder not in speaking and os.path.isdir(os.path.join(folder, "tools", "devserver")):
-                self.issues.append(undeclared(package.name, folder))
+                if owner and candidate.defined_in.startswith(os.path.join(owner[2], "build") + os.sep):
+                    self.issues.append(deprecated(owner[0], candidate.defined_in))
         return found
+
+    def _report_silent(
+        self,
+        known: Iterable[RestoredPackage],
+        declared: Iterable[str],
+        imported: Iterable[Candidate],
+        restored: Iterable[Restored],
+    ) -> None:
+        """Packages that have files for the dev server and name no entry point; perhaps because a file is damaged."""
+        owners = [self.folders.owner(candidate.defined_in) for candidate in imported]
+        speaking = {*declared, *(owner[2] for owner in owners if owner)}
+        silent = {p.folder: p.name for p in known if p.folder and p.folder not in speaking}
+        for folder, name in silent.items():
+            if os.path.isdir(os.path.join(folder, "tools", "devserver")):
+                files = [f for one in restored for imports in one.imports for f in (*imports.props, *imports.targets)]
+                self._report_damaged(f for f in files if f.startswith(folder + os.sep))
+                self.issues.append(undeclared(name, folder))
+
+    def _report_damaged(self, files: Iterable[str]) -> None:
+        for path in dict.fromkeys(files):
+            try:
+                self._load.load(path)
+            except EvaluationProblem as problem:
+                self.issues.append(invalid(problem))
 
     def _by_convention(
         self, packages: Iterable[Package], restored: Iterable[RestoredPackage], host_version: str | None
@@ -220,6 +247,7 @@ class Search:
 
     def _evaluate_alone(self, files: Sequence[str]) -> list[Candidate]:
         if not self._relevance.choose(files):
+            self._report_damaged(files)
             return []
         return declared_addins(
             os.path.join(self.directory, "workspace.proj"),  # relative paths lead into the workspace, as in a project

@@ -37,8 +37,7 @@ def search_package(
             continue
         candidates = list(evaluate(files))
         if candidates and kind == "build":
-            message = f"{name} declares its add-in in {files[-1]}; only buildTransitive/ reaches every project."
-            issues.append(warning("AddInTargetsDeprecated", message))
+            issues.append(deprecated(name, candidates[0].defined_in))
         return candidates or _undeclared(folder, name, folders, issues)
     return _undeclared(folder, name, folders, issues)
 
@@ -47,6 +46,11 @@ def _undeclared(folder: str, name: str, folders: dict[str, str], issues: list[Is
     if "tools" in folders and os.path.isdir(os.path.join(folder, folders["tools"], "devserver")):
         issues.append(undeclared(name, folder))
     return []
+
+
+def deprecated(name: str, path: str) -> Issue:
+    message = f"{name} declares its add-in in {path}; only buildTransitive/ reaches every project."
+    return warning("AddInTargetsDeprecated", message)
 
 
 def undeclared(name: str, folder: str) -> Issue:

@@ -99,14 +99,13 @@ def discover(request: Request, environ: Mapping[str, str]) -> Discovery:
     """All of it. `discover_addins` is the part that launchers ask for most."""
     started = time.perf_counter()
     session = _Session(request, environ)
+    if not session.workspace.resolved:
+        return _unresolved(session, _milliseconds_since(started))
     addins = session.addins()
-    if session.workspace.resolved:
-        host, roll_forward = session.host()
-        settings = session.settings()
-        dotnet = session.dotnet()
-        session.issues += [dotnet.issue] if dotnet.issue else []
-    else:
-        host, roll_forward, settings, dotnet = Tool(), False, Tool(), None
+    host, roll_forward = session.host()
+    settings = session.settings()
+    dotnet = session.dotnet()
+    session.issues += [dotnet.issue] if dotnet.issue else []
     issues = (*session.workspace.issues, *session.sdk.issues, *session.issues, *addins.issues)
     return Discovery(
         session.workspace,
@@ -120,6 +119,15 @@ def discover(request: Request, environ: Mapping[str, str]) -> Discovery:
         _milliseconds_since(started),
         tuple(dict.fromkeys(issues)),
     )
+
+
+def _unresolved(session: _Session, duration_ms: int) -> Discovery:
+    """Without a workspace there is no SDK, Host or add-in to speak of; only why there is none."""
+    nothing = SdkInfo(None, None, SdkPackages(None, (), None), ())
+    addins = AddInDiscovery((), None, False, False, 0, ())
+    workspace, locations = session.workspace, session.folders.locations
+    issues = (*workspace.issues, *session.folders.issues)
+    return Discovery(workspace, nothing, None, Tool(), False, Tool(), addins, locations, duration_ms, issues)
 
 
 def discover_addins(request: Request, environ: Mapping[str, str]) -> AddInDiscovery:

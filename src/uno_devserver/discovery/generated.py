@@ -20,6 +20,7 @@ _GROUPS = ('<ImportGroup Condition=" ', '<PropertyGroup Condition=" ', '<ItemGro
 _ALWAYS = "'$(ExcludeRestorePackageImports)' != 'true' \">"
 _FOR_FRAMEWORK = "'$(TargetFramework)' == '"
 _FRAME = ("<?xml ", "<Project ", "</Project>", "</PropertyGroup>", "</ImportGroup>", "</ItemGroup>", "<SourceRoot ")
+_END = "</Project>"
 _ROOT = "$(NuGetPackageRoot)"
 
 
@@ -33,7 +34,7 @@ def read_generated(texts: Iterable[str]) -> list[Line] | None:
     lines: list[Line] = []
     framework: str | None = None
     for text in texts:
-        if "&" in text or "%" in text:
+        if "&" in text or "%" in text or not text.rstrip().endswith((_END, "/>")):
             return None
         for raw in text.splitlines():
             line = raw.strip()
@@ -47,7 +48,10 @@ def read_generated(texts: Iterable[str]) -> list[Line] | None:
                 framework = condition.removeprefix(_FOR_FRAMEWORK).removesuffix("' AND ") if condition else None
                 if condition and condition != f"{_FOR_FRAMEWORK}{framework}' AND ":
                     return None
-            elif line and not line.startswith(_FRAME):
+            elif line.startswith(_FRAME):
+                if line.count("<") > 1:  # somebody joined the lines
+                    return None
+            elif line:
                 name = line[1 : line.find(" ")]
                 start, end = f"<{name} Condition=\" '$({name})' == '' \">", f"</{name}>"
                 if not line.startswith(start) or not line.endswith(end):

@@ -90,8 +90,11 @@ def _read_dump(path: str) -> tuple[str, ...]:
     except (FileNotFoundError, FileProblem):
         return ()
     text = data.removeprefix(b"\xff\xfe").decode("utf-16-le", "replace")
-    entries = (entry.strip() for entry in _SEPARATORS.split(text))
-    return tuple({entry.lower(): entry for entry in entries if entry}.values())
+    entries: dict[str, str] = {}
+    for entry in _SEPARATORS.split(text):
+        if entry.strip():
+            entries.setdefault(entry.strip().lower(), entry.strip())
+    return tuple(entries.values())
 
 
 def _failed(solution: str, reason: str) -> Answer:

@@ -13,21 +13,19 @@ from ..msbuild.evaluation import Evaluator
 from ..msbuild.problems import EvaluationProblem
 from ..msbuild.projects import ProjectFile, ProjectFiles
 from ..msbuild.xml import Element
-from ..system.files import FileProblem, read_bytes, read_text
+from ..system.files import FileProblem, read_text
 from ..system.jsonc import JsonProblem
 from ..system.values import Value
 from .generated import read_generated, select
 from .nuget import PackageFolders
-from .versions import folder_spellings
+from .restore_record import doubts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from .assets import Assets
     from .projects import Project
-
-MAX_CACHE_BYTES = 32 * 1024 * 1024
 
 
 class RestoredPackage(Value):
@@ -63,7 +61,7 @@ def read_restored(
     restored = _from_generated(project, load, environ, issues) or _from_assets(project, folders, issues)
     if restored is None:
         return Restored(found=False, issues=tuple(issues))
-    issues += _doubts(project)
+    issues += doubts(project)
     return restored.replace(issues=tuple(issues))
 
 
@@ -71,8 +69,8 @@ def _from_generated(
     project: Project, load: ProjectFiles, environ: Mapping[str, str], issues: list[Issue]
 ) -> Restored | None:
     base = os.path.join(project.restore_folder, os.path.basename(project.path) + ".nuget.g.")
-    generated = [path for path in (base + "props", base + "targets") if os.path.isfile(path)]
-    if not generated:
+    generated = [base + "props", base + "targets"]
+    if not any(map(os.path.exists, generated)):
         return None
     try:
         lines = read_generated([read_text(path) for path in generated])
@@ -83,7 +81,9 @@ def _from_generated(
             for framework in project.frameworks or (None,)
         ]
     except (FileNotFoundError, FileProblem, EvaluationProblem) as problem:
-        issues.append(warning("RestoreFileInvalid", f"{problem}."))
+        wrong = problem.filename if isinstance(problem, FileNotFoundError) else problem.path
+        reason = "it does not exist" if isinstance(problem, FileNotFoundError) else str(problem)
+        issues.append(warning("RestoreFileInvalid", f"{wrong} cannot be used: {reason}."))
         return None
     folders = _list_of(imports, "NuGetPackageFolders") or _list_of(imports, "NuGetPackageRoot")
     packages = tuple(_packages_in(imports, PackageFolders(folders)))
@@ -135,15 +135,23 @@ def _packages_in(imports: list[Imports], folders: PackageFolders) -> Iterator[Re
     """Packages with imported files, and those with a `tools` folder: restore defines `Pkg<Id>` for each of them."""
     seen: set[str] = set()
     for one in imports:
-        pkg = [value + os.sep + "x" for name, value in one.properties.items() if name.lower().startswith("pkg")]
-        for path in (*one.props, *one.targets, *pkg):
+        spellings = [(path, os.path.splitext(os.path.basename(path))[0]) for path in (*one.props, *one.targets)]
+        spellings += [
+            (os.path.join(value, "x"), name[3:]) for name, value in one.properties.items() if name.startswith("Pkg")
+        ]
+        for path, spelling in spellings:
             owner = folders.owner(os.path.normpath(path))
-            if owner is None or owner[2] in seen:
-                continue
-            seen.add(owner[2])
-            stem = os.path.splitext(os.path.basename(path))[0]
-            # The file is named like the package, in the package's own spelling; the folder is in lower case.
-            yield RestoredPackage(stem if stem.lower() == owner[0].lower() else owner[0], owner[1], owner[2])
+            if owner is not None and owner[2] not in seen:
+                seen.add(owner[2])
+                yield RestoredPackage(_spelt(owner[0], spelling), owner[1], owner[2])
+
+
+def _spelt(folder: str, spelling: str) -> str:
+    """The folder is in lower case; imported files, and `Pkg` properties but for their dots, keep the package's own."""
+    if len(spelling) != len(folder):
+        return folder
+    mixed = "".join(own if own.isalnum() else plain for own, plain in zip(spelling, folder, strict=True))
+    return mixed if mixed.lower() == folder.lower() else folder
 
 
 def _from_assets(project: Project, folders: PackageFolders, issues: list[Issue]) -> Restored | None:
@@ -184,32 +192,3 @@ def from_assets(assets: Assets, folders: PackageFolders) -> Restored:
             imports.append(_imports(short_name(framework), files, {}))
     to_search = packages if assets.build_files is None else ()
     return Restored(tuple(imports), assets.packages, packages, to_search, own.locations)
-
-
-def _doubts(project: Project) -> Iterator[Issue]:
-    """What restore's own record of its work says against trusting it."""
-    path = os.path.join(project.restore_folder, "project.nuget.cache")
-    try:
-        record = read_bytes(path, MAX_CACHE_BYTES).lower()
-    except (FileNotFoundError, FileProblem):
-        return
-    head, _, files = record.partition(b'"expectedpackagefiles"')
-    if os.path.basename(project.path).lower().encode() not in head:
-        return  # another project's: the folder is shared
-    if b'"success": false' in head or b'"success":false' in head:
-        yield warning("RestoreFailed", f"The last restore of {project.path} failed: packages may be missing.")
-    elif missing := _unrecorded(project.references, files.replace(b"\\\\", b"/")):
-        names = ", ".join(missing)
-        yield warning("RestoreStale", f"{project.path} asks for {names}, in a version that was not restored.")
-
-
-def _unrecorded(references: Iterable[tuple[str, str]], record: bytes) -> list[str]:
-    """References that restore did not know. Ranges, floating and central versions are only looked up by name."""
-    raised = b"nu1603" in record  # a higher version was taken because the asked one does not exist
-    missing = []
-    for name, version in references:
-        exact = version[:1].isdigit() and "*" not in version and not raised
-        tails = [f"{spelling.lower()}/" for spelling in folder_spellings(version)] if exact else [""]
-        if not any(f"/{name.lower()}/{tail}".encode() in record for tail in tails):
-            missing.append(name)
-    return missing

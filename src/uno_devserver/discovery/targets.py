@@ -64,8 +64,7 @@ def declared_addins(
         try:
             evaluation = evaluator.evaluate(remaining)
         except EvaluationProblem as problem:
-            message = f"{problem.path} was left out: {problem.message}"
-            issues.append(warning("AddInTargetsInvalid", message))
+            issues.append(invalid(problem))
             del remaining[problem.entry]
             continue
         _log_unknown(evaluation)
@@ -74,6 +73,10 @@ def declared_addins(
             for item in evaluation.items(ITEM)
         ]
     return []
+
+
+def invalid(problem: EvaluationProblem) -> Issue:
+    return warning("AddInTargetsInvalid", f"{problem.path} was left out: {problem.message}.")
 
 
 def _is_sdk_import(child: Element | str) -> bool:
