@@ -24,9 +24,9 @@ TOOLS = "tools/devserver/"
 _SECTIONS = ("projectFileDependencyGroups", "packageFolders", "project", "logs")  # what follows `libraries`
 _FRAMEWORK = rb'\n    "([^"\\\n]*)": \{'
 _TARGET = rb'\n      "([^"\\/\n]+)/([^"\\\n]+)": \{\r?\n        "type": "package"'
-_LIBRARY = rb'\n    "([^"\\/\n]+)/([^"\\\n]+)": \{\r?\n(?:      "sha512": [^\n]*\n)?      "type": "package"'
 
 Package = tuple[str, str]  # name and version, spelt as the package spells them
+BuildFiles = tuple[tuple[Package, tuple[str, ...]], ...]  # packages and their imported files, in MSBuild's order
 
 
 class Assets(Value):
@@ -35,8 +35,7 @@ class Assets(Value):
     packages: tuple[Package, ...]
     with_manifest: frozenset[Package]  # packages with a manifest at their root
     with_tools: frozenset[Package]  # packages with files for the dev server
-    # target framework as in the file -> packages and their imported files, in MSBuild's order; None: not recorded
-    build_files: Mapping[str, tuple[tuple[Package, tuple[str, ...]], ...]] | None
+    build_files: Mapping[str, BuildFiles] | None  # by target framework as in the file; None: not recorded
 
 
 def read_assets(path: str) -> Assets:
@@ -68,16 +67,16 @@ class _Searched:
 
     def assets(self) -> Assets:
         frameworks = list(self._frameworks())
-        packages = [package for _, start, end in frameworks for package in self._packages(_TARGET, start, end)]
+        packages = [package for _, start, end in frameworks for package in self._packages(start, end)]
         if not packages:
-            packages = self._packages(_LIBRARY, *self._ranges.get("libraries", (0, 0)))
+            raise ValueError("nothing was restored, or not by NuGet: such a file is small")
         return Assets(
             self._project(),
             tuple(self._member("packageFolders")),
             tuple(dict.fromkeys(packages)),
             self._mentioning(f'\n        "{MANIFEST}"'),
             self._mentioning(f'\n        "{TOOLS}'),
-            {name: self._build_files(start, end) for name, start, end in frameworks} or None,
+            {name: self._build_files(start, end) for name, start, end in frameworks},
         )
 
     def _frameworks(self) -> Iterator[tuple[str, int, int]]:
@@ -87,27 +86,38 @@ class _Searched:
         for match, following in zip(matches, [*matches[1:], None], strict=True):
             yield match[1].decode(), match.end(), following.start() if following else end
 
-    def _packages(self, pattern: bytes, start: int, end: int) -> list[Package]:
-        found = re.compile(pattern).findall(self.data, start, end)
+    def _packages(self, start: int, end: int) -> list[Package]:
+        found = re.compile(_TARGET).findall(self.data, start, end)
         return [(name.decode(), version.decode()) for name, version in found]
 
-    def _build_files(self, start: int, end: int) -> tuple[tuple[Package, tuple[str, ...]], ...]:
-        """The entries of a framework that have build files; all others are not even looked at."""
-        entries = {}
-        for header, at in self._occurrences(b'\n        "build": ', b'\n      "', start, end):
-            stop = self.data.find(b'\n      "', at, end)
-            entry = self.data[header : stop if stop >= 0 else end].decode()
-            entries[_package(entry[: entry.index('": {')])] = (
-                _object_after(entry, '\n        "build": '),
-                _object_after(entry, '\n        "dependencies": '),
-            )
-        return _in_import_order(entries)
+    def _build_files(self, start: int, end: int) -> BuildFiles:
+        """The entries of a framework that have build files, in import order; most others are not even looked at."""
+        files = {}
+        for key, at in self._entries(b'\n        "build": ', start, end):
+            text = self.data[at : self.data.index(b"\n        }", at, end) + 10].decode()
+            files[_package(key)] = _listed(_object_after(text, '\n        "build": '))
+        dependencies: dict[str, list[str]] = {}
+        if len(files) < 2:  # then nothing has to be ordered
+            return _in_import_order(files, dependencies)
+        names = re.compile(r'\n          "([^"\\\n]+)"')
+        for key, at in self._entries(b'\n        "dependencies": {', start, end):
+            text = self.data[at : self.data.index(b"\n        }", at, end)].decode()
+            dependencies[_package(key)[0].lower()] = names.findall(text.lower())
+        return _in_import_order(files, dependencies)
+
+    def _entries(self, member: bytes, start: int, end: int) -> Iterator[tuple[str, int]]:
+        """The keys of a framework's entries that have the member, and where that is."""
+        for header, at in self._occurrences(member, b'\n      "', start, end):
+            yield self._key(header), at
 
     def _mentioning(self, text: str) -> frozenset[Package]:
         """The packages in `libraries` whose list of files holds a line that begins so."""
         start, end = self._ranges.get("libraries", (0, 0))
         headers = [header for header, _ in self._occurrences(text.encode(), b'\n    "', start, end)]
-        return frozenset(_package(self.data[h : self.data.index(b'": {', h)].decode()) for h in headers)
+        return frozenset(_package(self._key(header)) for header in headers)
+
+    def _key(self, start: int) -> str:
+        return self.data[start : self.data.index(b'": {', start)].decode()
 
     def _occurrences(self, needle: bytes, mark: bytes, start: int, end: int) -> Iterator[tuple[int, int]]:
         """Where `needle` stands, at most once per member, with the start of that member's key."""
@@ -144,24 +154,30 @@ def _from_document(path: str, document: object) -> Assets:
         for key, value in _dict(document.get("libraries")).items()
         if "/" in key and (entry := _dict(value)).get("type", "package") == "package"
     }
-    build_files = {
-        framework: _in_import_order(
-            {
-                _package(key): (_dict(_dict(entry).get("build")), _dict(_dict(entry).get("dependencies")))
-                for key, entry in _dict(block).items()
-                if "/" in key
-            }
-        )
-        for framework, block in _dict(document.get("targets")).items()
-    }
+    targets = {framework: _dict(block) for framework, block in _dict(document.get("targets")).items()}
+    listed = [_package(key) for block in targets.values() for key, entry in block.items() if _is_package(key, entry)]
     return Assets(
         project if isinstance(project, str) else None,
         tuple(_dict(document.get("packageFolders"))),
-        tuple(package for package in libraries if package[0].strip() and package[1].strip()),
+        tuple(package for package in dict.fromkeys(listed or libraries) if package[0].strip() and package[1].strip()),
         frozenset(package for package, entry in libraries.items() if MANIFEST in _files(entry)),
         frozenset(package for package, entry in libraries.items() if any(f.startswith(TOOLS) for f in _files(entry))),
-        build_files or None,
+        {framework: _document_build_files(block) for framework, block in targets.items()} or None,
     )
+
+
+def _is_package(key: str, entry: object) -> bool:
+    return "/" in key and _dict(entry).get("type") == "package"
+
+
+def _document_build_files(block: dict[str, object]) -> BuildFiles:
+    entries = {_package(key): _dict(entry) for key, entry in block.items() if "/" in key}
+    files = {package: _listed(_dict(entry.get("build"))) for package, entry in entries.items() if "build" in entry}
+    dependencies = {
+        package[0].lower(): [name.lower() for name in _dict(entry.get("dependencies"))]
+        for package, entry in entries.items()
+    }
+    return _in_import_order(files, dependencies)
 
 
 def _files(entry: dict[str, object]) -> list[str]:
@@ -174,24 +190,30 @@ def _package(key: str) -> Package:
     return name, version
 
 
-def _in_import_order(
-    entries: dict[Package, tuple[dict[str, object], dict[str, object]]],
-) -> tuple[tuple[Package, tuple[str, ...]], ...]:
-    """MSBuild imports dependencies before their dependents, and otherwise ids in descending order."""
-    by_name = {package[0].lower(): package for package in entries}
-    ordered: dict[str, None] = {}
-    for root in sorted(by_name, reverse=True):
-        pending, seen = [(root, False)], set()
-        while pending:
-            name, complete = pending.pop()
-            if complete:
-                ordered.setdefault(name)
-            elif name in by_name and name not in seen and name not in ordered:
-                seen.add(name)
-                pending.append((name, True))
-                pending += [(other.lower(), False) for other in sorted(entries[by_name[name]][1])]
-    files = ((by_name[name], tuple(f for f in entries[by_name[name]][0] if not f.endswith("_._"))) for name in ordered)
-    return tuple((package, listed) for package, listed in files if listed)
+def _listed(build: dict[str, object]) -> tuple[str, ...]:
+    """The build files, without the placeholder for 'nothing for this framework'."""
+    return tuple(file for file in build if not file.endswith("_._"))
+
+
+def _in_import_order(files: dict[Package, tuple[str, ...]], dependencies: dict[str, list[str]]) -> BuildFiles:
+    """MSBuild imports dependencies before their dependents, and otherwise ids in descending order.
+
+    Packages and projects without files of their own take part: a file may depend on another through them.
+    """
+    by_name = {package[0].lower(): package for package in files}
+    complete: dict[str, None] = {}
+    seen: set[str] = set()
+    pending = [(name, False) for name in sorted({*by_name, *dependencies})]
+    while pending:
+        name, done = pending.pop()
+        if done:
+            complete[name] = None
+        elif name not in seen:
+            seen.add(name)
+            pending.append((name, True))
+            pending += [(other, False) for other in sorted(dependencies.get(name, ())) if other not in seen]
+    ordered = (by_name[name] for name in complete if name in by_name)
+    return tuple((package, files[package]) for package in ordered if files[package])
 
 
 def _dict(value: object) -> dict[str, object]:
