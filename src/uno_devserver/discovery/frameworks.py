@@ -9,7 +9,7 @@ from ..system.values import Value
 # Compiled when used: most workspaces need only the first.
 _NAME = r"(net|netcoreapp|netstandard)(\d+)\.(\d+)(?:-([a-z]+)([\d.]*))?"
 _CLASSIC = r"net(\d)(\d)(\d?)"
-_LONG = r"(\.netcoreapp|\.netstandard|\.netframework),version=v([\d.]+)"
+_LONG = r"(\.netcoreapp|\.netstandard|\.netframework),version=v([0-9]{1,9}(?:\.[0-9]{1,9})+)"
 
 
 class Framework(Value):
