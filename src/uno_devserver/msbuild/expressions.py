@@ -23,9 +23,9 @@ GUESS = "\1"
 
 # A property that doubles itself sixty times must end before the memory does. Real values have some kilobytes.
 MAX_TEXT = 4 * 1024 * 1024
-# All long values of one evaluation together; values up to FREE_TEXT are not counted.
+# All longer values of one evaluation together; values up to FREE_TEXT are not counted.
 MAX_TOTAL_TEXT = 64 * 1024 * 1024
-FREE_TEXT = 4096
+FREE_TEXT = 256
 # All directory entries that the wildcards of one evaluation may look at. A large package has some thousand files.
 MAX_ENTRIES = 100_000
 
@@ -47,6 +47,7 @@ class Scope:
         # The function calls that are not implemented here, with their files.
         self.unsupported: list[tuple[str, str]] = []
         self._text_left = MAX_TOTAL_TEXT
+        self._room = MAX_TEXT
         self._entries_left = MAX_ENTRIES
         self._folders: dict[str, bool] = {}
 
@@ -70,6 +71,7 @@ class Scope:
         """The text with its $(...) references replaced and backslashes turned where MSBuild does; still escaped."""
         if "$(" in text:
             references = text.count("$(")
+            self._room = MAX_TEXT
             expanded, simple = _SIMPLE_REFERENCE.subn(self._simple_value, text)
             if simple == references:
                 text = self.checked(expanded)
@@ -98,7 +100,7 @@ class Scope:
         if length > FREE_TEXT:
             self._text_left -= length
             if length > MAX_TEXT or self._text_left < 0:
-                raise EvaluationProblem(LIMIT, f"values grow beyond {MAX_TEXT:,} characters: {text[:60]!r}...")
+                raise too_long(text)
         return text
 
     def count_entries(self, number: int, pattern: str) -> None:
@@ -108,7 +110,16 @@ class Scope:
             raise EvaluationProblem(LIMIT, f"wildcards look at more than {MAX_ENTRIES:,} entries: {pattern!r}")
 
     def _simple_value(self, reference: re.Match[str]) -> str:
-        return self.lookup(reference.group(1))
+        value = self.lookup(reference.group(1))
+        # Thousands of references to a long value must end before their result is built.
+        self._room -= len(value)
+        if self._room < 0:
+            raise too_long(value)
+        return value
+
+
+def too_long(text: str) -> EvaluationProblem:
+    return EvaluationProblem(LIMIT, f"values grow beyond {MAX_TEXT:,} characters: {text[:60]!r}...")
 
 
 def unescape(text: str) -> str:

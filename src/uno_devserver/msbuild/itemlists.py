@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from .expressions import GUESS, UNKNOWN, escape, guessed, is_known, unescape
+from .expressions import GUESS, MAX_TEXT, UNKNOWN, escape, guessed, is_known, too_long, unescape
 from .functions.calls import Call, FunctionFailed, NoSuchFunction, NotImplementedHere, to_text
 from .functions.strings import METHODS
 from .metadata import Entry, built_in, is_built_in, replace_references
@@ -99,12 +99,18 @@ def expand_lists(text: str, lists: Lists) -> str:
             done.append(UNKNOWN)
         else:
             separator = ";" if expression.separator is None else expression.separator
-            joined = separator.join(value for value, _ in selected)
+            joined = join(selected, separator)
             uncertain = any(entry and not entry.certain for _, entry in selected)
             done.append(guessed(joined) if uncertain else joined)
         position = expression.end
     done.append(text[position:])
     return lists.scope.checked("".join(done))
+
+
+def join(selected: list[Selected], separator: str) -> str:
+    if sum(len(value) + len(separator) for value, _ in selected) > MAX_TEXT:
+        raise too_long(selected[0][0])
+    return separator.join(value for value, _ in selected)
 
 
 def select(expression: ItemExpression, lists: Lists) -> list[Selected] | None:
@@ -171,7 +177,7 @@ def _transformed(template: str, entry: Entry | None, lists: Lists) -> str:
             raise EvaluationProblem("MSB4043", f"%({type_name}.{name}) stands in a list that names its items already")
         return lists.value(entry, name) if entry else ""
 
-    return replace_references(template, value)
+    return lists.scope.checked(replace_references(template, value))
 
 
 def _apply(step: Step, selected: list[Selected], lists: Lists) -> list[Selected] | None:

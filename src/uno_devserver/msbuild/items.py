@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from .expressions import Scope
     from .xml import Element
 
-# A list that doubles itself must end before the memory does. The largest projects have some ten thousand items.
-MAX_ITEMS = 200_000
+# Items and their metadata together: a list that doubles itself must end before the memory does. The largest projects
+# have some ten thousand items.
+MAX_ITEMS = 300_000
 
 
 class ItemPass:
@@ -109,7 +110,6 @@ class ItemPass:
         self._decorate(element, file, added, ITEMS | CUSTOM_METADATA | BUILT_IN)
         if skipped:
             return
-        self._count(len(added))
         self.lists.setdefault(element.name.lower(), []).extend(added)
         if not all(entry.certain for entry in added):
             for expression in doubts or (raw,):
@@ -132,7 +132,7 @@ class ItemPass:
 
     def _from_list(self, part: str, element: Element, file: ProjectFile, skipped: bool) -> list[Entry] | None:
         """Copies of the items that a part refers to; None if it is no item list after all."""
-        from .itemlists import find_expressions, select  # only the files that refer to lists pay for them
+        from .itemlists import find_expressions, join, select  # only the files that refer to lists pay for them
 
         expressions = find_expressions(part)
         if not expressions:
@@ -145,7 +145,7 @@ class ItemPass:
             self._remark(part, element, file, skipped)
             return []
         if expression.separator is not None:
-            joined = expression.separator.join(text for text, _ in selected)
+            joined = join(selected, expression.separator)
             return [Entry(self.scope.checked(joined), element.name, file.path, is_known(joined))] if joined else []
         copies = []
         for text, source in selected:
@@ -156,6 +156,7 @@ class ItemPass:
             if source:
                 entry.certain = entry.certain and source.certain
                 entry.metadata = self.all_metadata(source)
+            self._count(1 + len(entry.metadata))
             copies.append(entry)
         return copies
 
@@ -225,6 +226,7 @@ class ItemPass:
         """Set the metadata that an element gives, as attributes and as children, on each item."""
         settings = [(name, value, "") for name, value in metadata_attributes(element)]
         settings += [(child.name, value_of(child), child.attributes.get("Condition", "")) for child in element.elements]
+        self._count(len(entries) * (1 + len(settings)))
         for entry in entries if settings else ():
             for name, raw, condition in settings:
                 holds = self._holds(condition, allowed, entry) if condition else True
@@ -240,7 +242,7 @@ class ItemPass:
     def _expanded(self, raw: str, entry: Entry | None) -> str:
         """Text with metadata, properties and item lists replaced, in this order."""
         if entry and "%(" in raw:
-            raw = self._with_metadata(raw, entry)
+            raw = self.scope.checked(self._with_metadata(raw, entry))
         return self._with_lists(self.scope.expand(raw))
 
     def _with_metadata(self, raw: str, entry: Entry) -> str:
@@ -309,4 +311,4 @@ class ItemPass:
     def _count(self, items: int) -> None:
         self._items_left -= items
         if self._items_left < 0:
-            raise EvaluationProblem(LIMIT, f"there are more than {MAX_ITEMS:,} items")
+            raise EvaluationProblem(LIMIT, f"there are more than {MAX_ITEMS:,} items and metadata")

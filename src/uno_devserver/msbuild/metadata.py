@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from .expressions import UNKNOWN, escape, unescape
+from .expressions import MAX_TEXT, UNKNOWN, escape, too_long, unescape
 from .paths import full_path, to_slashes
 from .problems import UNSUPPORTED, EvaluationProblem
 from .projects import split_extension, without_root
@@ -76,4 +76,14 @@ def built_in(entry: Entry, name: str, scope: Scope) -> str:
 
 def replace_references(text: str, value: Callable[[str | None, str], str]) -> str:
     """The text with each %(Name) or %(Type.Name) replaced by value(type, name)."""
-    return re.sub(_REFERENCE, lambda match: value(match.group(1), match.group(2)), text)
+    room = MAX_TEXT
+
+    def replacement(match: re.Match[str]) -> str:
+        nonlocal room
+        found = value(match.group(1), match.group(2))
+        room -= len(found)
+        if room < 0:
+            raise too_long(found)
+        return found
+
+    return re.sub(_REFERENCE, replacement, text)

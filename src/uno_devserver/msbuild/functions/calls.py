@@ -53,6 +53,9 @@ _integer = re.compile(r"\s*([-+]?)0*(\d{1,19})\s*", re.ASCII).fullmatch
 _real = re.compile(r"\s*[-+]?(?:[\d,]+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*", re.ASCII).fullmatch
 
 
+_NO_NUMBERS = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}
+
+
 def texts(arguments: Sequence[FunctionValue], least: int, most: int) -> list[str]:
     """All arguments as text, if there are as many as the function takes."""
     if not least <= len(arguments) <= most:
@@ -116,9 +119,16 @@ def to_text(value: FunctionValue) -> str:
 
 
 def _real_text(number: float) -> str:
+    """The shortest form, as Python's own, but with an exponent from 1E+15 on."""
     if number.is_integer() and abs(number) < 1e15:
         return str(int(number))
-    mantissa, exponent_sign, exponent = repr(number).partition("e")
-    if not exponent_sign:
-        return {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}.get(mantissa, mantissa)
-    return f"{mantissa}E{exponent[0] if exponent[0] == '-' else '+'}{exponent.lstrip('+-'):0>2}"
+    text = repr(number)
+    if text in _NO_NUMBERS:
+        return _NO_NUMBERS[text]
+    mantissa, _, exponent = text.removesuffix(".0").partition("e")
+    if not exponent and number.is_integer():
+        exponent = str(len(mantissa.lstrip("-")) - 1)
+        mantissa = f"{number / 10 ** int(exponent)!r}".removesuffix(".0")
+    if not exponent:
+        return mantissa
+    return f"{mantissa}E{'-' if exponent[0] == '-' else '+'}{exponent.lstrip('+-'):0>2}"

@@ -6,7 +6,7 @@ so is one that this evaluator does not have, and then its expression is noted. N
 
 from __future__ import annotations
 
-from ..expressions import GUESS, UNKNOWN, Scope, escape, guessed, unescape
+from ..expressions import GUESS, MAX_TEXT, UNKNOWN, Scope, escape, guessed, too_long, unescape
 from ..paths import WINDOWS, to_slashes
 from ..problems import LIMIT, UNSUPPORTED, EvaluationProblem
 from ..structure import is_valid_name
@@ -48,7 +48,10 @@ def _expand(text: str, scope: Scope, depth: int) -> FunctionValue:
         found.append(text[position:])
     if len(found) == 1:
         return found[0]
-    return scope.checked("".join(map(to_text, found)))
+    texts = [to_text(part) for part in found]
+    if sum(map(len, texts)) > MAX_TEXT:
+        raise too_long(text)
+    return "".join(texts)
 
 
 def _closing_parenthesis(text: str, position: int) -> tuple[int, bool]:

@@ -63,5 +63,5 @@ def is_compatible(target: Framework, candidate: Framework) -> bool | None:
 
 
 def _number(digits: str) -> int:
-    # Nobody has a framework 10000; longer numbers are not worth converting.
-    return int(digits) if len(digits) < 5 else 9999
+    # Platforms have versions like 19041; longer numbers are not worth converting.
+    return int(digits) if len(digits) < 10 else 10**9

@@ -1,0 +1,58 @@
+"""The values that functions take and give."""
+
+from __future__ import annotations
+
+import pytest
+
+from uno_devserver.msbuild.expressions import MAX_TEXT
+from uno_devserver.msbuild.functions.calls import (
+    FunctionValue,
+    Version,
+    bounded,
+    maybe_integer,
+    maybe_real,
+    to_text,
+)
+from uno_devserver.msbuild.problems import EvaluationProblem
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (None, ""),
+        (True, "True"),
+        (3, "3"),
+        (3.0, "3"),
+        (3.5, "3.5"),
+        (1e15, "1E+15"),
+        (1.5e-7, "1.5E-07"),
+        (float("inf"), "Infinity"),
+        (float("-inf"), "-Infinity"),
+        (float("nan"), "NaN"),
+        (Version((1, 2)), "1.2"),
+        (["a;b", "c"], "a%3bb;c"),
+    ],
+)
+def test_a_value_is_written_as_dotnet_writes_it(value: FunctionValue, expected: str) -> None:
+    assert to_text(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("-7", -7), (" +7 ", 7), ("7.0", None), (7.0, 7), (7.5, None), (True, None), ("x", None), ("2147483648", None)],
+)
+def test_an_integer_may_be_text_and_has_a_range(value: FunctionValue, expected: int | None) -> None:
+    assert maybe_integer(value, 2**31) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"), [("1.5", 1.5), ("1,000", 1000.0), ("1e3", 1000.0), ("x", None), (2, 2.0)]
+)
+def test_a_real_number_may_be_text(value: FunctionValue, expected: float | None) -> None:
+    assert maybe_real(value) == expected
+
+
+def test_a_length_has_a_limit() -> None:
+    assert bounded(MAX_TEXT) == MAX_TEXT
+    with pytest.raises(EvaluationProblem):
+        bounded(MAX_TEXT + 1)

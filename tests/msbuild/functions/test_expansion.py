@@ -1,0 +1,118 @@
+"""How a function call is taken apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from uno_devserver.msbuild.expressions import GUESS, UNKNOWN, Scope, guessed
+from uno_devserver.msbuild.functions.expansion import MAX_NESTING
+
+from .conftest import Call
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ("$(A.Replace('a', 'o'))", "bonono"),
+        ("[$(A.ToUpper().Substring(1).Replace('A', ''))]", "[NN]"),
+        ("$( A.Length )", "6"),
+        ("$(A . Length)", "6"),
+        ("$(Tfm.Substring(0, $(Tfm.IndexOf('-'))))", "net10.0"),
+        ("$(List.Split('.')[1])", "y"),
+        ("$(List.Split('.'))", "x;y;z"),
+        ("$(A[0])$(A[1])", "ba"),
+        ("$(Nope.Length)", "0"),
+        ("$([System.Version]::Parse('1.2.3').ToString(2))", "1.2"),
+        ("$([System.String]::Copy('$(A.Replace('a','b'))'))", "bbnbnb"),
+        ('$(A.Replace("a", `(`))', "b(n(n("),
+        ("$(A.Replace('a', null))", "bnn"),
+        ("$(A.Replace(a, ','))", "b,n,n,"),
+        ("$(Semi.Length)", "3"),
+        ("$(A.Replace('b', '%3B'))", ";anana"),
+        ("$(A.Length", "$(A.Length"),
+        ("$(A.Replace('a)", "$(A.Replace('a)"),
+        ("x$([System.Environment]::GetEnvironmentVariable('NOPE'))y", "xy"),
+    ],
+)
+def test_a_call_is_replaced_by_its_result(expression: str, expected: str, call: Call) -> None:
+    assert call(expression) == expected
+
+
+def test_what_a_function_gives_is_escaped_so_that_it_means_nothing_more(scope: Scope) -> None:
+    assert scope.expand("$(A.Replace('b', '*;$(A)'))") == "%2a%3bbanana" + "anana"
+    assert scope.expand("$([MSBuild]::Unescape('%2a'))") == "*"
+
+
+@pytest.mark.parametrize(
+    ("expression", "code"),
+    [
+        ("$($(A))", "MSB4184"),
+        ("$(A.B)", "MSB4184"),
+        ("$(A.)", "MSB4184"),
+        ("$(A B.Length)", "MSB4184"),
+        ("$(A.Length x)", "MSB4184"),
+        ("$(A.Trim() x)", "MSB4184"),
+        ("$(A.Trim().)", "MSB4184"),
+        ("$(A[0)", "MSB4184"),
+        ("$(A[0].Length)", "MSB4184"),
+        ("$([0])", "MSB4186"),
+        ("$([MSBuild]:Add(1, 2))", "MSB4186"),
+        ("$([MSBuild]::)", "MSB4186"),
+        ("$([MSBuild]::Add(1))", "MSB4186"),
+        ("$([MSBuild]::NoSuch())", "MSB4186"),
+        ("$([No.Such]::Thing())", "MSB4212"),
+        ("$([System.Environment]::Exit(1))", "MSB4185"),
+        ("$(A.GetType())", "MSB4185"),
+        ("$([System.Environment]::GetEnvironmentVariable('NOPE').Length)", "MSB4184"),
+        ("$(A.Substring(99))", "MSB4184"),
+        ("$([System.DateTime]::Now)", "Unsupported"),
+    ],
+)
+def test_a_call_that_fails_has_msbuilds_code(expression: str, code: str, call: Call) -> None:
+    assert call(expression) == code
+
+
+def test_calls_nest_to_a_limit(call: Call) -> None:
+    def nested(depth: int) -> str:
+        return "$(A.Replace('x', " * depth + "y" + "))" * depth
+
+    assert call(nested(MAX_NESTING)) == "banana"
+    assert call(nested(MAX_NESTING + 1)) == "Limit"
+
+
+def test_a_chain_may_be_as_long_as_it_likes(call: Call) -> None:
+    assert call("$(A" + ".Trim()" * 3000 + ")") == "banana"
+
+
+class TestInThreeValues:
+    @pytest.fixture
+    def unsure(self) -> Scope:
+        scope = Scope("/p", {}, {"known"})
+        scope.values.update(known="abc", guess=guessed("5"))
+        scope.file_values = {"msbuildthisfilefullpath": "/p/a.targets"}
+        return scope
+
+    @pytest.mark.parametrize(
+        "expression",
+        [
+            "$(Nope.Length)",
+            "$(Known.Replace('a', $(Nope)))",
+            "$(Known.Replace('$(Nope)', 'x').Length)",
+            "$([MSBuild]::VersionGreaterThan('$(Nope)', '1'))",
+            "$([System.String]::IsNullOrEmpty('$(Nope)'))",
+        ],
+    )
+    def test_something_unknown_in_a_call_makes_it_unknown(self, expression: str, unsure: Scope) -> None:
+        assert unsure.expand(expression) == UNKNOWN
+
+    def test_a_guess_in_a_call_makes_it_a_guess(self, unsure: Scope) -> None:
+        assert unsure.expand("[$([MSBuild]::Add($(Guess), 1))]") == f"[{GUESS}6]"
+        assert unsure.expand("$(Known.Replace('a', '$(Guess)').Substring(1))") == f"{GUESS}bc"
+
+    def test_a_function_that_is_not_there_is_unknown_and_noted(self, unsure: Scope) -> None:
+        assert unsure.expand("x$([System.DateTime]::Now.ToString('d'))") == f"x{UNKNOWN}"
+        assert unsure.expand("$(Known.CompareTo('x'))") == UNKNOWN
+        assert unsure.unsupported == [
+            ("$([System.DateTime]::Now.ToString('d'))", "/p/a.targets"),
+            ("$(Known.CompareTo('x'))", "/p/a.targets"),
+        ]

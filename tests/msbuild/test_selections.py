@@ -1,0 +1,47 @@
+"""Items chosen by path."""
+
+from __future__ import annotations
+
+import pytest
+
+from uno_devserver.msbuild.expressions import UNKNOWN, guessed
+from uno_devserver.msbuild.metadata import Entry
+from uno_devserver.msbuild.selections import Selection
+
+
+@pytest.mark.parametrize(
+    ("part", "identity", "expected"),
+    [
+        ("b", "b", True),
+        ("B", "b", True),
+        ("./d/b.dll", "d/b.dll", True),
+        ("d\\b.dll", "d/b.dll", True),
+        ("/p/b", "b", True),
+        ("*.dll", "x.DLL", True),
+        ("%2a.dll", "*.dll", True),
+        ("%2a.dll", "x.dll", False),
+        ("**x", "**x", True),
+        ("c", "b", False),
+    ],
+)
+def test_spelling_and_case_do_not_matter(part: str, identity: str, expected: bool) -> None:
+    selection = Selection("/p")
+
+    selection.add(part)
+
+    assert selection.matches(Entry(identity, "X", "", certain=True)) is expected
+    assert selection.complete
+
+
+def test_an_unknown_part_leaves_the_selection_incomplete() -> None:
+    selection = Selection("/p")
+
+    selection.add(f"{UNKNOWN}/x")
+    selection.add(guessed("b"))
+
+    assert not selection.complete
+    assert selection.matches(Entry("b", "X", "", certain=True))
+
+
+def test_nothing_selected_matches_nothing() -> None:
+    assert not Selection("/p").matches(Entry("", "X", "", certain=True))
