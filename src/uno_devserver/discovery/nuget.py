@@ -143,9 +143,10 @@ def _global_packages_folder(data: bytes) -> str | None:
 
 
 def _distinct(locations: Iterable[str]) -> Iterator[str]:
+    """Each folder once, in one spelling; a relative one would mean another folder for every caller."""
     seen: set[str] = set()
-    for location in locations:
-        trimmed = location.rstrip("/\\") or location
-        if trimmed.lower() not in seen:
-            seen.add(trimmed.lower())
-            yield trimmed
+    for location in filter(os.path.isabs, locations):
+        normal = os.path.normpath(location)
+        if os.path.normcase(normal) not in seen:
+            seen.add(os.path.normcase(normal))
+            yield normal
