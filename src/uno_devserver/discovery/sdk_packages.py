@@ -50,15 +50,13 @@ def read_sdk_packages(sdk_folder: str) -> SdkPackages:
         return SdkPackages(None, (), fatal("PackagesJsonNotFound", f"{path} does not exist."))
     except (FileProblem, JsonProblem) as problem:
         return SdkPackages(path, (), fatal("PackagesJsonInvalid", f"{path} cannot be read: {problem}."))
-    if not isinstance(document, list):
-        return SdkPackages(path, (), fatal("PackagesJsonInvalid", f"{path} cannot be read: it must hold a JSON list."))
     return SdkPackages(path, tuple(_packages(document)), None)
 
 
-def _packages(groups: list[object]) -> Iterable[SdkPackage]:
+def _packages(document: object) -> Iterable[SdkPackage]:
     """All packages of all groups; the first group that names a package gives its version."""
     seen: set[str] = set()
-    for group in groups:
+    for group in document if isinstance(document, list) else ():
         if not isinstance(group, dict):
             continue
         version, names, overrides = group.get("version"), group.get("packages"), group.get("versionOverride")
