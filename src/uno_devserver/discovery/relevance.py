@@ -1,9 +1,9 @@
 """Which of the files that a project imports can have a say about an item?
 
 A project imports hundreds of files from its packages; evaluating all of them would cost more than everything else.
-A file matters if it holds an element of the item's name, if it defines a property that a file which matters refers to,
-or if it imports such a file, or one that cannot be told without evaluating. That is decided on the bytes, and errs
-on the side of keeping a file: leaving out the others changes nothing in the result.
+A file matters if it holds an element of the item's name, if it defines a property or item that a file which matters
+refers to, or if it imports such a file, or one that cannot be told without evaluating. That is decided on the bytes,
+and errs on the side of keeping a file: leaving out the others changes nothing in the result.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ from ..system.files import FileProblem, read_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 MAX_BYTES = 16 * 1024 * 1024  # the largest .targets file in public packages has less than 1 MB
 # Compiled when used: few workspaces need all.
-_REFERENCE = rb"\$\(\s*([A-Za-z_][\w-]*)"
-_IMPORT = rb"<Import\s[^>]*?Project\s*=\s*(?:\"([^\"]*)\"|'([^']*)')"
+_REFERENCE = rb"[$@]\(\s*([A-Za-z_]\w*(?:-(?!>|&gt;)\w*)*)"  # in @(Item->...) the dash belongs to the arrow
+# Attributes may hold '>' but never '<', so an unclosed one costs no more than the way to the next element.
+_IMPORT = rb"<Import\s((?:[^<>\"']+|\"[^\"<]*\"|'[^'<]*')*)"
+_ATTRIBUTE = rb"([\w.:-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')"
+_UNTOLD = r"[$@]\(|[*?;&%]"  # references, wildcards, lists, escapes: only an evaluation knows the file
 _THIS_FILE = r"(?i)\$\(MSBuildThisFile(Directory|Name|Extension|)\)"
 
 
@@ -78,9 +81,9 @@ class Relevance:
             if current in files:
                 continue
             files[current] = None
-            for quoted in re.findall(_IMPORT, self._text(current)):
-                target = re.sub(_THIS_FILE, _this_file(current), (quoted[0] or quoted[1]).decode("utf-8", "replace"))
-                if "$(" in target or "*" in target or ";" in target:
+            for target in _imports(self._text(current)):
+                target = re.sub(_THIS_FILE, _this_file(current), target)
+                if re.search(_UNTOLD, target):
                     complete = False
                 else:
                     native = target.replace("\\", os.sep)
@@ -98,6 +101,14 @@ class Relevance:
                 data = data.decode("utf-16", "replace").encode("utf-8", "replace")
             self._texts[path] = data
         return self._texts[path]
+
+
+def _imports(text: bytes) -> Iterator[str]:
+    """What the Import elements of a file name, as written."""
+    for attributes in re.findall(_IMPORT, text):
+        for name, in_double, in_single in re.findall(_ATTRIBUTE, attributes):
+            if name == b"Project":
+                yield (in_double or in_single).decode("utf-8", "replace")
 
 
 def _this_file(path: str) -> Callable[[re.Match[str]], str]:
