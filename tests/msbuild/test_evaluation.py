@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.files import write
+from uno_devserver.msbuild import expressions
 from uno_devserver.msbuild.evaluation import Evaluator
 from uno_devserver.msbuild.problems import EvaluationProblem
 from uno_devserver.msbuild.projects import ProjectFiles
@@ -94,10 +95,29 @@ def test_a_function_that_is_not_implemented_is_noted_and_never_guessed(package: 
         "<ItemGroup><X Include='a' M='x' />" + "<X Update='a' M='%(M)%(M)' />" * 60 + "</ItemGroup>",
         "<PropertyGroup><A>" + "$(A.Trim(" * 5000 + "x" + "))" * 5000 + "</A></PropertyGroup>",
         '<PropertyGroup Condition="' + "(" * 50_000 + '" />',
+        "<ItemGroup><X Include='" + "a;" * 50_000 + "' />" + "<X Remove='b' />" * 1000 + "</ItemGroup>",
+        "<ItemGroup><X Include='" + "a;" * 50_000 + "' Exclude='" + "b*;" * 1000 + "' /></ItemGroup>",
+        "<ItemGroup><X Include='" + "a;" * 50_000 + "' />" + "<Y Include='@(X->Count())' />" * 1000 + "</ItemGroup>",
+        "<PropertyGroup><A>$(B.PadLeft(4000000))</A>" + "<C>$(A.Contains('x'))</C>" * 1000 + "</PropertyGroup>",
     ],
-    ids=["property", "replace", "pad", "items", "metadata", "nested calls", "parentheses"],
+    ids=[
+        "property",
+        "replace",
+        "pad",
+        "items",
+        "metadata",
+        "nested calls",
+        "parentheses",
+        "removes",
+        "excludes",
+        "counts",
+        "calls",
+    ],
 )
-def test_a_bomb_ends_in_a_problem_before_time_or_memory_do(content: str, package: Package) -> None:
+def test_a_bomb_ends_in_a_problem_before_time_or_memory_do(
+    content: str, package: Package, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(expressions, "MAX_STEPS", 100_000)  # a tenth of the time
     start = time.perf_counter()
 
     assert package.code(content) == "Limit"

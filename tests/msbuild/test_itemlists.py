@@ -91,9 +91,10 @@ def test_in_three_values_a_list_that_nothing_defines_is_unknown(package: Package
 def test_in_three_values_doubt_passes_from_item_to_item(package: Package) -> None:
     content = """<Other Include="a" Condition="'$(Nope)' == ''" /><Other Include="b" M="$(Nope)" />
                  <X Include="@(Other)" /><X Include="@(Other->WithMetadataValue('M', 'm'))" />
-                 <X Include="@(Other->'%(M)')" /><X Include="c" Condition="'@(Other)' == 'a;b'" />"""
+                 <X Include="@(Other->'%(M)')" /><X Include="c" Condition="'@(Other)' == 'a;b'" />
+                 <X Include="@(Other, '+')" /><X Include="@(Other->'%(M)', '+')" />"""
 
-    assert package.identities(content) == ["a?", "b", "b?", "c?"]
+    assert package.identities(content) == ["a?", "b", "b?", "c?", "a+b?"]
 
 
 def test_what_is_not_a_list_is_text() -> None:

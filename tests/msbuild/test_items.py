@@ -120,7 +120,16 @@ class TestInThreeValues:
         content = """<X Include="a;b;c;d" /><X Remove="a" Condition="'$(Nope)' == ''" /><X Remove="b" />
                      <X Remove="$(Nope)" /><X Remove="c;$(Nope)" />"""
 
-        assert package.identities(content) == ["a?", "c?", "d"]
+        assert package.identities(content) == ["a?", "d"]
+
+    def test_what_is_removed_by_a_guess_may_still_be_there(self, package: Package) -> None:
+        evaluation = package.evaluate(
+            """<PropertyGroup><G Condition="'$(Nope)' == ''">b</G></PropertyGroup>
+               <ItemGroup><X Include="a;b" /><X Remove="$(G)" /><X Include="b;c" Exclude="$(G)" /></ItemGroup>"""
+        )
+
+        found = [(item.identity, item.certain) for item in evaluation.items("X")]
+        assert found == [("a", True), ("b", False), ("b", False), ("c", True)]
 
     def test_an_exclude_that_is_not_known_makes_items_uncertain(self, package: Package) -> None:
         assert package.identities('<X Include="a;b" Exclude="b;$(Nope)" />') == ["a?"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uno_devserver.msbuild.expressions import UNKNOWN, guessed
+from uno_devserver.msbuild.expressions import UNKNOWN, Scope, guessed
 from uno_devserver.msbuild.metadata import Entry
 from uno_devserver.msbuild.selections import Selection
 
@@ -25,7 +25,7 @@ from uno_devserver.msbuild.selections import Selection
     ],
 )
 def test_spelling_and_case_do_not_matter(part: str, identity: str, expected: bool) -> None:
-    selection = Selection("/p")
+    selection = Selection(Scope("/p", {}, None))
 
     selection.add(part)
 
@@ -34,14 +34,15 @@ def test_spelling_and_case_do_not_matter(part: str, identity: str, expected: boo
 
 
 def test_an_unknown_part_leaves_the_selection_incomplete() -> None:
-    selection = Selection("/p")
+    selection = Selection(Scope("/p", {}, None))
 
     selection.add(f"{UNKNOWN}/x")
     selection.add(guessed("b"))
 
     assert not selection.complete
-    assert selection.matches(Entry("b", "X", "", certain=True))
+    assert selection.matches(Entry("b", "X", "", certain=True)) is None
+    assert selection.matches(Entry("c", "X", "", certain=True)) is False
 
 
 def test_nothing_selected_matches_nothing() -> None:
-    assert not Selection("/p").matches(Entry("", "X", "", certain=True))
+    assert Selection(Scope("/p", {}, None)).matches(Entry("", "X", "", certain=True)) is False

@@ -122,7 +122,7 @@ class Evaluation:
         return [self._item(entry) for entry in self._items.lists.get(name.lower(), [])]
 
     def property(self, name: str) -> str | None:
-        """The value of a property, empty if it has none; None if it is unknown."""
+        """The value of a property, empty if it has none; None if it is unknown. A guess is given as it is."""
         return _final(self._properties.scope.lookup(name))
 
     def properties(self, prefix: str = "") -> dict[str, str | None]:

@@ -28,6 +28,8 @@ MAX_TOTAL_TEXT = 64 * 1024 * 1024
 FREE_TEXT = 256
 # All directory entries that the wildcards of one evaluation may look at. A large package has some thousand files.
 MAX_ENTRIES = 100_000
+# How often lists, Remove and the like may look at items: a thousand items and a thousand Removes. Takes about a second.
+MAX_STEPS = 1_000_000
 
 _SIMPLE_REFERENCE = re.compile(r"\$\(([A-Za-z_][-0-9A-Za-z_]*)\)")
 _ESCAPES = str.maketrans({character: f"%{ord(character):02x}" for character in "%*?@$();'"})
@@ -49,6 +51,7 @@ class Scope:
         self._text_left = MAX_TOTAL_TEXT
         self._room = MAX_TEXT
         self._entries_left = MAX_ENTRIES
+        self._steps_left = MAX_STEPS
         self._folders: dict[str, bool] = {}
 
     @property
@@ -108,6 +111,12 @@ class Scope:
         self._entries_left -= number
         if self._entries_left < 0:
             raise EvaluationProblem(LIMIT, f"wildcards look at more than {MAX_ENTRIES:,} entries: {pattern!r}")
+
+    def count_steps(self, number: int) -> None:
+        """Account for items that are looked at."""
+        self._steps_left -= number
+        if self._steps_left < 0:
+            raise EvaluationProblem(LIMIT, f"the items are looked at more than {MAX_STEPS:,} times")
 
     def _simple_value(self, reference: re.Match[str]) -> str:
         value = self.lookup(reference.group(1))

@@ -99,18 +99,18 @@ def expand_lists(text: str, lists: Lists) -> str:
             done.append(UNKNOWN)
         else:
             separator = ";" if expression.separator is None else expression.separator
-            joined = join(selected, separator)
-            uncertain = any(entry and not entry.certain for _, entry in selected)
-            done.append(guessed(joined) if uncertain else joined)
+            done.append(join(selected, separator))
         position = expression.end
     done.append(text[position:])
     return lists.scope.checked("".join(done))
 
 
 def join(selected: list[Selected], separator: str) -> str:
+    """All values in one text, which is a guess if one of the items is uncertain."""
     if sum(len(value) + len(separator) for value, _ in selected) > MAX_TEXT:
         raise too_long(selected[0][0])
-    return separator.join(value for value, _ in selected)
+    joined = separator.join(value for value, _ in selected)
+    return guessed(joined) if any(entry and not entry.certain for _, entry in selected) else joined
 
 
 def select(expression: ItemExpression, lists: Lists) -> list[Selected] | None:
@@ -118,6 +118,7 @@ def select(expression: ItemExpression, lists: Lists) -> list[Selected] | None:
     entries = lists.entries(expression.name)
     if entries is None:
         return None
+    lists.scope.count_steps(len(entries) * (1 + len(expression.steps)))
     selected: list[Selected] = [(entry.identity, entry) for entry in entries]
     for step in expression.steps:
         if step.template is not None:

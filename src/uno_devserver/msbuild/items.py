@@ -10,14 +10,13 @@ from __future__ import annotations
 import os
 
 from .conditions import Condition
-from .expressions import GUESS, UNKNOWN, escape, guessed, is_known, unescape
+from .expressions import GUESS, UNKNOWN, escape, guessed, unescape
 from .groups import Group, Note
 from .metadata import Entry, Metadata, built_in, is_built_in, replace_references
 from .operands import PropertyOperands, glob_of, split_list
 from .paths import adjust
 from .problems import LIMIT, EvaluationProblem
 from .projects import ProjectFile, value_of
-from .selections import Selection
 from .structure import metadata_attributes
 from .tokens import BUILT_IN, CUSTOM_METADATA, ITEMS
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from .expressions import Scope
+    from .selections import Selection
     from .xml import Element
 
 # Items and their metadata together: a list that doubles itself must end before the memory does. The largest projects
@@ -96,16 +96,17 @@ class ItemPass:
 
     def _include(self, element: Element, file: ProjectFile, doubts: tuple[str, ...], skipped: bool) -> None:
         raw = element.attributes["Include"]
-        excluded = self._excluded(element, file, skipped)
-        certain = not doubts and excluded.complete
+        excluded = self._excluded(element, file, skipped) if "Exclude" in element.attributes else None
+        certain = not doubts and (excluded is None or excluded.complete)
         added = []
         for part in self._parts(raw):
             if UNKNOWN in part:
                 self._remark(raw, element, file, skipped)
                 continue
             for entry in self._included(part, element, file, skipped):
-                if not excluded.matches(entry):
-                    entry.certain = entry.certain and certain
+                if (matches := excluded.matches(entry) if excluded else False) is not True:
+                    entry.certain = entry.certain and certain and matches is False
+                    self._count(1)
                     added.append(entry)
         self._decorate(element, file, added, ITEMS | CUSTOM_METADATA | BUILT_IN)
         if skipped:
@@ -145,8 +146,7 @@ class ItemPass:
             self._remark(part, element, file, skipped)
             return []
         if expression.separator is not None:
-            joined = join(selected, expression.separator)
-            return [Entry(self.scope.checked(joined), element.name, file.path, is_known(joined))] if joined else []
+            selected = [(self.scope.checked(join(selected, expression.separator)), None)] if selected else []
         copies = []
         for text, source in selected:
             if UNKNOWN in text:
@@ -156,43 +156,48 @@ class ItemPass:
             if source:
                 entry.certain = entry.certain and source.certain
                 entry.metadata = self.all_metadata(source)
-            self._count(1 + len(entry.metadata))
+            self._count(len(entry.metadata))
             copies.append(entry)
         return copies
 
     def _excluded(self, element: Element, file: ProjectFile, skipped: bool) -> Selection:
-        selection = Selection(self.scope.folder)
-        if raw := element.attributes.get("Exclude"):
-            for part in split_list(self._with_lists(self.scope.expand(raw))):
-                selection.add(part)
-            if not selection.complete:
-                self._remark(raw, element, file, skipped)
+        raw = element.attributes["Exclude"]
+        selection = self._selection()
+        for part in split_list(self._with_lists(self.scope.expand(raw))):
+            selection.add(part)
+        if not selection.complete:
+            self._remark(raw, element, file, skipped)
         return selection
 
     def _remove(self, element: Element, file: ProjectFile, doubts: tuple[str, ...]) -> None:
         raw = element.attributes["Remove"]
         key = element.name.lower()
+        matches: Callable[[Entry], bool | None]
         if names := split_list(self.scope.expand(element.attributes.get("MatchOnMetadata", ""))):
             matches = self._same_metadata(raw, names)
         else:
             selection = self._selected(raw)
             matches = selection.matches
             if not selection.complete:
-                doubts = (*doubts, raw)
+                self._remark(raw, element, file, skipped=False)
         kept = []
-        for entry in self.lists.get(key, []):
-            if not matches(entry):
-                kept.append(entry)
-            elif doubts:
+        undecided = False
+        for entry in self._all(key):
+            chosen = matches(entry)
+            if chosen is True and not doubts:
+                continue
+            if chosen is not False:
                 entry.certain = False
-                kept.append(entry)
+                undecided = True
+            kept.append(entry)
         self.lists[key] = kept
-        for expression in doubts:
-            self._remark(expression, element, file, skipped=False)
+        if undecided:
+            for expression in doubts or (raw,):
+                self._remark(expression, element, file, skipped=False)
 
     def _update(self, element: Element, file: ProjectFile, doubts: tuple[str, ...]) -> None:
         selection = self._selected(element.attributes["Update"])
-        found = [entry for entry in self.lists.get(element.name.lower(), []) if selection.matches(entry)]
+        found = [entry for entry in self._all(element.name.lower()) if selection.matches(entry) is not False]
         if doubts:
             for entry in found:
                 entry.certain = False
@@ -200,8 +205,18 @@ class ItemPass:
         for expression in doubts if found else ():
             self._remark(expression, element, file, skipped=False)
 
+    def _all(self, key: str) -> list[Entry]:
+        entries = self.lists.get(key, [])
+        self.scope.count_steps(len(entries))
+        return entries
+
+    def _selection(self) -> Selection:
+        from .selections import Selection  # most files only add items
+
+        return Selection(self.scope)
+
     def _selected(self, raw: str) -> Selection:
-        selection = Selection(self.scope.folder)
+        selection = self._selection()
         for part in self._parts(raw):
             for each in split_list(self._with_lists(part)) if "@(" in part else [part]:
                 selection.add(each)
@@ -226,7 +241,7 @@ class ItemPass:
         """Set the metadata that an element gives, as attributes and as children, on each item."""
         settings = [(name, value, "") for name, value in metadata_attributes(element)]
         settings += [(child.name, value_of(child), child.attributes.get("Condition", "")) for child in element.elements]
-        self._count(len(entries) * (1 + len(settings)))
+        self._count(len(entries) * len(settings))
         for entry in entries if settings else ():
             for name, raw, condition in settings:
                 holds = self._holds(condition, allowed, entry) if condition else True

@@ -2,39 +2,58 @@
 
 from __future__ import annotations
 
-from .expressions import GUESS, UNKNOWN, is_known, unescape
+from .expressions import GUESS, UNKNOWN, unescape
 from .operands import glob_of
 from .paths import comparison_key
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .expressions import Scope
     from .globs import Glob
     from .metadata import Entry
 
 
 class Selection:
-    """A set of paths and patterns."""
+    """A set of paths and patterns, some of which may be guesses."""
 
-    def __init__(self, folder: str) -> None:
-        self._folder = folder
-        self._keys: set[str] = set()
-        self._globs: list[Glob] = []
-        # Whether every part was certain.
+    def __init__(self, scope: Scope) -> None:
+        self._certain = _Paths(scope)
+        self._guessed = _Paths(scope)
+        # Whether no part was unknown.
         self.complete = True
 
     def add(self, part: str) -> None:
-        if not is_known(part):
-            self.complete = False
-            part = part.replace(GUESS, "")
         if UNKNOWN in part:
-            return
-        if glob := glob_of(part, self._folder):
+            self.complete = False
+        elif GUESS in part:
+            self._guessed.add(part.replace(GUESS, ""))
+        else:
+            self._certain.add(part)
+
+    def matches(self, entry: Entry) -> bool | None:
+        """Whether an item is chosen; None if only by a guess."""
+        if self._certain.contain(entry):
+            return True
+        return None if self._guessed.contain(entry) else False
+
+
+class _Paths:
+    def __init__(self, scope: Scope) -> None:
+        self._scope = scope
+        self._keys: set[str] = set()
+        self._globs: list[Glob] = []
+
+    def add(self, part: str) -> None:
+        if glob := glob_of(part, self._scope.folder):
             self._globs.append(glob)
         else:
-            self._keys.add(comparison_key(unescape(part), self._folder))
+            self._keys.add(comparison_key(unescape(part), self._scope.folder))
 
-    def matches(self, entry: Entry) -> bool:
+    def contain(self, entry: Entry) -> bool:
         if not self._keys and not self._globs:
             return False
+        self._scope.count_steps(len(self._globs))
         path = unescape(entry.identity)
-        return comparison_key(path, self._folder) in self._keys or any(glob.describes(path) for glob in self._globs)
+        if comparison_key(path, self._scope.folder) in self._keys:
+            return True
+        return any(glob.describes(path) for glob in self._globs)

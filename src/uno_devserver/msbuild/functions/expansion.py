@@ -92,7 +92,7 @@ def _value_of(body: str, scope: Scope, depth: int) -> FunctionValue:
         if step.method:
             arguments = [None if raw is None else _expand(raw, scope, depth + 1) for raw in step.arguments]
             marked = [each for each in (value, *arguments) if isinstance(each, str)]
-            if any(UNKNOWN in each for each in marked):
+            if any(UNKNOWN in scope.checked(each) for each in marked):
                 return UNKNOWN
             is_guess = is_guess or any(GUESS in each for each in marked)
             value = _invoke(step, value, arguments, scope)
