@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -88,10 +88,11 @@ class Machine:
         env: Mapping[str, str] | None = None,
         timeout: float = RUN_SECONDS,
         address_space: int | None = None,
+        prefix: Sequence[str] = (),
     ) -> Result:
-        """Run `uno-devserver <argv>`; `address_space` bounds its memory, in bytes."""
+        """Run `uno-devserver <argv>`; `address_space` bounds its memory in bytes, `prefix` is a program that runs it."""
         process = subprocess.run(
-            [sys.executable, "-m", "uno_devserver", *argv],
+            [*prefix, sys.executable, "-m", "uno_devserver", *argv],
             cwd=cwd or self.workspace,
             env={**self._environment(), **(env or {})},
             stdin=subprocess.DEVNULL,
