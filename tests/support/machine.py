@@ -90,7 +90,7 @@ class Machine:
         address_space: int | None = None,
         prefix: Sequence[str] = (),
     ) -> Result:
-        """Run `uno-devserver <argv>`; `address_space` bounds its memory in bytes, `prefix` is a program that runs it."""
+        """Run `uno-devserver <argv>`; `address_space` bounds its memory in bytes, `prefix` is a program to run it."""
         process = subprocess.run(
             [*prefix, sys.executable, "-m", "uno_devserver", *argv],
             cwd=cwd or self.workspace,
