@@ -79,4 +79,5 @@ def _addin(entry: object) -> AddIn | None:
 
 def _digest(texts: Iterable[str]) -> str:
     # A key, not a safeguard: every path is checked on disk before use. hashlib would cost 3 ms of import.
-    return f"{crc32(chr(10).join(texts).encode('utf-8', 'surrogateescape')):08x}"
+    # Names may hold surrogates: a path that is no valid UTF-8, or half of a pair in somebody's JSON.
+    return f"{crc32(chr(10).join(texts).encode('utf-8', 'surrogatepass')):08x}"
