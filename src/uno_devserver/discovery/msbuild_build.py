@@ -45,7 +45,7 @@ def ask_msbuild(solution: str, host_path: str | None, scratch: str, environ: Map
         if paths:
             return Answer(paths)
         log.debug(f"MSBuild finds no add-ins for {framework}: {problem or 'the list is empty'}")
-    return Answer((), ())
+    return _failed(solution, problem) if problem else Answer(())
 
 
 class _Build(Value):
@@ -58,29 +58,49 @@ class _Build(Value):
     def dump(self, target: str, *options: str) -> tuple[tuple[str, ...], str]:
         """The lines that a target writes, or why there are none."""
         answer_file = os.path.join(self.scratch, f"{target}-{os.getpid()}.txt")
-        arguments = [self.dotnet, "build", self.solution, f"-t:{target}", f"-p:{target}TargetFile={answer_file}"]
+        try:
+            os.makedirs(self.scratch, mode=0o700, exist_ok=True)
+            _remove(answer_file)  # a killed process of this id may have left one, and targets only append
+            problem = self._run(target, answer_file, options)
+            return _read_dump(answer_file), problem
+        except OSError as error:
+            return (), f"{self.scratch} cannot be used: {error.strerror}"
+        finally:
+            _remove(answer_file)
+
+    def _run(self, target: str, answer_file: str, options: tuple[str, ...]) -> str:
+        """Build the target; returns why it failed, or nothing."""
+        arguments = [self.dotnet, "build", self.solution, f"-t:{target}"]
+        arguments.append(f"-p:{target}TargetFile={_escaped(answer_file)}")
         if self.host_path:
             custom = os.path.join(os.path.dirname(self.host_path), "DevServer.Custom.Targets")
-            arguments.append(f"-p:CustomBeforeMicrosoftCSharpTargets={custom}")
+            arguments.append(f"-p:CustomBeforeMicrosoftCSharpTargets={_escaped(custom)}")
         arguments += ["--verbosity", "quiet", *options]
-        os.makedirs(self.scratch, mode=0o700, exist_ok=True)
-        try:
-            outcome = run(
-                arguments,
-                cwd=os.path.dirname(self.solution),
-                environ={**self.environ, "DOTNET_NOLOGO": "1"},
-                seconds=BUILD_SECONDS,
-                keep_bytes=KEEP_BYTES,
-            )
-            printed = outcome.output.decode("utf-8", "replace").strip()
-            log.debug(f"{' '.join(arguments)} -> {outcome.problem or outcome.exit_code}\n{printed}")
-            problem = outcome.problem or (printed.splitlines() or [""])[0][:QUOTED_CHARACTERS]
-            return _read_dump(answer_file), "" if outcome.succeeded else f"dotnet build: {problem}"
-        finally:
-            try:
-                os.unlink(answer_file)
-            except OSError:
-                pass
+        outcome = run(
+            arguments,
+            cwd=os.path.dirname(self.solution),
+            environ={**self.environ, "DOTNET_NOLOGO": "1"},
+            seconds=BUILD_SECONDS,
+            keep_bytes=KEEP_BYTES,
+        )
+        printed = outcome.output.decode("utf-8", "replace").strip()
+        log.debug(f"{' '.join(arguments)} -> {outcome.problem or outcome.exit_code}\n{printed}")
+        if outcome.succeeded:
+            return ""
+        said = printed.splitlines()[0][:QUOTED_CHARACTERS] if printed else f"exit code {outcome.exit_code}"
+        return f"dotnet build: {outcome.problem or said}"
+
+
+def _escaped(path: str) -> str:
+    """For a property on the command line, where ; and , separate properties, and $ @ * ? % mean something."""
+    return re.sub(r"[%;,$@*?\"']", lambda match: f"%{ord(match[0]):02X}", path)
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:
+        pass
 
 
 def _read_dump(path: str) -> tuple[str, ...]:
