@@ -10,6 +10,7 @@ import os
 
 from ..issues import Issue, warning
 from ..msbuild.problems import EvaluationProblem
+from ..msbuild.projects import ProjectFiles
 from ..system.files import FileProblem
 from ..system.jsonc import JsonProblem
 from ..system.log import log
@@ -21,7 +22,7 @@ from .packages import merge_packages
 from .projects import known_properties, read_project
 from .relevance import Relevance
 from .restore import from_assets, read_restored
-from .targets import ITEM, Candidate, Loader, declared_addins, invalid
+from .targets import ITEM, Candidate, declared_addins, invalid
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class Search:
         self.sdk_versions = sdk_versions  # of project SDKs that global.json pins
         self.environ = environ
         self.issues: list[Issue] = []
-        self._load = Loader()
+        self._load = ProjectFiles()
         self._relevance = Relevance(ITEM)
 
     def run(

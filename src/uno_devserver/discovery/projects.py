@@ -6,6 +6,7 @@ import os
 
 from ..issues import Issue, warning
 from ..msbuild.evaluation import Evaluator
+from ..msbuild.expressions import escape
 from ..msbuild.problems import EvaluationProblem
 from ..system.values import Value
 
@@ -59,10 +60,10 @@ def known_properties(project: Project, framework: str | None, solution: str | No
     if any(sdk.lower().startswith("uno.sdk") for sdk in project.sdks):
         known["UsingUnoSdk"] = "true"
     if solution:
-        stem, extension = os.path.splitext(os.path.basename(solution))
+        stem, extension = os.path.splitext(escape(os.path.basename(solution)))
         known |= {
-            "SolutionDir": os.path.dirname(solution) + os.sep,
-            "SolutionPath": solution,
+            "SolutionDir": escape(os.path.dirname(solution) + os.sep),
+            "SolutionPath": escape(solution),
             "SolutionName": stem,
             "SolutionFileName": stem + extension,
             "SolutionExt": extension,
@@ -83,7 +84,7 @@ def known_properties(project: Project, framework: str | None, solution: str | No
 
 
 def _usual(path: str) -> dict[str, str]:
-    name = os.path.splitext(os.path.basename(path))[0]
+    name = escape(os.path.splitext(os.path.basename(path))[0])
     return {
         "Configuration": "Debug",
         "Platform": "AnyCPU",
@@ -92,7 +93,7 @@ def _usual(path: str) -> dict[str, str]:
         "UsingMicrosoftNETSdk": "true",
         "AssemblyName": name,
         "RootNamespace": name,
-        "MSBuildProjectExtensionsPath": os.path.join(os.path.dirname(path), "obj") + os.sep,
+        "MSBuildProjectExtensionsPath": escape(os.path.join(os.path.dirname(path), "obj") + os.sep),
     }
 
 

@@ -140,7 +140,7 @@ def _packages_in(imports: list[Imports], folders: PackageFolders) -> Iterator[Re
             (os.path.join(value, "x"), name[3:]) for name, value in one.properties.items() if name.startswith("Pkg")
         ]
         for path, spelling in spellings:
-            owner = folders.owner(os.path.normpath(path))
+            owner = folders.owner(path)
             if owner is not None and owner[2] not in seen:
                 seen.add(owner[2])
                 yield RestoredPackage(_spelt(owner[0], spelling), owner[1], owner[2])
@@ -148,8 +148,8 @@ def _packages_in(imports: list[Imports], folders: PackageFolders) -> Iterator[Re
 
 def _spelt(folder: str, spelling: str) -> str:
     """The folder is in lower case; imported files, and `Pkg` properties but for their dots, keep the package's own."""
-    if len(spelling) != len(folder):
-        return folder
+    if spelling.lower() == folder or len(spelling) != len(folder):
+        return spelling if spelling.lower() == folder else folder
     mixed = "".join(own if own.isalnum() else plain for own, plain in zip(spelling, folder, strict=True))
     return mixed if mixed.lower() == folder.lower() else folder
 

@@ -10,8 +10,6 @@ import os
 from ..issues import Issue, warning
 from ..msbuild.evaluation import Evaluator
 from ..msbuild.problems import EvaluationProblem
-from ..msbuild.projects import ProjectFiles
-from ..msbuild.xml import Element
 from ..system.log import log
 from ..system.values import Value
 
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..msbuild.evaluation import Evaluation
-    from ..msbuild.projects import ProjectFile
+    from ..msbuild.projects import ProjectFiles
 
 ITEM = "UnoRemoteControlAddIns"
 
@@ -32,17 +30,6 @@ class Candidate(Value):
     defined_in: str  # the file that names it
     source: str  # "targets" or "manifest"
     certain: bool = True  # False: a condition could not be decided, the file's existence decides
-
-
-class Loader(ProjectFiles):
-    """Reads each file once. An SDK that a file imports by name is not on disk beside it, and is left out."""
-
-    def load(self, path: str) -> ProjectFile:
-        file = super().load(path)
-        children = file.root.children
-        if any(_is_sdk_import(child) for child in children):
-            children[:] = [child for child in children if not _is_sdk_import(child)]
-        return file
 
 
 def declared_addins(
@@ -79,10 +66,6 @@ def invalid(problem: EvaluationProblem) -> Issue:
     return warning("AddInTargetsInvalid", f"{problem.path} was left out: {problem.message}.")
 
 
-def _is_sdk_import(child: Element | str) -> bool:
-    return isinstance(child, Element) and child.name == "Import" and "Sdk" in child.attributes
-
-
 def _log_unknown(evaluation: Evaluation) -> None:
-    for expression, path in evaluation.notes:
+    for expression, path in evaluation.notes_about(ITEM):
         log.debug(f"{path}: '{expression}' depends on something that only a build knows")

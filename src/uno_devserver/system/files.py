@@ -49,6 +49,8 @@ def read_bytes(path: str, limit: int = MAX_BYTES) -> bytes:
         while room > 0 and (chunk := os.read(handle, min(room, max(status.st_size + 1, 65536)))):
             chunks.append(chunk)
             room -= len(chunk)
+            if len(chunk) == status.st_size and room > 0:
+                break  # all that there was: another call would only find the end
         if room == 0:
             raise FileProblem(path, f"it grew over the limit of {limit:,} bytes")
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
