@@ -116,6 +116,14 @@ class TestInThreeValues:
         assert [(item.identity, item.certain) for item in evaluation.items("X")] == [("a", True), ("b", True)]
         assert evaluation.notes == [("a;$(Nope)/x.dll;b", package.path("a.targets"))]
 
+    def test_a_path_with_an_unknown_part_counts_if_it_leads_to_a_file_without_it(self, package: Package) -> None:
+        package.write({"tools/x.dll": "", "tools/y.dll": ""})
+        here = "$(MSBuildThisFileDirectory)"
+
+        content = f'<X Include="$(Prefix){here}tools$(Suffix)/x.dll;{here}no$(Nope)/y.dll;{here}tools$(Nope)/*.dll" />'
+
+        assert package.identities(content) == [package.path("tools/x.dll") + "?"]
+
     def test_a_remove_that_may_not_happen_makes_items_uncertain(self, package: Package) -> None:
         content = """<X Include="a;b;c;d" /><X Remove="a" Condition="'$(Nope)' == ''" /><X Remove="b" />
                      <X Remove="$(Nope)" /><X Remove="c;$(Nope)" />"""

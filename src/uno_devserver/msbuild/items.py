@@ -1,8 +1,9 @@
 """The item pass: Include, Exclude, Remove, Update, and the metadata they set.
 
 It runs after all properties have their final values. An item behind a condition that could not be decided counts, and
-is marked as uncertain; a part of an Include whose path is unknown is left out and noted. Items behind a false
-condition are evaluated too and thrown away, because MSBuild reports their errors.
+is marked as uncertain; a part of an Include whose path is unknown is noted, and left out unless it leads to a file
+where the unknown is empty. Items behind a false condition are evaluated too and thrown away, because MSBuild reports
+their errors.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from .expressions import GUESS, UNKNOWN, escape, guessed, unescape
 from .groups import Group, Note
 from .metadata import Entry, Metadata, built_in, is_built_in, replace_references
 from .operands import PropertyOperands, glob_of, split_list
-from .paths import adjust
+from .paths import adjust, full_path
 from .problems import LIMIT, EvaluationProblem
 from .projects import ProjectFile, value_of
 from .structure import metadata_attributes
@@ -102,7 +103,9 @@ class ItemPass:
         for part in self._parts(raw):
             if UNKNOWN in part:
                 self._remark(raw, element, file, skipped)
-                continue
+                part = self._if_empty(part)
+                if not part:
+                    continue
             for entry in self._included(part, element, file, skipped):
                 if (matches := excluded.matches(entry) if excluded else False) is not True:
                     entry.certain = entry.certain and certain and matches is False
@@ -115,6 +118,13 @@ class ItemPass:
         if not all(entry.certain for entry in added):
             for expression in doubts or (raw,):
                 self._remark(expression, element, file, skipped)
+
+    def _if_empty(self, part: str) -> str:
+        """What a path with something unknown is to MSBuild if that is empty, as a guess; nothing if it is no file."""
+        path = part.replace(UNKNOWN, "").replace(GUESS, "").strip()
+        if not path or "@(" in path or glob_of(path, self.scope.folder):
+            return ""
+        return GUESS + path if os.path.isfile(full_path(unescape(path), self.scope.folder)) else ""
 
     def _included(self, part: str, element: Element, file: ProjectFile, skipped: bool) -> Iterator[Entry]:
         """The items of one part of an Include."""
