@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uno_devserver.cli.parse import Invocation, parse
@@ -346,6 +346,7 @@ WORDS = sorted({word for command in COMMANDS for word in command.words})
 NAMES = sorted({name for _, option in OPTIONS for name in option.names})
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.sampled_from([*WORDS, *NAMES, "--mcp-app", "--", "-", "", "=", "--=", "value"]) | st.text(), max_size=8)
 )

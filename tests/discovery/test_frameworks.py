@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uno_devserver.discovery.frameworks import Framework, parse_framework, short_name
@@ -71,6 +71,7 @@ def test_all_other_names_stay_as_they_are(name: str) -> None:
     assert short_name(name) == name
 
 
+@settings(deadline=None)
 @given(st.text() | st.from_regex(r"\.NET(CoreApp|Standard|Framework),Version=v[\d.]*", fullmatch=True))
 def test_no_name_is_an_error(name: str) -> None:
     parse_framework(name)

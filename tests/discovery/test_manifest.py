@@ -275,7 +275,7 @@ def test_a_package_folder_that_is_a_link_is_a_package_folder(package: Path, tmp_
 # --- anything -----------------------------------------------------------------------------------------------------
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(JSON_VALUES, JSON_VALUES, JSON_VALUES, JSON_VALUES)
 def test_any_json_gives_a_manifest(
     package: Path, document: object, version: object, entry: object, minimum: object
@@ -291,6 +291,7 @@ def test_any_json_gives_a_manifest(
         assert manifest.entry_points is None or isinstance(manifest.entry_points, tuple)
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(PATH_PARTS), min_size=1, max_size=5), st.sampled_from("/\\"))
 def test_an_accepted_entry_point_always_lies_in_the_package(package: Path, parts: list[str], separator: str) -> None:
     manifest = read(package, {"addins": [{"entryPoint": separator.join(parts)}]})

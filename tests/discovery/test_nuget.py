@@ -241,7 +241,7 @@ def test_a_hostile_name_or_version_leads_nowhere(tmp_path: Path, name: str, vers
     assert PackageFolders([str(tmp_path / "packages")]).find(name, version) is None
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.sampled_from("aA.-_/\\1 \0~\n")), st.text(st.sampled_from("1.-+a/\\\0 ")))
 def test_what_is_found_always_lies_in_a_location(tmp_path: Path, name: str, version: str) -> None:
     location = tmp_path / "packages"

@@ -145,7 +145,7 @@ def test_overrides_of_another_shape_are_none(tmp_path: Path, overrides: object) 
     assert found.packages == (SdkPackage("Acme", "1.0", {}),)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(JSON_VALUES)
 def test_any_json_gives_packages_or_an_issue(tmp_path: Path, content: object) -> None:
     found = read(tmp_path, [content] if isinstance(content, dict) else content)

@@ -259,7 +259,7 @@ def test_reading_removes_nothing(registry: Registry) -> None:
     assert snapshot(registry.folder) == before
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(
     st.dictionaries(
         st.sampled_from(["ProcessId", "ParentProcessId", "SolutionPath", "StartTime", "Port", "IdeChannelId"]),

@@ -12,7 +12,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uno_devserver.system.files import FileProblem, decode, read_bytes, read_text, write_atomic
@@ -196,6 +196,7 @@ def test_what_cannot_be_decoded_becomes_the_replacement_character(data: bytes, t
     assert decode(data) == text
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_decoding_takes_any_bytes_and_gives_text_that_can_be_written(data: bytes) -> None:
     decode(data).encode("utf-8")

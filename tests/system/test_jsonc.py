@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uno_devserver.system.jsonc import JsonProblem, parse
@@ -57,11 +57,13 @@ TRAPS = [
 # --- what is read -------------------------------------------------------------------------------------------------
 
 
+@settings(deadline=None)
 @given(JSON_VALUES, st.randoms(use_true_random=False))
 def test_any_value_with_comments_and_trailing_commas_is_read_as_itself(value: object, chance: random.Random) -> None:
     assert parse(_written(value, chance)) == value
 
 
+@settings(deadline=None)
 @given(JSON_VALUES, st.randoms(use_true_random=False), st.sampled_from(["utf-8", "utf-8-sig", "utf-16"]))
 def test_any_encoding_with_a_byte_order_mark_is_read(value: object, chance: random.Random, encoding: str) -> None:
     data = _written(value, chance).encode(encoding)
@@ -69,6 +71,7 @@ def test_any_encoding_with_a_byte_order_mark_is_read(value: object, chance: rand
     assert parse(data) == value
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(TRAPS), max_size=6), st.randoms(use_true_random=False))
 def test_strings_that_look_like_comments_stay_as_they_are(parts: list[str], chance: random.Random) -> None:
     text = "".join(parts)
@@ -145,6 +148,7 @@ def test_what_is_still_no_json_is_a_problem(text: str) -> None:
         parse(text)
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(NOISE), max_size=8))
 def test_the_problem_is_where_it_is_in_the_text_as_written(noise: list[str]) -> None:
     before = "[1," + "".join(noise)
@@ -170,6 +174,7 @@ def test_a_number_of_thousands_of_digits_is_a_problem_in_words_for_a_user(commen
         parse(comment + '{"version": ' + "9" * 5000 + "}")
 
 
+@settings(deadline=None)
 @given(st.text() | st.binary())
 def test_whatever_the_input_is_there_is_a_value_or_a_problem(data: str | bytes) -> None:
     try:
@@ -178,6 +183,7 @@ def test_whatever_the_input_is_there_is_a_value_or_a_problem(data: str | bytes) 
         pass  # anything else fails the test
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["[", "]", "{", "}", ",", ":", '"', "\\", "/", "*", "\n", "1", "a", " "])).map("".join))
 def test_texts_made_of_jsons_own_characters_are_read_or_refused_like_the_rest(text: str) -> None:
     try:
