@@ -46,7 +46,7 @@ def read_generated(texts: Iterable[str]) -> list[Line] | None:
             elif line.startswith(_GROUPS):
                 condition = line.partition('=" ')[2].removesuffix(_ALWAYS)
                 framework = condition.removeprefix(_FOR_FRAMEWORK).removesuffix("' AND ") if condition else None
-                if condition and condition != f"{_FOR_FRAMEWORK}{framework}' AND ":
+                if condition and (condition != f"{_FOR_FRAMEWORK}{framework}' AND " or "'" in (framework or "")):
                     return None
             elif line.startswith(_FRAME):
                 if line.count("<") > 1:  # somebody joined the lines

@@ -28,10 +28,6 @@ class Project(Value):
     after: tuple[str, ...]  # Directory.Build.targets
     issue: Issue | None
 
-    @property
-    def name(self) -> str:
-        return os.path.splitext(os.path.basename(self.path))[0]
-
 
 def read_project(path: str, load: ProjectFiles, environ: Mapping[str, str]) -> Project:
     """Never fails: a project file that cannot be evaluated has no frameworks and no references, and an issue."""
