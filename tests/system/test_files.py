@@ -270,7 +270,7 @@ def test_a_folder_in_the_place_of_the_file_is_an_error_and_stays(tmp_path: Path)
 def test_two_writers_leave_the_whole_content_of_one(tmp_path: Path) -> None:
     path = tmp_path / "file"
     write_atomic(str(path), b"a" * 100_000)
-    code = f"[write_atomic({str(path)!r}, %r * 100_000) for _ in range(20)]"
+    code = f"[write_atomic({str(path)!r}, %r * 100_000) for _ in range(8)]"
 
     writers = [subprocess.Popen(_python(code % letter)) for letter in (b"a", b"b")]
     seen = set()
@@ -289,7 +289,7 @@ def test_threads_of_one_process_do_not_get_in_each_others_way(tmp_path: Path) ->
 
     def write_often(letter: bytes) -> None:
         try:
-            for _ in range(25):
+            for _ in range(8):
                 write_atomic(str(path), letter * 10_000)
         except BaseException as error:
             problems.append(error)

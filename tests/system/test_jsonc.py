@@ -161,11 +161,10 @@ def test_the_problem_is_where_it_is_in_the_text_as_written(noise: list[str]) -> 
     assert f"(line {problem.value.line}, column {problem.value.column})" in str(problem.value)
 
 
-@pytest.mark.parametrize("opening", ["[", '{"a":'])
-@pytest.mark.parametrize("comment", ["", "// comment\n"])
-def test_a_million_levels_are_a_problem_and_no_crash(opening: str, comment: str) -> None:
+@pytest.mark.parametrize("text", ["[" * 1_000_000, "// comment\n" + "[" * 1_000_000, '{"a":' * 1_000_000], ids=len)
+def test_a_million_levels_are_a_problem_and_no_crash(text: str) -> None:
     with pytest.raises(JsonProblem, match="nested too deeply"):
-        parse(comment + opening * 1_000_000)
+        parse(text)
 
 
 @pytest.mark.parametrize("comment", ["", "// comment\n"])
