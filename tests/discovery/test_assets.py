@@ -14,8 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.golden import GOLDEN
-from uno_devserver.discovery.assets import Assets, read_assets
-from uno_devserver.discovery.frameworks import short_name
+from uno_devserver.discovery.assets import Assets, read_assets, short_name
 from uno_devserver.system.files import FileProblem
 from uno_devserver.system.jsonc import JsonProblem
 
@@ -377,3 +376,47 @@ def test_sections_of_any_shape_are_read_in_both_ways_without_an_error(
 
     assert isinstance(reader.read(json.dumps(content, indent=2)), Assets)
     assert isinstance(reader.read(json.dumps(content)), Assets)
+
+
+# --- names of target frameworks ---
+
+
+@pytest.mark.parametrize(
+    ("long", "short"),
+    [
+        (".NETCoreApp,Version=v10.0", "net10.0"),
+        (".NETCoreApp,Version=v5.0", "net5.0"),
+        (".NETCoreApp,Version=v3.1", "netcoreapp3.1"),
+        (".NETStandard,Version=v2.0", "netstandard2.0"),
+        (".NETFramework,Version=v4.7.2", "net472"),
+        (".netcoreapp,version=V10.0", "net10.0"),
+    ],
+)
+def test_long_names_of_older_assets_files_have_a_short_one(long: str, short: str) -> None:
+    assert short_name(long) == short
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "net10.0",
+        "net10.0-windows7.0",
+        "",
+        "UAP,Version=v10.0",
+        ".NETCoreApp,Version=",
+        ".NETCoreApp,Version=v",
+        ".NETCoreApp,Version=v.",
+        ".NETCoreApp,Version=v..1",
+        ".NETCoreApp,Version=v10.",
+        ".NETCoreApp,Version=v" + "9" * 5000,
+    ],
+    ids=lambda name: name[:30],
+)
+def test_all_other_names_stay_as_they_are(name: str) -> None:
+    assert short_name(name) == name
+
+
+@settings(deadline=None)
+@given(st.text() | st.from_regex(r"\.NET(CoreApp|Standard|Framework),Version=v[\d.]*", fullmatch=True))
+def test_no_framework_name_is_an_error(name: str) -> None:
+    assert short_name(short_name(name)) == short_name(name)

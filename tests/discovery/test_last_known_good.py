@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from support.files import snapshot, write
-from uno_devserver.discovery.addins import AddIn
 from uno_devserver.discovery.last_known_good import MAX_BYTES, LastKnownGood
+from uno_devserver.discovery.verification import AddIn
 
 PACKAGES = ["Uno.UI.App.Mcp/1.1.0", "Acme.Tool/1.0.0"]
 SDK = "Uno.Sdk/6.5.31"

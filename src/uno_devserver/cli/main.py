@@ -8,7 +8,7 @@ from .. import __version__
 from ..issues import UserError
 from ..system.log import LEVELS, level_named, log
 from .parse import parse
-from .render import render, render_error
+from .render import OUTPUT_FAILED, render, render_error
 from .results import Result
 
 TYPE_CHECKING = False
@@ -26,15 +26,15 @@ def main(argv: Sequence[str]) -> int:
         invocation = parse(argv)
         _configure_log(invocation)
         result = _run(invocation)
+        render(result, as_json=invocation.on("json"))
     except UserError as error:
-        render_error(error, as_json=as_json)
+        render_error(error, as_json=as_json and error.code != OUTPUT_FAILED)
         return error.exit_code
     except KeyboardInterrupt:
         return 130
     except Exception as error:
         render_error(_unexpected(error), as_json=as_json)
         return 1
-    render(result, as_json=invocation.on("json"))
     return result.exit_code
 
 

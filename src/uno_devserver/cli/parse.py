@@ -55,7 +55,7 @@ def parse(argv: Sequence[str]) -> Invocation:
         elif option.value is None:
             options[option.name] = _switch(option, inline)
         else:
-            if inline is None and position < len(rest):
+            if inline is None and position < len(rest) and _find(rest[position], command) is None:
                 inline = rest[position]
                 position += 1
             options[option.name] = _value(option, inline)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from .results import Result
 
 
+OUTPUT_FAILED = "OutputFailed"  # the one error that cannot go to stdout
+
+
 def render(result: Result, *, as_json: bool) -> None:
     if sys.stdout is None:
         return  # started without one: only the exit code is wanted
@@ -64,7 +67,7 @@ def _print(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if not isinstance(error, BrokenPipeError):
             message = f"The result could not be written: {error.strerror}."
-            raise UserError("OutputFailed", message, "Check where the output goes, then run it again.") from error
+            raise UserError(OUTPUT_FAILED, message, "Check where the output goes, then run it again.") from error
 
 
 def _plain(report: Report) -> str:

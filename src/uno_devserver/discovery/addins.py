@@ -13,7 +13,6 @@ from ..msbuild.problems import EvaluationProblem
 from ..msbuild.projects import ProjectFiles
 from ..system.files import FileProblem
 from ..system.jsonc import JsonProblem
-from ..system.log import log
 from ..system.values import Value
 from .conventions import deprecated, search_package, undeclared
 from .manifest import NAME as MANIFEST
@@ -23,6 +22,7 @@ from .projects import known_properties, read_project
 from .relevance import Relevance
 from .restore import from_assets, read_restored
 from .targets import ITEM, Candidate, declared_addins, invalid
+from .verification import verify
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,17 +33,10 @@ if TYPE_CHECKING:
     from .projects import Project
     from .restore import Imports, Restored, RestoredPackage
     from .sdk_packages import SdkPackage
+    from .verification import AddIn
 
 HOST_PACKAGE = "uno.winui.devserver"
 PROJECT_EXTENSIONS = (".csproj", ".fsproj", ".vbproj")
-
-
-class AddIn(Value):
-    package: str
-    version: str
-    path: str
-    source: str  # "manifest", "targets" or "msbuild"
-    certain: bool = True
 
 
 class AddIns(Value):
@@ -99,7 +92,8 @@ class Search:
         searched = [package for one in restored for package in one.to_search]
         found += self._by_convention(packages.values(), searched, host_version)
         listed = [*((p.name, p.version) for p in packages.values()), *(pair for one in restored for pair in one.listed)]
-        return AddIns(self._verified(found, packages), packages, tuple(listed), tuple(dict.fromkeys(self.issues)))
+        addins = verify(found, packages, self.folders, self.issues)
+        return AddIns(addins, packages, tuple(listed), tuple(dict.fromkeys(self.issues)))
 
     def _report(self, projects: Sequence[Project], restored: Sequence[Restored]) -> None:
         for project, one in zip(projects, restored, strict=True):
@@ -259,48 +253,3 @@ class Search:
             load=self._load,
             issues=self.issues,
         )
-
-    def _verified(self, candidates: Iterable[Candidate], packages: Mapping[str, Package]) -> tuple[AddIn, ...]:
-        """Those whose file is really there, each once, in the order of the package list."""
-        rank = {name: number for number, name in enumerate(packages)}
-        found: dict[str, tuple[int, AddIn]] = {}
-        for candidate in candidates:
-            owner = self.folders.owner(candidate.defined_in)
-            name, version = self._named(candidate, owner, packages)
-            problem = self._missing(candidate, name, version)
-            if problem is None:
-                addin = AddIn(name, version, candidate.path, candidate.source, candidate.certain)
-                place = rank.get(owner[0].lower(), len(rank)) if owner else len(rank)
-                found.setdefault(os.path.normcase(candidate.path), (place, addin))
-                overridden = packages[name.lower()].overridden() if name.lower() in packages else None
-                self.issues += [overridden] if overridden else []
-            elif candidate.certain:
-                self.issues.append(problem)
-            else:
-                log.debug(f"{candidate.defined_in}: {problem.message} Its condition could not be decided.")
-        return tuple(addin for _, addin in sorted(found.values(), key=lambda entry: entry[0]))
-
-    def _named(
-        self, candidate: Candidate, owner: tuple[str, str, str] | None, packages: Mapping[str, Package]
-    ) -> tuple[str, str]:
-        if owner is None:  # the workspace's own Directory.Build.targets, for example
-            return os.path.basename(candidate.defined_in), ""
-        package = packages.get(owner[0].lower())
-        if package is None:
-            return owner[0], owner[1]
-        same = self.folders.find(package.name, package.version) == owner[2]
-        return package.name, package.version if same else owner[1]
-
-    def _missing(self, candidate: Candidate, name: str, version: str) -> Issue | None:
-        try:
-            size = os.stat(candidate.path).st_size if os.path.isfile(candidate.path) else -1
-        except OSError:
-            size = -1
-        if size > 0:
-            return None
-        if size == 0:
-            message = f"The add-in of {name} {version} is an empty file: {candidate.path}."
-            return warning("AddInBinaryCorrupted", message)
-        searched = ", ".join(self.folders.locations)
-        message = f"The add-in of {name} {version} is missing: {candidate.path}. Package folders: {searched}."
-        return warning("AddInBinaryNotFound", message)

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from ..system.folders import Folders
     from ..workspace.globaljson import GlobalJson
     from ..workspace.resolver import Workspace
-    from .addins import AddIn, AddIns
+    from .addins import AddIns
     from .dotnet import DotNet
     from .nuget import PackageFolders
+    from .verification import AddIn
 
 SETTINGS_PACKAGE = "uno.settings.devserver"
 SETTINGS_PROGRAM = ("tools", "manager", "Uno.Settings.dll")

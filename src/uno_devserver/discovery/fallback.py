@@ -10,7 +10,7 @@ import os
 
 from ..issues import Issue, warning
 from ..system.values import Value
-from .addins import AddIn
+from .verification import AddIn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from binascii import crc32
 from ..system.files import FileProblem, read_bytes, write_atomic
 from ..system.jsonc import JsonProblem, parse
 from ..system.log import log
-from .addins import AddIn
+from .verification import AddIn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 
 from ..issues import Issue, warning
 from ..system.files import FileProblem, read_bytes
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 BUILD_SECONDS = 180.0  # a first evaluation with a cold disk takes up to a minute
+BUDGET_SECONDS = 600.0  # for all builds together: one per target framework, until one answers
 KEEP_BYTES = 256 * 1024  # of a build's output, for the log
 MAX_DUMP_BYTES = 16 * 1024 * 1024
 QUOTED_CHARACTERS = 300
@@ -36,7 +38,7 @@ def ask_msbuild(solution: str, host_path: str | None, scratch: str, environ: Map
     dotnet = find_program("dotnet", environ)
     if dotnet is None:
         return _failed(solution, "no 'dotnet' was found on PATH")
-    build = _Build(dotnet, solution, host_path, scratch, environ)
+    build = _Build(dotnet, solution, host_path, scratch, environ, time.monotonic() + BUDGET_SECONDS)
     frameworks, problem = build.dump("UnoDumpTargetFrameworks")
     if not frameworks:
         return _failed(solution, problem or "the solution names no target frameworks")
@@ -54,6 +56,7 @@ class _Build(Value):
     host_path: str | None
     scratch: str
     environ: Mapping[str, str]
+    deadline: float
 
     def dump(self, target: str, *options: str) -> tuple[tuple[str, ...], str]:
         """The lines that a target writes, or why there are none."""
@@ -80,7 +83,7 @@ class _Build(Value):
             arguments,
             cwd=os.path.dirname(self.solution),
             environ={**self.environ, "DOTNET_NOLOGO": "1"},
-            seconds=BUILD_SECONDS,
+            seconds=max(0.0, min(BUILD_SECONDS, self.deadline - time.monotonic())),
             keep_bytes=KEEP_BYTES,
         )
         printed = outcome.output.decode("utf-8", "replace").strip()

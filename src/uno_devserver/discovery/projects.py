@@ -66,14 +66,15 @@ def known_properties(project: Project, framework: str | None, solution: str | No
         }
     if framework is None:
         return known
-    from .frameworks import parse_framework
+    from ..msbuild.functions.frameworks import parse, version_text
 
-    target = parse_framework(framework)
+    target = parse(framework)
     if target:
+        version = "v" + version_text(target.version, 2)
         known |= {
             "TargetFrameworkIdentifier": target.identifier,
-            "TargetFrameworkVersion": target.version,
-            "TargetFrameworkMoniker": f"{target.identifier},Version={target.version}",
+            "TargetFrameworkVersion": version,
+            "TargetFrameworkMoniker": f"{target.identifier},Version={version}",
             "TargetPlatformIdentifier": target.platform,
         }
     return known

@@ -174,7 +174,7 @@ def _from_assets(project: Project, folders: PackageFolders, issues: list[Issue])
 
 def from_assets(assets: Assets, folders: PackageFolders) -> Restored:
     """The restore that an assets file describes; `folders` are used where the file does not name its own."""
-    from .frameworks import short_name
+    from .assets import short_name
 
     own = PackageFolders(assets.package_folders) if assets.package_folders else folders
     entries = [entry for one in (assets.build_files or {}).values() for entry in one]

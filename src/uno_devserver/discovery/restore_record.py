@@ -63,11 +63,12 @@ def _other_framework(project: Project) -> str | None:
     found = re.search(rb'"targets": \{\s*"([^"/]+)', head)
     if not found or found[1].decode("utf-8", "replace").lower() == project.frameworks[0].lower():
         return None
-    from .frameworks import parse_framework, short_name
+    from ..msbuild.functions.frameworks import parse
+    from .assets import short_name
 
     restored = short_name(found[1].decode("utf-8", "replace"))
-    one, other = parse_framework(restored), parse_framework(project.frameworks[0])
+    one, other = parse(restored), parse(project.frameworks[0])
     # Restore may spell out the platform's version; everything else must be the same.
-    if one is None or other is None or one.replace(platform_version="") == other.replace(platform_version=""):
+    if one is None or other is None or one.replace(platform_version=()) == other.replace(platform_version=()):
         return None
     return restored

@@ -10,14 +10,12 @@ import os
 from ..issues import Issue, warning
 from ..msbuild.evaluation import Evaluator
 from ..msbuild.problems import EvaluationProblem
-from ..system.log import log
 from ..system.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..msbuild.evaluation import Evaluation
     from ..msbuild.projects import ProjectFiles
 
 ITEM = "UnoRemoteControlAddIns"
@@ -29,7 +27,8 @@ class Candidate(Value):
     path: str
     defined_in: str  # the file that names it
     source: str  # "targets" or "manifest"
-    certain: bool = True  # False: a condition could not be decided, the file's existence decides
+    certain: bool = True  # False: something could not be decided, the file's existence decides
+    undecided: tuple[str, ...] = ()  # the expressions that could not be decided
 
 
 def declared_addins(
@@ -54,9 +53,15 @@ def declared_addins(
             issues.append(invalid(problem))
             del remaining[problem.entry]
             continue
-        _log_unknown(evaluation)
+        notes = evaluation.notes_about(ITEM)
         return [
-            Candidate(os.path.normpath(item.full_path), item.defined_in, "targets", item.certain)
+            Candidate(
+                os.path.normpath(item.full_path),
+                item.defined_in,
+                "targets",
+                item.certain,
+                () if item.certain else tuple(text for text, path in notes if path == item.defined_in),
+            )
             for item in evaluation.items(ITEM)
         ]
     return []
@@ -64,8 +69,3 @@ def declared_addins(
 
 def invalid(problem: EvaluationProblem) -> Issue:
     return warning("AddInTargetsInvalid", f"{problem.path} was left out: {problem.message}.")
-
-
-def _log_unknown(evaluation: Evaluation) -> None:
-    for expression, path in evaluation.notes_about(ITEM):
-        log.debug(f"{path}: '{expression}' depends on something that only a build knows")

@@ -32,7 +32,8 @@ MAX_ENTRIES = 100_000
 MAX_STEPS = 1_000_000
 
 _SIMPLE_REFERENCE = re.compile(r"\$\(([A-Za-z_][-0-9A-Za-z_]*)\)")
-_ESCAPES = str.maketrans({character: f"%{ord(character):02x}" for character in "%*?@$();'"})
+# What MSBuild escapes, and our two marks: a function can make these characters out of %00 and %01.
+_ESCAPES = str.maketrans({character: f"%{ord(character):02x}" for character in "%*?@$();'" + UNKNOWN + GUESS})
 
 
 class Scope:

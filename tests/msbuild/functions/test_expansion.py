@@ -38,6 +38,10 @@ def test_a_call_is_replaced_by_its_result(expression: str, expected: str, call: 
     assert call(expression) == expected
 
 
+def test_what_a_function_gives_is_never_taken_for_something_unknown(scope: Scope) -> None:
+    assert scope.expand("$(A.Replace('b', '%00%01'))") == "%00%01anana"
+
+
 def test_what_a_function_gives_is_escaped_so_that_it_means_nothing_more(scope: Scope) -> None:
     assert scope.expand("$(A.Replace('b', '*;$(A)'))") == "%2a%3bbanana" + "anana"
     assert scope.expand("$([MSBuild]::Unescape('%2a'))") == "*"

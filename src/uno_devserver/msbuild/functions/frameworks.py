@@ -9,9 +9,10 @@ from ...system.values import Value
 # Which netstandard the runtimes implement, newest rule first: (.NETCoreApp from, .NETStandard up to).
 _STANDARDS = (((3, 0), (2, 1)), ((2, 0), (2, 0)), ((1, 0), (1, 6)))
 
-_modern = re.compile(r"net(\d+)\.(\d+)(?:-([a-z]+)((?:\d+\.?)*))?", re.ASCII).fullmatch
-_dotted = re.compile(r"(netcoreapp|netstandard)(\d+)\.(\d+)", re.ASCII).fullmatch
-_classic = re.compile(r"net(\d)(\d)?(\d)?", re.ASCII).fullmatch
+# Compiled when used: most projects need only the first.
+_MODERN = r"(?a)net(\d+)\.(\d+)(?:-([a-z]+)((?:\d+\.?)*))?"
+_DOTTED = r"(?a)(netcoreapp|netstandard)(\d+)\.(\d+)"
+_CLASSIC = r"(?a)net(\d)(\d)?(\d)?"
 _DOTTED_NAMES = {"netcoreapp": ".NETCoreApp", "netstandard": ".NETStandard"}
 
 
@@ -25,15 +26,15 @@ class Framework(Value):
 def parse(name: str) -> Framework | None:
     """A framework of one of the usual kinds; None for all others, which are rare but not wrong."""
     name = name.strip().lower()
-    if match := _modern(name):
+    if match := re.fullmatch(_MODERN, name):
         major, minor, platform, platform_version = match.groups()
         version = (_number(major), _number(minor))
         identifier = ".NETCoreApp" if version >= (5, 0) else ".NETFramework"
         numbers = tuple(_number(part) for part in (platform_version or "").split(".") if part)
         return Framework(identifier, version, platform or "", numbers)
-    if match := _dotted(name):
+    if match := re.fullmatch(_DOTTED, name):
         return Framework(_DOTTED_NAMES[match.group(1)], (_number(match.group(2)), _number(match.group(3))))
-    if match := _classic(name):
+    if match := re.fullmatch(_CLASSIC, name):
         return Framework(".NETFramework", tuple(int(digit) for digit in match.groups("0")))
     return None
 
