@@ -275,6 +275,23 @@ def test_a_full_disk_does_not_stop_the_command(workspace: WorkspaceBuilder) -> N
     assert result.json["resolutionKind"] == "NoCandidates"
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a full disk is simulated by Linux's own device")
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_result_that_cannot_be_written_is_a_failure_that_says_so(options: tuple[str, ...], tmp_path: Path) -> None:
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run(
+            [sys.executable, "-m", "uno_devserver", "disco", *options],
+            cwd=tmp_path,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=30,
+        )
+
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[0] == "error: The result could not be written: No space left on device."
+
+
 def test_disco_ignores_options_it_does_not_know_as_visual_studio_passes_some(workspace: WorkspaceBuilder) -> None:
     workspace.uno_6_5().project("App/App.csproj").solution("App.slnx")
     machine = workspace.machine

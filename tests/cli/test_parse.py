@@ -211,6 +211,13 @@ def test_a_missing_or_blank_value_says_what_to_write(argv: list[str]) -> None:
     assert error.next_step.startswith("Write --")
 
 
+def test_an_option_is_not_taken_for_the_value_of_another() -> None:
+    with pytest.raises(UserError, match="The value of --solution-dir is missing"):
+        parse(["disco", "--solution-dir", "--json"])
+
+    assert parse(["disco", "--solution-dir", "--odd-name"]).value("solution-dir") == "--odd-name"
+
+
 def test_the_version_to_install_is_not_the_version_asked_for() -> None:
     invocation = parse(["mcp", "install", "cursor", "--version", "1.2.3"])
 
