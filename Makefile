@@ -35,4 +35,5 @@ demo: $(STAMP)  ## show what discovery finds in an example workspace
 	$(BIN)/python examples/demo.py
 
 clean:  ## remove everything that was generated
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/work
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/work dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

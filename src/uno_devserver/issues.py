@@ -51,11 +51,11 @@ _FORCE_RESTORE = "Run 'dotnet restore --force' in the workspace: the package is 
 
 REMEDIES = {
     # the workspace
-    "WorkspaceAmbiguous": "Run from the folder of the solution you mean, or name that folder with --solution-dir.",
+    "WorkspaceAmbiguous": "Name the one you mean with --solution, or run from a folder that holds only that one.",
     "WorkspaceNotResolved": "Put a global.json with Uno.Sdk under msbuild-sdks next to the solution or above it.",
     "NoSolutionFound": "Create a project ('dotnet new unoapp' makes one), or name its folder with --solution-dir.",
     "GlobalJsonNotFound": "Create a global.json that names Uno.Sdk under msbuild-sdks.",
-    "GlobalJsonInvalid": "Correct the file: it must be a JSON object (comments and trailing commas are allowed).",
+    "GlobalJsonInvalid": "Make it a readable file with a JSON object (comments and trailing commas are allowed).",
     "UnoSdkNotInGlobalJson": 'Add "msbuild-sdks": { "Uno.Sdk": "<version>" } to the file.',
     "ProjectUnreadable": "Repair the project file; until then its own properties and items are not known.",
     "SolutionUnreadable": "Repair the solution file; until then its projects are looked for below its folder.",

@@ -277,7 +277,49 @@ def test_two_different_solutions_are_ambiguous_and_both_are_named(uno: Workspace
 
     assert (result.exit_code, result.json["resolutionKind"]) == (1, "Ambiguous")
     assert result.json["candidateSolutions"] == [str(uno.root / "App.slnx"), str(uno.root / "Other.slnx")]
-    assert "--solution-dir" in result.issue("WorkspaceAmbiguous")["remediation"]
+    assert "--solution" in result.issue("WorkspaceAmbiguous")["remediation"]
+
+
+def test_the_user_can_choose_between_two_solutions(uno: WorkspaceBuilder) -> None:
+    uno.project("App/App.csproj").solution("App.slnx").solution("Other.slnx")
+
+    result = uno.machine.disco("--solution", "Other.slnx")
+
+    assert (result.exit_code, result.json["resolutionKind"]) == (0, "CurrentDirectory")
+    assert result.json["selectedSolutionPath"] == str(uno.root / "Other.slnx")
+    assert result.json["selectionSource"] == "UserSelected"
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_folder_that_does_not_exist_has_no_add_ins(uno: WorkspaceBuilder, options: tuple[str, ...]) -> None:
+    uno.project("App/App.csproj").solution("App.slnx")
+
+    result = uno.machine.run("disco", "--addins-only", "--solution-dir", "typo", *options)
+
+    assert result.exit_code == 1
+    assert str(uno.root / "typo") in result.stderr
+    assert result.stdout.strip() in ("", "[]")
+
+
+def test_a_mistyped_option_is_ignored_with_a_hint(uno: WorkspaceBuilder) -> None:
+    uno.project("App/App.csproj").solution("App.slnx")
+
+    result = uno.machine.disco("--addins-onl")
+
+    assert result.exit_code == 0
+    assert "Did you mean '--addins-only'?" in result.stderr
+
+
+def test_a_current_folder_that_was_removed_is_told(machine: Machine) -> None:
+    gone = machine.root / "gone"
+    gone.mkdir()
+
+    result = machine.run(
+        "disco", prefix=["/bin/sh", "-c", 'cd "$1" && /bin/rmdir "$1" && shift && exec "$@"', "sh", str(gone)]
+    )
+
+    assert result.exit_code == 1
+    assert "The current folder does not exist any more." in result.stderr
 
 
 def test_an_empty_folder_is_no_error(machine: Machine) -> None:

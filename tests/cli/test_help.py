@@ -13,15 +13,42 @@ def _id(command: Command) -> str:
 
 
 def lines_of(text: str) -> dict[str, str]:
-    """What is explained, and the explanation: the two columns of a help text."""
-    rows = [line[2:] for line in text.splitlines() if line.startswith("  ")]
-    return {left.strip(): right.strip() for left, _, right in (row.partition("  ") for row in rows)}
+    """What is explained, and the explanation: the two columns of a help text, folded lines put together."""
+    explained: dict[str, str] = {}
+    for line in text.splitlines():
+        if line.startswith("   "):
+            last = next(reversed(explained))
+            explained[last] = f"{explained[last]} {line.strip()}".strip()
+        elif line.startswith("  "):
+            left, _, right = line.strip().partition("  ")
+            explained[left] = right.strip()
+    return explained
+
+
+def test_help_fits_eighty_columns() -> None:
+    texts = [main_help(), main_help(("mcp",)), *map(command_help, COMMANDS)]
+
+    assert max(len(line) for text in texts for line in text.splitlines()) <= 80
+
+
+def test_help_marks_what_this_version_does_not_have() -> None:
+    explained = lines_of(main_help())
+
+    assert {name for name, text in explained.items() if text.endswith("(not in this version)")} == {
+        command.name for command in COMMANDS if command.runner is None
+    }
+
+
+def test_the_help_of_mcp_names_only_its_commands() -> None:
+    names = [left for left in lines_of(main_help(("mcp",))) if not left.startswith("-")]
+
+    assert names == [command.name for command in COMMANDS if command.words[0] == "mcp"]
 
 
 def test_the_main_help_explains_every_command_and_every_global_option() -> None:
     explained = lines_of(main_help())
 
-    assert {command.name: command.help for command in COMMANDS}.items() <= explained.items()
+    assert all(explained[command.name].startswith(command.help) for command in COMMANDS)
     assert explained["--mcp-app"]
     assert explained["--file-log, -fl <path>"] == "Also write the log to a file; {Date} stands for today's date"
     assert all(any(option.names[0] in left for left in explained) for option in GLOBAL_OPTIONS)

@@ -51,7 +51,7 @@ def given_option(invocation: Invocation, option: Option) -> bool:
 def test_every_command_is_known_in_any_case(command: Command, spelling: type[str]) -> None:
     invocation = parse([spelling(word) for word in command.words])
 
-    assert invocation == Invocation(command, {}, (), (), ())
+    assert invocation == Invocation(command.words, command, {}, (), (), ())
 
 
 @pytest.mark.parametrize("argv", [[], ["--version"], ["--json", "--version"]], ids=_id)
@@ -161,8 +161,13 @@ def test_a_value_can_be_written_behind_an_equals_sign(value: str) -> None:
     assert parse(["disco", f"--solution-dir={value}"]).value("solution-dir") == value
 
 
-def test_short_options_take_no_equals_sign() -> None:
-    assert refusal("list", "-l=Trace").code == "UnknownOption"
+def test_short_options_take_an_equals_sign_too() -> None:
+    assert parse(["list", "-l=Trace", "-fl=/log.txt"]).options == {"log-level": "Trace", "file-log": "/log.txt"}
+
+
+def test_the_word_help_asks_for_help() -> None:
+    assert parse(["help"]).on("help")
+    assert parse(["mcp", "--help"]).words == ("mcp",)
 
 
 @pytest.mark.parametrize("value", ["-1", "-", "start", "mcp"])

@@ -194,7 +194,8 @@ def test_a_full_disk_is_a_failure_in_words() -> None:
 
 
 def shown_on_terminal(report: str, columns: int = 80, **environment: str) -> list[str]:
-    """The lines that a terminal of that width gets, without colours."""
+    """The lines that a terminal of that width gets, without colours unless they are to be kept."""
+    colours = "" if environment.pop("keep_colours", "") else r"\x1b\[[\d;]*m"
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
@@ -209,7 +210,7 @@ def shown_on_terminal(report: str, columns: int = 80, **environment: str) -> lis
     os.close(ours)
     assert (result.returncode, result.stderr) == (0, b"")
     text = b"".join(chunks).decode("utf-8", "replace")
-    return [line.rstrip() for line in re.sub(r"\x1b\[[\d;]*m", "", text).splitlines()]
+    return [line.rstrip() for line in re.sub(colours, "", text).splitlines()]
 
 
 def test_a_terminal_gets_a_table_with_the_same_facts() -> None:
@@ -225,14 +226,26 @@ def test_a_terminal_gets_a_table_with_the_same_facts() -> None:
     assert "errors:" not in lines
 
 
-@pytest.mark.parametrize("columns", [40, 80, 200])
-def test_the_table_fits_the_terminal_and_loses_no_character(columns: int) -> None:
-    path = "/very/long/path" * 20
+def test_a_value_that_does_not_fit_stands_whole_below_its_key() -> None:
+    """Broken up, a path could not be copied; the terminal wraps it by itself."""
+    path, sentence = "/very/long/path" * 20, "one word after the other " * 9
+    report = f"Report('R', (Section('', (Row('path', {path!r}), Row('short', 'x'))), Bullets('w', ({sentence!r},))))"
 
-    lines = shown_on_terminal(f"Report('R', (Section('', (Row('path', {path!r}),)),))", columns)
+    lines = shown_on_terminal(report, 40)
 
-    assert max(map(len, lines)) <= columns
-    assert path in "".join(line.strip() for line in lines)
+    assert lines[2:5] == ["  path", f"    {path}", "  short  x"]
+    assert max(map(len, lines[5:])) <= 40
+    assert [line[:2] for line in lines[7:]] == ["- ", *["  "] * (len(lines) - 8)]
+
+
+def test_control_characters_in_names_do_not_reach_the_terminal() -> None:
+    report = r"Report('R', (Section('', (Row('path', '/a\x1b[31mred\x07'),)),))"
+
+    assert r"/a\x1b[31mred\x07" in "\n".join(shown_on_terminal(report))
+
+
+def test_no_colour_means_no_escape_sequences() -> None:
+    assert "\x1b" not in "\n".join(shown_on_terminal(repr(REPORT), NO_COLOR="1", keep_colours="yes"))
 
 
 def test_brackets_in_names_and_values_are_no_markup() -> None:

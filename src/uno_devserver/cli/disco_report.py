@@ -9,6 +9,7 @@ from .results import Bullets, Report, Result, Row, Section
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..discovery.discover import Discovery
+    from ..discovery.verification import AddIn
     from ..instances.registry import Server
 
 
@@ -156,26 +157,33 @@ _SECTIONS = (
 def _report(discovery: Discovery, data: dict[str, object], active: list[dict[str, object]]) -> Report:
     sections = [
         Section(title, tuple(Row(label, _text(data[field]), missing) for label, field, missing in rows))
-        for title, rows in _SECTIONS
+        for title, rows in (_SECTIONS if discovery.workspace.resolved else _SECTIONS[:1])
     ]
     addins = [
         Row("discoveryMethod", discovery.addins.method, "add-ins"),
         Row("addInsDiscoveryDurationMs", str(discovery.addins.duration_ms)),
         Row("totalDiscoveryDurationMs", str(discovery.duration_ms)),
-        *(Row(f"{a.package} {a.version}".strip(), f"{a.path} ({a.source})") for a in discovery.addins.found),
+        *(Row(f"{a.package} {a.version}".strip(), f"{a.path} ({_source(a)})") for a in discovery.addins.found),
     ]
+    found = (
+        Section("Add-Ins", tuple(addins)),
+        Section("Active Servers", tuple(_server_rows(active)) or (Row("status", "not running"),)),
+    )
     return Report(
         "Discovery",
         (
             *sections,
-            Section("Add-Ins", tuple(addins)),
-            Section("Active Servers", tuple(_server_rows(active)) or (Row("status", "not running"),)),
+            *(found if discovery.workspace.resolved else ()),
             Bullets("nuGetCacheLocations", discovery.package_locations),
             Bullets("candidateSolutions", discovery.workspace.candidates),
             Bullets("warnings", tuple(_with_remedy(message, discovery) for message in discovery.warnings)),
             Bullets("errors", tuple(_with_remedy(message, discovery) for message in discovery.errors)),
         ),
     )
+
+
+def _source(addin: AddIn) -> str:
+    return addin.source if addin.certain else f"{addin.source}, uncertain"
 
 
 def _with_remedy(message: str, discovery: Discovery) -> str:

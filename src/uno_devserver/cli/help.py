@@ -8,13 +8,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .surface import Command, Option
 
-_WIDTH = 34  # column of the explanations; the longest option of the main help fits
+_COLUMN = 30  # where explanations begin; what is longer on the left has them on the next line
+_WIDTH = 80
 
 
-def main_help() -> str:
-    lines = ["Usage: uno-devserver [options] <command> [options]", "", "Commands:"]
-    lines += [_line(command.name, command.help) for command in COMMANDS]
-    lines += [_line(MCP_APP, "The same as mcp start; the form that AI clients are configured with")]
+def main_help(words: tuple[str, ...] = ()) -> str:
+    """The help of everything, or of the commands that begin with `words` (`mcp`)."""
+    commands = [command for command in COMMANDS if command.words[: len(words)] == words]
+    usage = " ".join(["uno-devserver [options]", *words, "<command> [options]"])
+    lines = [f"Usage: {usage}", "", "Commands:"]
+    for command in commands:
+        lines += _entry(command.name, command.help + ("" if command.runner else " (not in this version)"))
+    if not words:
+        lines += _entry(MCP_APP, "The same as mcp start; the form in AI clients' configurations")
     lines += ["", "Options of every command:", *_options(GLOBAL_OPTIONS)]
     lines += ["", "Run 'uno-devserver <command> --help' for the options of one command."]
     return "\n".join(lines)
@@ -22,7 +28,8 @@ def main_help() -> str:
 
 def command_help(command: Command) -> str:
     usage = " ".join(["uno-devserver", command.name, "[options]", *(f"[{name}]" for name in command.arguments)])
-    lines = [f"Usage: {usage}", "", command.help + "."]
+    lines = [f"Usage: {usage}", "", f"{command.help}."]
+    lines += [] if command.runner else ["This version does not have it yet."]
     if command.options:
         lines += ["", "Options:", *_options(command.options)]
     own = {name for option in command.options for name in option.names}
@@ -33,9 +40,16 @@ def command_help(command: Command) -> str:
 
 def _options(options: tuple[Option, ...]) -> list[str]:
     return [
-        _line(", ".join(option.names) + (f" {option.value}" if option.value else ""), option.help) for option in options
+        line
+        for option in options
+        for line in _entry(", ".join(option.names) + (f" {option.value}" if option.value else ""), option.help)
     ]
 
 
-def _line(left: str, right: str) -> str:
-    return f"  {left:<{_WIDTH}} {right}"
+def _entry(left: str, right: str) -> list[str]:
+    from textwrap import wrap
+
+    first, *more = [" " * _COLUMN + line for line in wrap(right, _WIDTH - _COLUMN)]
+    if len(left) + 4 > _COLUMN:
+        return [f"  {left}", first, *more]
+    return [f"  {left:<{_COLUMN - 2}}{first.lstrip()}", *more]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 from .. import __version__
 from ..issues import UserError
 from ..system.log import LEVELS, level_named, log
@@ -43,7 +41,7 @@ def _run(invocation: Invocation) -> Result:
     if invocation.on("help") or (command is None and not invocation.on("version")):
         from .help import command_help, main_help
 
-        text = command_help(command) if command else main_help()
+        text = command_help(command) if command else main_help(("mcp",) if invocation.words == ("mcp",) else ())
         return Result({"help": text}, text)
     if command is None or invocation.on("version"):
         return Result({"version": __version__}, __version__)
@@ -55,7 +53,7 @@ def _runner(command: Command) -> Callable[[Invocation], Result]:
         raise UserError(
             "NotYetAvailable",
             f"'{command.name}' is not part of version {__version__} yet.",
-            "See CHANGELOG.md for what this version does; 'uno-devserver disco' works today.",
+            "Use a newer version when it is out; 'uno-devserver --help' marks what this one does not have.",
         )
     from importlib import import_module
 
@@ -84,5 +82,5 @@ def _unexpected(error: Exception) -> UserError:
     return UserError(
         "Unexpected",
         f"Something went wrong inside uno-devserver: {type(error).__name__}: {error}",
-        f"Run the command again with --log-level Debug and report what it prints. (cwd: {os.getcwd()})",
+        "Run the command again with --log-level Debug and report what it prints.",
     )

@@ -16,6 +16,7 @@ _HELP = "Run 'uno-devserver --help' to see every command and option."
 class Invocation(Value):
     """One call of the program. `command` is None when only help or the version was asked for."""
 
+    words: tuple[str, ...]  # what was said of the command, complete or not
     command: Command | None
     options: Mapping[str, str | bool]
     arguments: tuple[str, ...]  # what stood free on the command line
@@ -35,8 +36,8 @@ def parse(argv: Sequence[str]) -> Invocation:
     own, child = _split_child(argv)
     words, rest = _take_command(own)
     switches = _global_switches(rest)
-    if "help" in switches:  # whatever else is wrong with the call: that is when help is needed
-        return Invocation(command_named(words), switches, (), (), ())
+    if "help" in switches or words == ("help",):  # whatever else is wrong with the call: that is when help is needed
+        return Invocation(words, command_named(words), {**switches, "help": True}, (), (), ())
     command = _command(words)
     options: dict[str, str | bool] = {}
     arguments: list[str] = []
@@ -60,7 +61,7 @@ def parse(argv: Sequence[str]) -> Invocation:
                 position += 1
             options[option.name] = _value(option, inline)
     _check_arguments(command, arguments)
-    return Invocation(command, options, tuple(arguments), tuple(forwarded), tuple(child))
+    return Invocation(words, command, options, tuple(arguments), tuple(forwarded), tuple(child))
 
 
 def _split_child(argv: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -124,7 +125,7 @@ def _is_option(token: str) -> bool:
 
 def _split_value(token: str) -> tuple[str, str | None]:
     name, equals, value = token.partition("=")
-    return (name, value) if equals and name.startswith("--") else (token, None)
+    return (name, value) if equals else (token, None)
 
 
 def _find(name: str, command: Command | None) -> Option | None:

@@ -1,6 +1,6 @@
 """The only place that prints: a result as text or JSON on stdout, an error with its next step.
 
-A terminal gets a table that fits its width; a pipe gets one `key: value` per line, uncut, so that it can be searched.
+A terminal gets columns that fit its width; a pipe gets one `key: value` per line, so that it can be searched.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ from .results import Bullets, Report, Section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from .results import Result
 
 
+MAX_KEY = 36  # longer keys get a line of their own instead of pushing all values to the right
 OUTPUT_FAILED = "OutputFailed"  # the one error that cannot go to stdout
 
 
@@ -31,7 +30,7 @@ def render(result: Result, *, as_json: bool) -> None:
     elif isinstance(result.text, str):
         _print(result.text)
     elif sys.stdout.isatty():
-        _print_table(result.text)
+        _print(_for_terminal(result.text))
     else:
         _print(_plain(result.text))
 
@@ -79,7 +78,7 @@ def _plain(report: Report) -> str:
         else:
             lines += ["", section.title] if section.title else [""]
             lines += [f"  {row.key}: {_shown(row.value, row.missing)}" for row in section.rows]
-    return "\n".join(lines)
+    return "\n".join(_visible(line, keep_odd_bytes=True) for line in lines)
 
 
 def _shown(value: str | None, missing: str) -> str:
@@ -88,33 +87,54 @@ def _shown(value: str | None, missing: str) -> str:
     return f"<null> (missing {missing})" if missing else "<null>"
 
 
-def _print_table(report: Report) -> None:
-    from rich.console import Console
-    from rich.table import Table
+def _visible(text: str, *, keep_odd_bytes: bool = False) -> str:
+    """Control characters by their number: a file name must not move the cursor or change colours."""
+    return "".join(
+        character
+        if character.isprintable() or character == "\n" or (keep_odd_bytes and "\ud800" <= character <= "\udfff")
+        else character.encode("ascii", "backslashreplace").decode()
+        if ord(character) > 0x7F
+        else f"\\x{ord(character):02x}"
+        for character in text
+    )
 
-    console = Console()
-    table = Table(title=report.title, box=None, title_justify="left", title_style="bold", show_header=False)
-    table.add_column("key", style="cyan", no_wrap=True)
-    table.add_column("value", overflow="fold")
+
+def _for_terminal(report: Report) -> str:
+    """Facts in two columns. A value that does not fit goes below its key, whole, so that a path can be copied."""
+    width = os.get_terminal_size(sys.stdout.fileno()).columns
+    bold, key_colour, faint, plain = ("\x1b[1m", "\x1b[36m", "\x1b[33m", "\x1b[0m") if _colours() else ("", "", "", "")
+    rows = [row for section in report.sections if isinstance(section, Section) for row in section.rows]
+    column = max((len(row.key) for row in rows if len(row.key) <= MAX_KEY), default=0) + 4
+    lines = [f"{bold}{report.title}{plain}"]
     for section in report.sections:
-        if isinstance(section, Section):
-            table.add_row("")
-            if section.title:
-                table.add_row(_literal(section.title, "bold"))
-            for row in section.rows:
-                style = "" if row.value is not None else "yellow"
-                table.add_row(_literal(f"  {row.key}"), _literal(_shown(row.value, row.missing), style))
-    console.print(table)
-    for section in report.sections:
-        if isinstance(section, Bullets) and section.items:
-            console.print(_literal(f"\n{section.title}:", "bold"))
-            for item in section.items:
-                console.print(_literal(f"- {item}"))
+        if isinstance(section, Bullets):
+            items = [line for item in section.items for line in _folded(f"- {_visible(item)}", width)]
+            lines += ["", f"{bold}{_visible(section.title)}:{plain}", *items] if items else []
+            continue
+        lines += ["", f"{bold}{_visible(section.title)}{plain}"] if section.title else [""]
+        for row in section.rows:
+            key, value = _visible(row.key), _visible(_shown(row.value, row.missing))
+            colour = faint if row.value is None else ""
+            if len(key) + 2 < column and column + len(value) <= width:
+                lines.append(f"  {key_colour}{key:<{column - 2}}{plain}{colour}{value}{plain if colour else ''}")
+            else:
+                lines += [f"  {key_colour}{key}{plain}", f"    {colour}{value}{plain if colour else ''}"]
+    return "\n".join(lines)
 
 
-def _literal(text: str, style: str = "") -> Text:
-    """Text in which nothing is markup and nothing is beyond the terminal's encoding."""
-    from rich.text import Text
+def _folded(text: str, width: int) -> list[str]:
+    """A sentence in lines of the terminal's width, broken at blanks and indented below its bullet."""
+    lines: list[str] = []
+    for paragraph in text.split("\n"):
+        line = ""
+        for word in paragraph.strip().split(" "):
+            if line and len(line) + 1 + len(word) > width:
+                lines.append(line)
+                line = ""
+            line = f"{line} {word}" if line else (f"  {word}" if lines else word)
+        lines.append(line)
+    return lines
 
-    encoding = sys.stdout.encoding or "utf-8"
-    return Text(text.encode(encoding, "backslashreplace").decode(encoding), style=style)
+
+def _colours() -> bool:
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -83,6 +83,7 @@ COMMANDS = (
         "disco:run",
         (
             Option(("--addins-only",), "Print only the add-in paths, separated by ';' (with --json: an array)"),
+            Option(("--solution",), "Which solution to take where several fit", value="<path>"),
             Option(("--force",), "Ask 'dotnet --version' again instead of using the cached answer"),
             _FORCE_MSBUILD,
         ),

@@ -13,7 +13,7 @@ from ..system.folders import folders as special_folders
 from ..system.values import Value
 from ..workspace.globaljson import find_global_json, read_global_json
 from ..workspace.projects import project_files
-from ..workspace.resolver import resolve
+from ..workspace.resolver import ResolutionKind, resolve, select_solution
 from ..workspace.trust import is_trusted
 from .addins import HOST_PACKAGE, Search
 from .fallback import MSBuild, settle
@@ -40,6 +40,7 @@ SETTINGS_PROGRAM = ("tools", "manager", "Uno.Settings.dll")
 class Request(Value):
     directory: str
     explicit: bool = False  # the user named the directory
+    solution: str | None = None  # to be taken where several fit
     force: bool = False  # ask dotnet again
     force_msbuild: bool = False
 
@@ -134,8 +135,11 @@ def _unresolved(session: _Session, duration_ms: int) -> Discovery:
 def discover_addins(request: Request, environ: Mapping[str, str]) -> AddInDiscovery:
     """Only the add-ins: no .NET SDK and no Host are looked for."""
     session = _Session(request, environ)
+    if not os.path.isdir(request.directory):  # nothing above it counts for a folder that is not there
+        return AddInDiscovery((), None, False, False, 0, session.workspace.issues)
     found = session.addins()
-    return found.replace(issues=(*session.sdk.issues, *found.issues))
+    doubts = () if session.workspace.resolved else session.workspace.issues
+    return found.replace(issues=(*doubts, *session.sdk.issues, *found.issues))
 
 
 class _Session:
@@ -145,13 +149,19 @@ class _Session:
         self.request = request
         self.environ = environ
         self.special: Folders = special_folders(environ)
-        self.workspace = resolve(request.directory, explicit=request.explicit)
+        self.workspace = self._workspace()
         self.directory = self.workspace.working_directory
         self.folders: PackageFolders = package_folders(self.directory, environ, self.special)
         self.sdk = self._sdk()
         self.issues: list[Issue] = [*self.folders.issues]
         self._addins: AddIns | None = None
         self._dotnet: DotNet | None = None
+
+    def _workspace(self) -> Workspace:
+        workspace = resolve(self.request.directory, explicit=self.request.explicit)
+        if workspace.kind is ResolutionKind.Ambiguous and self.request.solution:
+            return select_solution(workspace, self.request.solution)
+        return workspace
 
     def _sdk(self) -> SdkInfo:
         path = self.workspace.global_json or find_global_json(self.directory)
@@ -198,7 +208,7 @@ class _Session:
                 msbuild=msbuild,
                 trusted=is_trusted(self.environ),
             )
-        failed = self.sdk.packages.path is not None and not self.sdk.packages.readable
+        failed = outcome.failed or (self.sdk.packages.path is not None and not self.sdk.packages.readable)
         return AddInDiscovery(
             outcome.found,
             outcome.method,
@@ -245,7 +255,7 @@ class _Session:
     def _tool(self, name: str, severity: Callable[[str, str], Issue], code: str) -> Tool:
         package = self._addins.packages.get(name) if self._addins else None
         if package is None:
-            if self.sdk.path:
+            if self.sdk.packages.readable:
                 self.issues.append(severity(code, f"packages.json of the Uno SDK does not name {name}."))
             return Tool()
         folder = self.folders.find(package.name, package.version)

@@ -11,6 +11,7 @@ import os
 
 from ..issues import Issue, fatal
 from ..system.files import FileProblem, read_bytes
+from ..system.log import log
 from ..system.run import find_program, run
 from ..system.values import Value
 from . import dotnet_cache
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 ANSWER_SECONDS = 10.0  # an answer takes 80 ms when warm, seconds on a cold or loaded machine
+LIST_SECONDS = 3.0  # native code that takes 2 ms; what takes longer is a broken wrapper
 ANSWER_BYTES = 64 * 1024  # an answer is a few lines, an exception some KB
 GLOBAL_JSON_BYTES = 1024 * 1024  # a page at most in real life; what is larger is left to dotnet
 QUOTED_CHARACTERS = 300  # of a foreign message, enough for the line and column it names
@@ -172,11 +174,12 @@ class _Answer(Value):
 
 def _run(executable: str, argument: str, directory: str, environ: Mapping[str, str]) -> _Answer:
     """What dotnet prints, both streams as one."""
+    log.debug(f"asking '{executable} {argument}' in {directory}")
     outcome = run(
         [executable, argument],
         cwd=directory,
         environ={**environ, "DOTNET_NOLOGO": "1"},
-        seconds=ANSWER_SECONDS,
+        seconds=ANSWER_SECONDS if argument == "--version" else LIST_SECONDS,
         keep_bytes=ANSWER_BYTES,
     )
     lines = outcome.output.decode("utf-8", "replace").splitlines()

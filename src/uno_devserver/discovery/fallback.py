@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from ..issues import Issue, warning
+from ..system.log import log
 from ..system.values import Value
 from .verification import AddIn
 
@@ -24,6 +25,7 @@ class Outcome(Value):
     found: tuple[AddIn, ...]
     method: str | None  # "targets", "manifest", both joined by "+", "cached" or "msbuild"; None when nothing was found
     issues: tuple[Issue, ...] = ()
+    failed: bool = False  # somebody was asked, and could not answer
 
 
 class MSBuild(Value):
@@ -39,12 +41,14 @@ class MSBuild(Value):
 
         if self.solution is None:
             message = "There is no solution or project to ask MSBuild about."
-            return Outcome((), None, (warning("MSBuildDiscoveryFailed", message),))
+            return Outcome((), None, (warning("MSBuildDiscoveryFailed", message),), failed=True)
+        log.info("Asking MSBuild, which takes 10 to 30 seconds ...")
         answer = ask_msbuild(self.solution, self.host_path(), self.scratch, self.environ)
         found = tuple(AddIn(*_package_of(path), path, "msbuild") for path in answer.paths if os.path.isfile(path))
         lost = [path for path in answer.paths if not os.path.isfile(path)]
         issues = [warning("AddInBinaryNotFound", f"MSBuild names an add-in that is missing: {path}.") for path in lost]
-        return Outcome(found, "msbuild" if found else None, (*answer.issues, *issues))
+        method = "msbuild" if found else None
+        return Outcome(found, method, (*answer.issues, *issues), failed=bool(answer.issues))
 
 
 def settle(

@@ -37,7 +37,8 @@ def read_project(path: str, load: ProjectFiles, environ: Mapping[str, str]) -> P
     try:
         body = Evaluator(path, properties=_usual(path), environment=environ, load=load).evaluate([*before, path])
     except EvaluationProblem as problem:
-        issue = warning("ProjectUnreadable", f"{problem.path} cannot be evaluated: {problem.message}")
+        remedy = "" if os.path.exists(problem.path) else "Put the file back, or take the project out of the solution."
+        issue = warning("ProjectUnreadable", f"{problem.path} cannot be evaluated: {problem.message}.", remedy)
     return Project(
         path,
         _frameworks(body),

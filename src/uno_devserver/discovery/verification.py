@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from ..issues import Issue, warning
-from ..system.log import log
 from ..system.values import Value
 
 TYPE_CHECKING = False
@@ -31,6 +30,7 @@ def verify(
     """The add-ins in the order of the package list; what is left out, or counts in doubt, becomes an issue."""
     rank = {name: number for number, name in enumerate(packages)}
     found: dict[str, tuple[int, AddIn]] = {}
+    doubtful: list[tuple[str, Issue]] = []
     for candidate in candidates:
         owner = folders.owner(candidate.defined_in)
         name, version = _package_of(candidate, owner, packages, folders)
@@ -43,7 +43,10 @@ def verify(
         elif candidate.certain:
             issues.append(problem)
         else:
-            log.debug(f"{problem.message} Whether it is wanted, only a build can tell.")
+            doubtful.append((name, problem))
+    # A missing file that may not be wanted matters only where its package has nothing else to offer.
+    offering = {addin.package for _, addin in found.values()}
+    issues += [problem for name, problem in doubtful if name not in offering]
     return tuple(addin for _, addin in sorted(found.values(), key=lambda entry: entry[0]))
 
 

@@ -56,7 +56,7 @@ def folder_spellings(version: str) -> tuple[str, ...]:
 
 
 def at_least(host: str, minimum: str) -> bool | None:
-    """Whether `host` reaches `minimum` by numbers alone; None if one of them is no version of two to four numbers.
+    """Whether `host` reaches `minimum` by numbers alone; None if one of them is no version of one to four numbers.
 
     System.Version reads 6.0 as older than 6.0.0. Nobody who writes a minimum means that: here they are equal.
     """
@@ -86,4 +86,4 @@ def _label_rank(label: str) -> tuple[int, int, str]:
 
 
 def _system_numbers(text: str) -> tuple[int, ...] | None:
-    return _numbers(text.strip().partition("-")[0].partition("+")[0], least=2)
+    return _numbers(text.strip().partition("-")[0].partition("+")[0], least=1)

@@ -10,7 +10,7 @@ from ...system.values import Value
 _STANDARDS = (((3, 0), (2, 1)), ((2, 0), (2, 0)), ((1, 0), (1, 6)))
 
 # Compiled when used: most projects need only the first.
-_MODERN = r"(?a)net(\d+)\.(\d+)(?:-([a-z]+)((?:\d+\.?)*))?"
+_MODERN = r"(?a)net(\d+)\.(\d+)(?:-([a-z]+)(\d[\d.]*)?)?"
 _DOTTED = r"(?a)(netcoreapp|netstandard)(\d+)\.(\d+)"
 _CLASSIC = r"(?a)net(\d)(\d)?(\d)?"
 _DOTTED_NAMES = {"netcoreapp": ".NETCoreApp", "netstandard": ".NETStandard"}
