@@ -23,6 +23,10 @@ from benchmarks.workspaces import ALL_FILES, ASSETS_ONLY, SIZES, WORK, Case, bui
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 
+# The pages that show the figures, between these two lines.
+PAGES = (HERE / "README.md", HERE.parent / "README.md")
+BEGIN, END = "<!-- discovery figures: written by make bench -->", "<!-- end of discovery figures -->"
+
 # How many bare interpreter starts a run may cost.
 BARS = {(ASSETS_ONLY, 500): 5.0, (ASSETS_ONLY, 2000): 9.0, (ALL_FILES, 500): 4.0, (ALL_FILES, 2000): 5.0}
 
@@ -200,7 +204,10 @@ def save(rows: Sequence[Row], rounds: int, report: str) -> None:
         ],
     }
     (RESULTS / "discovery.json").write_text(json.dumps(data, indent=2) + "\n", "utf-8")
-    (RESULTS / "discovery.md").write_text("# Discovery\n\n" + report, "utf-8")
+    for page in PAGES:
+        before, _, rest = page.read_text("utf-8").partition(BEGIN)
+        after = rest.partition(END)[2]
+        page.write_text(f"{before}{BEGIN}\n{report}{END}{after}", "utf-8")
 
 
 if __name__ == "__main__":

@@ -71,8 +71,14 @@ def select(lines: Iterable[Line], framework: str | None) -> tuple[list[str], dic
             properties.setdefault(name, value)
         else:
             imports.append(value)
+    # A root ends with a slash or not, and the imports take that into account.
     root = properties.get("NuGetPackageRoot", "")
     return (
-        [os.path.normpath(value.replace(_ROOT, root)) for value in imports],
+        [_normal(value.replace(_ROOT, root)) for value in imports],
         {name: value for name, value in properties.items() if name.startswith(("NuGet", "Pkg"))},
     )
+
+
+def _normal(path: str) -> str:
+    """What NuGet writes is normal as a rule, and looking is cheaper than normalising."""
+    return os.path.normpath(path) if "//" in path or "/." in path or "\\" in path else path

@@ -51,7 +51,7 @@ class PackageFolders:
             if path.startswith(location + os.sep):
                 parts = path[len(location) + 1 :].split(os.sep, 2)
                 if len(parts) == 3:
-                    return parts[0], parts[1], os.path.join(location, parts[0], parts[1])
+                    return parts[0], parts[1], f"{location}{os.sep}{parts[0]}{os.sep}{parts[1]}"
         return None
 
     def with_locations(self, locations: Iterable[str]) -> PackageFolders:

@@ -135,14 +135,12 @@ def _packages_in(imports: list[Imports], folders: PackageFolders) -> Iterator[Re
     """Packages with imported files, and those with a `tools` folder: restore defines `Pkg<Id>` for each of them."""
     seen: set[str] = set()
     for one in imports:
-        spellings = [(path, os.path.splitext(os.path.basename(path))[0]) for path in (*one.props, *one.targets)]
-        spellings += [
-            (os.path.join(value, "x"), name[3:]) for name, value in one.properties.items() if name.startswith("Pkg")
-        ]
-        for path, spelling in spellings:
+        named = [(os.path.join(value, "x"), name[3:]) for name, value in one.properties.items() if name[:3] == "Pkg"]
+        for path, spelling in [*((path, "") for path in (*one.props, *one.targets)), *named]:
             owner = folders.owner(path)
             if owner is not None and owner[2] not in seen:
                 seen.add(owner[2])
+                spelling = spelling or os.path.splitext(os.path.basename(path))[0]
                 yield RestoredPackage(_spelt(owner[0], spelling), owner[1], owner[2])
 
 
