@@ -131,6 +131,10 @@ def test_the_entities_of_a_doctype_are_refused() -> None:
         ("<?xml encoding='x'?><a/>", "declaration"),
         ("<?xml version='1.1'?><a/>", "version"),
         ("<!DOCTYPE a [", "DOCTYPE"),
+        ("<!DOCTYPE a><!DOCTYPE a><a/>", "more than one DOCTYPE"),
+        ("<!DOCTYPE a <!-- ><a/>", "<!-- is not closed"),
+        ("<!DOCTYPE a <?x ><a/>", "<? is not closed"),
+        ("<!DOCTYPE a 'x><a/>", "' is not closed"),
         ("<a/><!DOCTYPE a>", "malformed"),
         ("<p:a/>", "prefix"),
         ("<a p:x='1'/>", "prefix"),
@@ -156,8 +160,16 @@ def test_a_million_nested_elements_are_a_problem_not_a_crash() -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"<a " + b"x" * 10**6, b"<a" + b" x='1'" * 10**5, b"<!DOCTYPE a [" + b'"' * 10**6, b"<a>" + b"&" * 10**6],
-    ids=["a name", "attributes", "quotes", "references"],
+    [
+        b"<a " + b"x" * 10**6,
+        b"<a" + b" x='1'" * 10**5,
+        b"<!DOCTYPE a [" + b'"' * 10**6,
+        b"<!DOCTYPE " + b"<!--" * 250_000,
+        b"<!DOCTYPE " + b"<?" * 500_000,
+        b"<!DOCTYPE a>" * 80_000,
+        b"<a>" + b"&" * 10**6,
+    ],
+    ids=["a name", "attributes", "quotes", "comments", "instructions", "doctypes", "references"],
 )
 def test_a_megabyte_of_nonsense_is_refused_in_a_moment(data: bytes) -> None:
     start = time.perf_counter()

@@ -26,7 +26,9 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]").search
 # These are compiled when a document needs them.
 _REFERENCE = rf"(?a)&(?:(#[0-9]+|#x[0-9A-Fa-f]+|{_NAME});)?"
 _DECLARATION = r"(?a)<\?xml\s+version\s*=\s*(?:\"([^\"]*)\"|'([^']*)')[^?]*\?>"
-_DOCTYPE_PART = r"(?s)\"[^\"]*\"|'[^']*'|<!--.*?-->|<\?.*?\?>|[\[\]>]"
+_DOCTYPE_PART = r"[\"'\[\]>]|<!--|<\?"
+# What ends a part of a DOCTYPE in which brackets mean nothing.
+_DOCTYPE_ENDS = {'"': '"', "'": "'", "<!--": "-->", "<?": "?>"}
 _ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 
 
@@ -54,6 +56,12 @@ class CData(str):
 
 class Instruction(str):
     """A processing instruction: its target and what follows."""
+
+    __slots__ = ()
+
+
+class Doctype(str):
+    """A DOCTYPE as it stands; what it declares is not used."""
 
     __slots__ = ()
 
@@ -248,19 +256,31 @@ def _add_other_markup(text: str, start: int, open_elements: list[Element]) -> in
         siblings.append(Instruction(text[start + 2 : end]))
         return end + 2
     if text.startswith("<!DOCTYPE", start) and outside and not open_elements[0].elements:
-        return _doctype_end(text, start)
+        if any(type(sibling) is Doctype for sibling in siblings):
+            raise _problem(text, start, "there is more than one DOCTYPE")
+        end = _doctype_end(text, start)
+        siblings.append(Doctype(text[start:end]))
+        return end
     raise _problem(text, start, f"malformed markup: {text[start : start + 40]!r}")
 
 
 def _doctype_end(text: str, start: int) -> int:
+    next_part = re.compile(_DOCTYPE_PART).search
     inside_brackets = False
-    for part in re.finditer(_DOCTYPE_PART, text[start:]):
-        if part.group() == "[":
-            inside_brackets = True
-        elif part.group() == "]":
-            inside_brackets = False
-        elif part.group() == ">" and not inside_brackets:
-            return start + part.end()
+    position = start
+    while part := next_part(text, position):
+        opening, position = part.group(), part.end()
+        if opening in _DOCTYPE_ENDS:
+            closing = _DOCTYPE_ENDS[opening]
+            end = text.find(closing, position)
+            if end < 0:
+                # Looking for the end of each later part too would take quadratic time.
+                raise _problem(text, part.start(), f"in the DOCTYPE, {opening} is not closed")
+            position = end + len(closing)
+        elif opening != ">":
+            inside_brackets = opening == "["
+        elif not inside_brackets:
+            return position
     raise _problem(text, start, "the DOCTYPE is not closed")
 
 
