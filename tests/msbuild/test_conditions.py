@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -222,3 +223,12 @@ def test_any_text_has_a_value_or_a_problem_with_a_code(text: str) -> None:
         outcome = problem.code
 
     assert outcome in (True, False, None) or str(outcome).startswith("MSB")
+
+
+def test_a_word_that_begins_as_a_long_number_is_read_in_a_moment() -> None:
+    digits = "1" * 400_000
+    start = time.perf_counter()
+
+    assert value(f"'{digits}x' == '{digits}y'") is False
+    # Trying every place for the point would take minutes.
+    assert time.perf_counter() - start < 5

@@ -32,7 +32,8 @@ _COMPARISONS = ("==", "!=", "<", ">", "<=", ">=")
 _BOOLEANS = dict.fromkeys(("true", "on", "yes", "!false", "!off", "!no"), True) | dict.fromkeys(
     ("false", "off", "no", "!true", "!on", "!yes"), False
 )
-_DECIMAL = r"(?a)[-+]?(?:\d+\.?\d*|\.\d+)"
+# The point stands between the two runs of digits: else a long run could be cut anywhere, in quadratic time.
+_DECIMAL = r"(?a)[-+]?(?:\d+(?:\.\d*)?|\.\d+)"
 _HEXADECIMAL = r"0[xX]0*([0-9A-Fa-f]{1,8})"
 
 

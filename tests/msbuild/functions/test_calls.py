@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from uno_devserver.msbuild.expressions import MAX_TEXT
@@ -46,10 +48,19 @@ def test_an_integer_may_be_text_and_has_a_range(value: FunctionValue, expected: 
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"), [("1.5", 1.5), ("1,000", 1000.0), ("1e3", 1000.0), ("x", None), (2, 2.0)]
+    ("value", "expected"),
+    [("1.5", 1.5), ("1,000", 1000.0), ("1.e3", 1000.0), (".5", 0.5), ("x", None), (",", None), (2, 2.0)],
 )
 def test_a_real_number_may_be_text(value: FunctionValue, expected: float | None) -> None:
     assert maybe_real(value) == expected
+
+
+def test_a_text_that_begins_as_a_long_number_is_refused_in_a_moment() -> None:
+    start = time.perf_counter()
+
+    assert maybe_real("1" * 400_000 + "x") is None
+    # Trying every place for the point would take minutes.
+    assert time.perf_counter() - start < 5
 
 
 def test_a_length_has_a_limit() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from uno_devserver.msbuild.expressions import Scope
@@ -90,3 +92,14 @@ def test_a_result_cannot_fill_the_memory(expression: str, call: Call, scope: Sco
     scope.values["long"] = "x" * 4_194_300
 
     assert call(f"$({expression})") == "Limit"
+
+
+def test_a_long_text_is_split_by_as_many_characters_in_a_moment(call: Call, scope: Scope) -> None:
+    scope.values["long"] = "ab" * 100_000
+    start = time.perf_counter()
+
+    parts = call("$(Long.Split($(Long)).Length)")
+
+    # One pass per separator would take most of a minute.
+    assert time.perf_counter() - start < 5
+    assert parts == "200001"

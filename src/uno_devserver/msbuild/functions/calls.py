@@ -50,7 +50,8 @@ class NotImplementedHere(Exception):
 
 
 _integer = re.compile(r"\s*([-+]?)0*(\d{1,19})\s*", re.ASCII).fullmatch
-_real = re.compile(r"\s*[-+]?(?:[\d,]+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?\s*", re.ASCII).fullmatch
+# The point stands between the two runs of digits: else a long run could be cut anywhere, in quadratic time.
+_real = re.compile(r"\s*[-+]?(?:\d[\d,]*(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?\s*", re.ASCII).fullmatch
 
 
 _NO_NUMBERS = {"inf": "Infinity", "-inf": "-Infinity", "nan": "NaN"}

@@ -106,9 +106,8 @@ def _split(call: Call, arguments: Sequence[FunctionValue]) -> list[str]:
     if not separators:
         return text.split()
     # Several characters are several separators, not one long one.
-    for other in separators[1:]:
-        text = text.replace(other, separators[0])
-    return text.split(separators[0])
+    first = separators[0]
+    return text.translate(dict.fromkeys(map(ord, separators), first)).split(first)
 
 
 def _trimmed(trim: Callable[[str, str | None], str]) -> Function:
