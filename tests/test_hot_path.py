@@ -77,3 +77,15 @@ def test_asking_for_the_version_does_not_load_discovery(workspace: Path) -> None
     imported = _imported_by(workspace, "--version")
 
     assert not [name for name in imported if name.startswith(("uno_devserver.discovery", "uno_devserver.msbuild"))]
+
+
+def test_a_module_in_the_current_folder_is_not_taken_for_pythons_own(workspace: Path) -> None:
+    for name in ("json.py", "re.py", "enum.py", "difflib.py"):
+        (workspace / name).write_text("raise SystemExit('code of the workspace ran')")
+
+    result = subprocess.run(
+        [sys.executable, "-m", "uno_devserver", "disco", "--json"], cwd=workspace, capture_output=True, text=True
+    )
+
+    assert "code of the workspace ran" not in result.stdout + result.stderr
+    assert result.stdout.startswith("{")

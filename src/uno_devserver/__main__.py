@@ -5,6 +5,10 @@ from __future__ import annotations
 import gc
 import sys
 
+# `python -m` puts the current folder first, and that is often a workspace: a json.py in it must not run.
+if __name__ == "__main__" and not sys.flags.safe_path:
+    del sys.path[0]
+
 
 def main() -> int:
     # A command lives for some milliseconds: looking for cyclic garbage, and taking everything apart at the end, would

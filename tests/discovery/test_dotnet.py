@@ -33,12 +33,9 @@ class Machine:
         self.bin = root / "bin"
         self.workspace = root / "ws"
         self.cache = root / "state" / "dotnet-version-cache.json"
+        self.environ = {"PATH": f"{self.bin}:/usr/bin:/bin"}
         self.bin.mkdir()
         self.workspace.mkdir()
-
-    @property
-    def environ(self) -> dict[str, str]:
-        return {"PATH": f"{self.bin}:/usr/bin:/bin"}
 
     def program(self, script: str) -> Path:
         """A `dotnet` that is a script; alone in its folder it is a launcher, not an installation."""
@@ -91,6 +88,7 @@ def test_the_version_is_the_recorded_one(machine: Machine, record: Mapping[str, 
         write(machine.workspace / name, content if isinstance(content, str) else bytes.fromhex(content["hex"]))
     directory = machine.workspace / record["cwd"]
     directory.mkdir(parents=True, exist_ok=True)
+    machine.environ["UNO_DEVSERVER_TRUST"] = "1"  # some records ask dotnet about SDKs inside the workspace
 
     found = machine.resolve(directory)
 
@@ -100,6 +98,16 @@ def test_the_version_is_the_recorded_one(machine: Machine, record: Mapping[str, 
         code, message = problem(found)
         assert code == ("DotNetVersionUnsupported" if record["exit_code"] == 155 else "DotNetNotFound")
         assert "global.json" in message
+
+
+def test_an_untrusted_workspace_cannot_make_dotnet_run_an_sdk_of_its_own(machine: Machine) -> None:
+    machine.installation(INSTALLED, "echo 10.0.401\n")
+    write(machine.workspace / "global.json", '{"sdk": {"paths": [".dotnet"]}}')
+
+    code, message = problem(machine.resolve())
+
+    assert (code, machine.calls()) == ("DotNetVersionUnsupported", [])
+    assert str(machine.workspace / "global.json") in message
 
 
 def test_nearly_all_recorded_cases_are_decided_without_asking() -> None:

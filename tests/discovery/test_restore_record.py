@@ -14,7 +14,7 @@ from uno_devserver.discovery.restore_record import doubts
 
 def _project(folder: Path, *references: tuple[str, str], framework: str = "net10.0") -> Project:
     path = str(folder / "App.csproj")
-    return Project(path, (framework,), (), references, str(folder / "obj"), (), (), None)
+    return Project(path, (framework,), (), references, str(folder / "obj"), (), (), (path,))
 
 
 def _record(folder: Path, *packages: str, success: bool = True, project: str = "App.csproj", logs: str = "") -> None:

@@ -149,3 +149,7 @@ def test_the_registry_and_our_state_lie_where_the_net_tool_looks() -> None:
 
     assert found.registry == "/home/dev/.local/share/Uno Platform/DevServers"
     assert found.state == "/home/dev/.local/share/Uno Platform/uno.devserver"
+
+
+def test_a_relative_home_does_not_put_our_files_into_the_current_folder() -> None:
+    assert Path(folders({"HOME": "."}).state).is_absolute()

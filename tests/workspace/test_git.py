@@ -124,6 +124,31 @@ def test_a_program_named_in_the_repository_configuration_is_not_run(tmp_path: Pa
     assert not (tmp_path / "ran").exists()
 
 
+def test_a_partial_clone_cannot_make_git_run_a_program_of_the_workspace(tmp_path: Path) -> None:
+    """A .gitignore that is not checked out would be fetched, by whatever the repository's configuration names."""
+    root = repository(tmp_path / "ws", "gen/\n")
+    git(root, "add", ".gitignore")
+    git(root, "update-index", "--skip-worktree", ".gitignore")
+    blob = next((root / ".git" / "objects").glob("??/*"))
+    blob.unlink()
+    (root / ".gitignore").unlink()
+    evil = write(tmp_path / "evil", f"#!/bin/sh\ntouch '{tmp_path}/ran'\n")
+    evil.chmod(0o755)
+    for name, value in (
+        ("core.repositoryformatversion", "1"),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.url", str(root)),
+        ("remote.origin.promisor", "true"),
+        ("remote.origin.uploadpack", str(evil)),
+    ):
+        git(root, "config", name, value)
+    write(root / "A.sln", "")
+
+    ignored_names(root, "A.sln")
+
+    assert not (tmp_path / "ran").exists()
+
+
 def test_outside_a_repository_git_is_not_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     replace_git(tmp_path / "bin", f"touch '{tmp_path}/ran'", monkeypatch)
 

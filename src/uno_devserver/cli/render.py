@@ -9,6 +9,7 @@ import os
 import sys
 
 from ..issues import UserError
+from ..system.text import visible
 from .results import Bullets, Report, Section
 
 TYPE_CHECKING = False
@@ -42,7 +43,7 @@ def render_error(error: UserError, *, as_json: bool) -> None:
     if as_json:
         _print_json({"error": {"code": error.code, "message": error.message, "nextStep": error.next_step}})
     else:
-        sys.stderr.write(f"error: {error.message}\nnext: {error.next_step}\n")
+        sys.stderr.write(visible(f"error: {error.message}\nnext: {error.next_step}\n"))
 
 
 def _print_json(data: object) -> None:
@@ -78,25 +79,13 @@ def _plain(report: Report) -> str:
         else:
             lines += ["", section.title] if section.title else [""]
             lines += [f"  {row.key}: {_shown(row.value, row.missing)}" for row in section.rows]
-    return "\n".join(_visible(line, keep_odd_bytes=True) for line in lines)
+    return "\n".join(visible(line, keep_odd_bytes=True) for line in lines)
 
 
 def _shown(value: str | None, missing: str) -> str:
     if value is not None:
         return value
     return f"<null> (missing {missing})" if missing else "<null>"
-
-
-def _visible(text: str, *, keep_odd_bytes: bool = False) -> str:
-    """Control characters by their number: a file name must not move the cursor or change colours."""
-    return "".join(
-        character
-        if character.isprintable() or character == "\n" or (keep_odd_bytes and "\ud800" <= character <= "\udfff")
-        else character.encode("ascii", "backslashreplace").decode()
-        if ord(character) > 0x7F
-        else f"\\x{ord(character):02x}"
-        for character in text
-    )
 
 
 def _for_terminal(report: Report) -> str:
@@ -108,12 +97,12 @@ def _for_terminal(report: Report) -> str:
     lines = [f"{bold}{report.title}{plain}"]
     for section in report.sections:
         if isinstance(section, Bullets):
-            items = [line for item in section.items for line in _folded(f"- {_visible(item)}", width)]
-            lines += ["", f"{bold}{_visible(section.title)}:{plain}", *items] if items else []
+            items = [line for item in section.items for line in _folded(f"- {visible(item)}", width)]
+            lines += ["", f"{bold}{visible(section.title)}:{plain}", *items] if items else []
             continue
-        lines += ["", f"{bold}{_visible(section.title)}{plain}"] if section.title else [""]
+        lines += ["", f"{bold}{visible(section.title)}{plain}"] if section.title else [""]
         for row in section.rows:
-            key, value = _visible(row.key), _visible(_shown(row.value, row.missing))
+            key, value = visible(row.key), visible(_shown(row.value, row.missing))
             colour = faint if row.value is None else ""
             if len(key) + 2 < column and column + len(value) <= width:
                 lines.append(f"  {key_colour}{key:<{column - 2}}{plain}{colour}{value}{plain if colour else ''}")

@@ -18,7 +18,7 @@ from .conventions import deprecated, search_package, undeclared
 from .manifest import NAME as MANIFEST
 from .manifest import read_manifest
 from .packages import merge_packages
-from .projects import known_properties, read_project
+from .projects import Project, known_properties, read_project
 from .relevance import Relevance
 from .restore import from_assets, read_restored
 from .targets import ITEM, Candidate, declared_addins, invalid
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from .nuget import PackageFolders
     from .packages import Package
-    from .projects import Project
     from .restore import Imports, Restored, RestoredPackage
     from .sdk_packages import SdkPackage
     from .verification import AddIn
@@ -63,6 +62,7 @@ class Search:
         self.sdk_versions = sdk_versions  # of project SDKs that global.json pins
         self.environ = environ
         self.issues: list[Issue] = []
+        self._undecided: dict[str, tuple[str, ...]] = {}  # expressions that only a build can decide, by file
         self._load = ProjectFiles()
         self._relevance = Relevance(ITEM)
 
@@ -76,7 +76,9 @@ class Search:
         projects = [read_project(path, self._load, self.environ) for path in paths]
         restored = [read_restored(project, self.folders, self._load, self.environ) for project in projects]
         self._report(projects, restored)
-        restored += self._stray_assets(projects)
+        for project, one in self._stray_assets(projects):
+            projects.append(project)
+            restored.append(one)
         self.folders = self.folders.with_locations(location for one in restored for location in one.folders)
 
         known = [package for one in restored for package in one.packages]
@@ -88,11 +90,12 @@ class Search:
         declared = self._by_manifest(known, host_version)
         imported = self._by_imports(projects, restored)
         found = self._combined(declared, imported)
-        self._report_silent(known, declared, imported, restored)
         searched = [package for one in restored for package in one.to_search]
+        self._report_silent([package for package in known if package not in searched], declared, imported, restored)
         found += self._by_convention(packages.values(), searched, host_version)
         listed = [*((p.name, p.version) for p in packages.values()), *(pair for one in restored for pair in one.listed)]
         addins = verify(found, packages, self.folders, self.issues)
+        self._report_undecided(found)
         return AddIns(addins, packages, tuple(listed), tuple(dict.fromkeys(self.issues)))
 
     def _report(self, projects: Sequence[Project], restored: Sequence[Restored]) -> None:
@@ -103,8 +106,8 @@ class Search:
             message = f"Not restored, so packages that only they reference are not seen: {', '.join(missing)}."
             self.issues.append(warning("RestoreMissing", message))
 
-    def _stray_assets(self, projects: Sequence[Project]) -> list[Restored]:
-        """An assets file at the root of the workspace that names no project of its own."""
+    def _stray_assets(self, projects: Sequence[Project]) -> list[tuple[Project, Restored]]:
+        """An assets file at the root of the workspace that names no project of its own, for an imagined project."""
         folder = os.path.join(self.directory, "obj")
         path = os.path.join(folder, "project.assets.json")
         if not os.path.exists(path) or any(project.restore_folder == folder for project in projects):
@@ -115,7 +118,10 @@ class Search:
             assets = read_assets(path)
         except (FileNotFoundError, FileProblem, JsonProblem):
             return []
-        return [] if assets.project else [from_assets(assets, self.folders)]
+        if assets.project:
+            return []
+        project = Project(os.path.join(self.directory, "workspace.proj"), (), (), (), folder, (), (), ())
+        return [(project, from_assets(assets, self.folders))]
 
     def _report_lost(self, known: Iterable[RestoredPackage]) -> None:
         for package in known:
@@ -142,7 +148,7 @@ class Search:
     def _by_imports(self, projects: Sequence[Project], restored: Sequence[Restored]) -> list[Candidate]:
         return [
             candidate
-            for project, one in zip(projects, restored, strict=False)
+            for project, one in zip(projects, restored, strict=True)
             for imports in one.imports or (None,)
             for candidate in self._evaluated(project, imports)
         ]
@@ -150,7 +156,7 @@ class Search:
     def _evaluated(self, project: Project, imports: Imports | None) -> list[Candidate]:
         """The items of a project for one framework: only files that can have a say are evaluated."""
         sdk_props, sdk_targets = self._sdk_files(project)
-        own = [*project.before, *(() if project.issue else (project.path,)), *project.after]
+        own = [*project.before, *project.body, *project.after]
         package_files = (*imports.props, *imports.targets) if imports else ()
         chosen = set(self._relevance.choose(package_files, own))
         if not chosen and not sdk_targets and not any(map(self._relevance.matters, own)):
@@ -160,7 +166,7 @@ class Search:
             *sdk_props,
             *project.before,
             *(path for path in (imports.props if imports else ()) if path in chosen),
-            *(() if project.issue else (project.path,)),
+            *project.body,
             *(path for path in (imports.targets if imports else ()) if path in chosen),
             *project.after,
             *sdk_targets,
@@ -174,6 +180,7 @@ class Search:
             environ=self.environ,
             load=self._load,
             issues=self.issues,
+            undecided=self._undecided,
         )
 
     def _sdk_files(self, project: Project) -> tuple[list[str], list[str]]:
@@ -217,6 +224,16 @@ class Search:
                 self._report_damaged(f for f in files if f.startswith(folder + os.sep))
                 self.issues.append(undeclared(name, folder))
 
+    def _report_undecided(self, found: Iterable[Candidate]) -> None:
+        """Files that could not be decided in full matter where their package names nothing else."""
+        owners = [self.folders.owner(candidate.defined_in) for candidate in found]
+        naming = {owner[2] for owner in owners if owner}
+        for path, expressions in self._undecided.items():
+            owner = self.folders.owner(path)
+            if owner and owner[2] not in naming:
+                message = f"{path} names no add-in that counts; only a build can decide {' and '.join(expressions)}."
+                self.issues.append(warning("AddInConditionUnknown", message))
+
     def _report_damaged(self, files: Iterable[str]) -> None:
         for path in dict.fromkeys(files):
             try:
@@ -252,4 +269,5 @@ class Search:
             environ=self.environ,
             load=self._load,
             issues=self.issues,
+            undecided=self._undecided,
         )

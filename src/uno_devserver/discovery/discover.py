@@ -139,7 +139,7 @@ def discover_addins(request: Request, environ: Mapping[str, str]) -> AddInDiscov
         return AddInDiscovery((), None, False, False, 0, session.workspace.issues)
     found = session.addins()
     doubts = () if session.workspace.resolved else session.workspace.issues
-    return found.replace(issues=(*doubts, *session.sdk.issues, *found.issues))
+    return found.replace(issues=(*doubts, *session.sdk.issues, *session.issues, *found.issues))
 
 
 class _Session:
@@ -258,6 +258,8 @@ class _Session:
             if self.sdk.packages.readable:
                 self.issues.append(severity(code, f"packages.json of the Uno SDK does not name {name}."))
             return Tool()
+        overridden = package.overridden()
+        self.issues += [overridden] if overridden else []
         folder = self.folders.find(package.name, package.version)
         if folder is None:
             searched = ", ".join(self.folders.locations)

@@ -14,6 +14,7 @@ from ..system.files import FileProblem, read_bytes
 from ..system.log import log
 from ..system.run import find_program, run
 from ..system.values import Value
+from ..workspace.trust import is_trusted
 from . import dotnet_cache
 from .sdk_choice import Choice, Verdict, choose_sdk, sdk_version
 
@@ -48,6 +49,8 @@ def resolve_dotnet(directory: str, environ: Mapping[str, str], *, cache_path: st
     if choice.verdict is Verdict.NONE_FITS:
         return DotNet(issue=_none_fits(choice, executable, global_json.path))
 
+    if b'"paths"' in (global_json.content or b"") and not is_trusted(environ):
+        return DotNet(issue=_not_asked(global_json.path))
     place = global_json.path or os.path.realpath(directory)
     question = dotnet_cache.Question(os.path.realpath(executable), place, global_json.content)
     kept = None if force else dotnet_cache.read(cache_path, question)
@@ -86,6 +89,12 @@ def _none_fits(choice: Choice, executable: str, global_json: str | None) -> Issu
     installed = ", ".join(choice.installed)
     message = f"{global_json} wants .NET SDK {choice.wanted}, but installed are: {installed}.{advice}"
     return fatal("DotNetVersionUnsupported", message)
+
+
+def _not_asked(global_json: str | None) -> Issue:
+    """`sdk.paths` can name a folder of the workspace, and asking dotnet would run the SDK that lies there."""
+    message = f"{global_json} says where to look for SDKs, so only running dotnet could tell which one counts."
+    return fatal("DotNetVersionUnsupported", message, "If you trust this workspace, set UNO_DEVSERVER_TRUST=1.")
 
 
 def _no_version(answer: _Answer, executable: str, global_json: str | None) -> Issue:

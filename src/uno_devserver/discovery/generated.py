@@ -21,6 +21,7 @@ _ALWAYS = "'$(ExcludeRestorePackageImports)' != 'true' \">"
 _FOR_FRAMEWORK = "'$(TargetFramework)' == '"
 _FRAME = ("<?xml ", "<Project ", "</Project>", "</PropertyGroup>", "</ImportGroup>", "</ItemGroup>", "<SourceRoot ")
 _END = "</Project>"
+_WANTED = ("NuGet", "Pkg")
 _ROOT = "$(NuGetPackageRoot)"
 
 
@@ -34,29 +35,35 @@ def read_generated(texts: Iterable[str]) -> list[Line] | None:
     lines: list[Line] = []
     framework: str | None = None
     for text in texts:
+        inside = False  # a group: outside of one, no condition is known
         if "&" in text or "%" in text or not text.rstrip().endswith((_END, "/>")):
             return None
         for raw in text.splitlines():
             line = raw.strip()
             if line.startswith(_IMPORT):
                 path, _, rest = line[len(_IMPORT) :].partition(_IF_EXISTS)
-                if rest != path + "')\" />":
+                if rest != path + "')\" />" or "$(" in path.removeprefix(_ROOT) or not inside:
                     return None
                 lines.append((framework, "", path))
             elif line.startswith(_GROUPS):
                 condition = line.partition('=" ')[2].removesuffix(_ALWAYS)
                 framework = condition.removeprefix(_FOR_FRAMEWORK).removesuffix("' AND ") if condition else None
+                inside = True
                 if condition and (condition != f"{_FOR_FRAMEWORK}{framework}' AND " or "'" in (framework or "")):
                     return None
             elif line.startswith(_FRAME):
                 if line.count("<") > 1:  # somebody joined the lines
                     return None
+                inside = inside and not line.startswith("</")
             elif line:
                 name = line[1 : line.find(" ")]
                 start, end = f"<{name} Condition=\" '$({name})' == '' \">", f"</{name}>"
-                if not line.startswith(start) or not line.endswith(end):
+                value = line[len(start) : -len(end)]
+                if not line.startswith(start) or not line.endswith(end) or not inside:
                     return None
-                lines.append((framework, name, line[len(start) : -len(end)]))
+                if "$(" in value and name.startswith(_WANTED):
+                    return None  # on Windows the root is written with $(UserProfile)
+                lines.append((framework, name, value))
     return lines
 
 
@@ -75,7 +82,7 @@ def select(lines: Iterable[Line], framework: str | None) -> tuple[list[str], dic
     root = properties.get("NuGetPackageRoot", "")
     return (
         [_normal(value.replace(_ROOT, root)) for value in imports],
-        {name: value for name, value in properties.items() if name.startswith(("NuGet", "Pkg"))},
+        {name: value for name, value in properties.items() if name.startswith(_WANTED)},
     )
 
 

@@ -37,7 +37,7 @@ class LastKnownGood:
             "workspace": self._workspace,
             "sdk": self._sdk,
             "packages": _digest(packages),
-            "addIns": [[addin.package, addin.version, addin.path, addin.source] for addin in addins],
+            "addIns": [[addin.package, addin.version, addin.path, addin.source, addin.certain] for addin in addins],
         }
         data = json.dumps(document).encode()
         try:
@@ -72,9 +72,9 @@ class LastKnownGood:
 
 
 def _addin(entry: object) -> AddIn | None:
-    if isinstance(entry, list) and len(entry) == 4 and all(isinstance(part, str) for part in entry):
-        return AddIn(*entry)
-    return None
+    if not isinstance(entry, list) or len(entry) != 5 or not isinstance(entry[4], bool):
+        return None
+    return AddIn(*entry) if all(isinstance(part, str) for part in entry[:4]) else None
 
 
 def _digest(texts: Iterable[str]) -> str:

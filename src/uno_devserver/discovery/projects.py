@@ -26,7 +26,8 @@ class Project(Value):
     restore_folder: str
     before: tuple[str, ...]  # Directory.Build.props
     after: tuple[str, ...]  # Directory.Build.targets
-    issue: Issue | None
+    body: tuple[str, ...]  # the project file, if it can be evaluated
+    issue: Issue | None = None
 
 
 def read_project(path: str, load: ProjectFiles, environ: Mapping[str, str]) -> Project:
@@ -47,6 +48,7 @@ def read_project(path: str, load: ProjectFiles, environ: Mapping[str, str]) -> P
         _restore_folder(path, before, load, environ),
         before,
         after,
+        () if issue else (path,),
         issue,
     )
 

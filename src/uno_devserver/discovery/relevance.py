@@ -22,7 +22,8 @@ MAX_BYTES = 16 * 1024 * 1024  # the largest .targets file in public packages has
 _REFERENCE = rb"[$@]\(\s*([A-Za-z_]\w*(?:-(?!>|&gt;)\w*)*)"  # in @(Item->...) the dash belongs to the arrow
 # Attributes may hold '>' but never '<', so an unclosed one costs no more than the way to the next element.
 _IMPORT = rb"<Import\s((?:[^<>\"']+|\"[^\"<]*\"|'[^'<]*')*)"
-_ATTRIBUTE = rb"([\w.:-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')"
+# Only from the start of a name, and without trying shorter ones: text without '=' costs no more than its length.
+_ATTRIBUTE = rb"(?<![\w.:-])([\w.:-]++)\s*+=\s*+(?:\"([^\"]*)\"|'([^']*)')"
 _UNTOLD = r"[$@]\(|[*?;&%]"  # references, wildcards, lists, escapes: only an evaluation knows the file
 _THIS_FILE = r"(?i)\$\(MSBuildThisFile(Directory|Name|Extension|)\)"
 

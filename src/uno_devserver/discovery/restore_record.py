@@ -6,7 +6,7 @@ import os
 import re
 
 from ..issues import Issue, warning
-from ..system.files import FileProblem, read_bytes
+from ..system.files import FileProblem, read_bytes, read_head
 from .versions import folder_spellings
 
 TYPE_CHECKING = False
@@ -27,7 +27,7 @@ def doubts(project: Project) -> Iterator[Issue]:
     except (FileNotFoundError, FileProblem):
         return
     head, _, files = record.partition(b'"expectedpackagefiles"')
-    if os.path.basename(project.path).lower().encode() not in head:
+    if os.fsencode(os.path.basename(project.path).lower()) not in head:
         return  # another project's: the folder is shared
     if b'"success": false' in head or b'"success":false' in head:
         yield warning("RestoreFailed", f"The last restore of {project.path} failed: packages may be missing.")
@@ -46,7 +46,7 @@ def _unrecorded(references: Iterable[tuple[str, str]], record: bytes) -> list[st
     for name, version in references:
         exact = version[:1].isdigit() and "*" not in version and not raised
         tails = [f"{spelling.lower()}/" for spelling in folder_spellings(version)] if exact else [""]
-        if not any(f"/{name.lower()}/{tail}".encode() in record for tail in tails):
+        if not any(os.fsencode(f"/{name.lower()}/{tail}") in record for tail in tails):
             missing.append(name)
     return missing
 
@@ -56,9 +56,8 @@ def _other_framework(project: Project) -> str | None:
     if len(project.frameworks) != 1:
         return None
     try:
-        with open(os.path.join(project.restore_folder, "project.assets.json"), "rb") as stream:
-            head = stream.read(HEAD_BYTES)
-    except OSError:
+        head = read_head(os.path.join(project.restore_folder, "project.assets.json"), HEAD_BYTES)
+    except (FileNotFoundError, FileProblem):
         return None
     found = re.search(rb'"targets": \{\s*"([^"/]+)', head)
     if not found or found[1].decode("utf-8", "replace").lower() == project.frameworks[0].lower():

@@ -40,6 +40,7 @@ def declared_addins(
     environ: Mapping[str, str],
     load: ProjectFiles,
     issues: list[Issue],
+    undecided: dict[str, tuple[str, ...]],
 ) -> list[Candidate]:
     """The items of all files, evaluated in this order as parts of one project."""
     remaining = list(files)
@@ -53,6 +54,8 @@ def declared_addins(
             issues.append(invalid(problem))
             del remaining[problem.entry]
             continue
+        for _, path in evaluation.notes:
+            undecided[path] = tuple(dict.fromkeys(text for text, where in evaluation.notes if where == path))
         notes = evaluation.notes_about(ITEM)
         return [
             Candidate(

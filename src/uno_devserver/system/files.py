@@ -31,25 +31,17 @@ class FileProblem(Exception):
 
 def read_bytes(path: str, limit: int = MAX_BYTES) -> bytes:
     """The whole content of a regular file of at most `limit` bytes; FileNotFoundError is let through."""
+    handle = _open(path)
     try:
-        # Opening a FIFO or a device would block or never end; O_NONBLOCK makes the open itself harmless.
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    except FileNotFoundError:
-        raise
-    except (OSError, ValueError) as error:
-        raise FileProblem(path, _reason(error)) from error
-    try:
-        status = os.fstat(handle)
-        if (status.st_mode & 0o170000) != 0o100000:
-            raise FileProblem(path, "it is not a regular file")
-        if status.st_size > limit:
-            raise FileProblem(path, f"it has {status.st_size:,} bytes; the limit is {limit:,}")
+        size = _size(handle, path)
+        if size > limit:
+            raise FileProblem(path, f"it has {size:,} bytes; the limit is {limit:,}")
         chunks = []
         room = limit + 1  # the size may change while we read, and /proc files claim to be empty
-        while room > 0 and (chunk := os.read(handle, min(room, max(status.st_size + 1, 65536)))):
+        while room > 0 and (chunk := os.read(handle, min(room, max(size + 1, 65536)))):
             chunks.append(chunk)
             room -= len(chunk)
-            if len(chunk) == status.st_size and room > 0:
+            if len(chunk) == size and room > 0:
                 break  # all that there was: another call would only find the end
         if room == 0:
             raise FileProblem(path, f"it grew over the limit of {limit:,} bytes")
@@ -58,6 +50,35 @@ def read_bytes(path: str, limit: int = MAX_BYTES) -> bytes:
         raise FileProblem(path, _reason(error)) from error
     finally:
         os.close(handle)
+
+
+def read_head(path: str, count: int) -> bytes:
+    """The first bytes of a regular file of any size; FileNotFoundError is let through."""
+    handle = _open(path)
+    try:
+        _size(handle, path)
+        return os.read(handle, count)
+    except OSError as error:
+        raise FileProblem(path, _reason(error)) from error
+    finally:
+        os.close(handle)
+
+
+def _open(path: str) -> int:
+    try:
+        # Opening a FIFO or a device would block or never end; O_NONBLOCK makes the open itself harmless.
+        return os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:
+        raise FileProblem(path, _reason(error)) from error
+
+
+def _size(handle: int, path: str) -> int:
+    status = os.fstat(handle)
+    if (status.st_mode & 0o170000) != 0o100000:
+        raise FileProblem(path, "it is not a regular file")
+    return status.st_size
 
 
 def decode(data: bytes) -> str:

@@ -40,6 +40,9 @@ class Folders(Value):
 def folders(environ: Mapping[str, str] | None = None) -> Folders:
     """The folders of this user on this machine."""
     environ = os.environ if environ is None else environ
+    if not os.path.isabs(environ.get("HOME", "/")):
+        # .NET takes a relative home as it is; that would put our files into whatever folder is current.
+        environ = {name: value for name, value in environ.items() if name != "HOME"}
     return folders_on(sys.platform, environ, _passwd_home)
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
+from .text import visible
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import IO
@@ -29,6 +31,7 @@ class Log:
     def write(self, level: int, message: str) -> None:
         if level < self.level or self.level == NONE:
             return
+        message = visible(message)
         try:
             if sys.stderr is not None:  # None: the parent started us without one
                 sys.stderr.write(_PREFIXES[level] + message + "\n")

@@ -22,6 +22,8 @@ KEEP_BYTES = 16 * 1024 * 1024  # it repeats the questions
 
 # Set inside git's own hooks: they would point git at another repository than the one we found.
 _REPOSITORY_VARIABLES = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
+# A partial clone fetches a missing .gitignore, by a program that its configuration names.
+_OFFLINE = {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": ""}
 
 
 def ignored(paths: Sequence[str], directory: str) -> frozenset[str]:
@@ -63,7 +65,7 @@ def _ask(git: str, root: str, questions: list[str]) -> frozenset[str]:
     outcome = run(
         [git, "-c", "core.fsmonitor=false", "check-ignore", "-z", "--stdin"],
         cwd=root,
-        environ={name: value for name, value in os.environ.items() if name not in _REPOSITORY_VARIABLES},
+        environ={name: value for name, value in os.environ.items() if name not in _REPOSITORY_VARIABLES} | _OFFLINE,
         seconds=LIMIT_SECONDS,
         keep_bytes=KEEP_BYTES,
         input_bytes=os.fsencode("".join(f"./{question}\0" for question in questions)),

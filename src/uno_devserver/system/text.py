@@ -1,0 +1,24 @@
+"""Text from files and file names, made safe to show."""
+
+from __future__ import annotations
+
+
+def visible(text: str, *, keep_odd_bytes: bool = False) -> str:
+    """Control characters by their number, so that no file can move the cursor or change colours; line ends stay.
+
+    Bytes of file names that are no text (surrogates in Python) are shown by number too, unless they are to be kept.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        character
+        if character.isprintable() or character == "\n" or (keep_odd_bytes and "\ud800" <= character <= "\udfff")
+        else _number(character)
+        for character in text
+    )
+
+
+def _number(character: str) -> str:
+    if ord(character) > 0x7F:
+        return character.encode("ascii", "backslashreplace").decode()
+    return f"\\x{ord(character):02x}"
