@@ -101,7 +101,7 @@ def test_a_pattern_describes_paths_whether_they_exist_or_not(pattern: str, path:
     glob = parse(pattern, "/p")
 
     assert glob is not None
-    assert glob.describes(path) is expected
+    assert glob.describes(path, Scope("/p", {}, None)) is expected
 
 
 def test_many_stars_do_not_multiply_the_time() -> None:
@@ -109,8 +109,39 @@ def test_many_stars_do_not_multiply_the_time() -> None:
     start = time.perf_counter()
 
     assert glob is not None
-    assert not glob.describes("a" * 250)
+    assert not glob.describes("a" * 250, Scope("/p", {}, None))
     assert time.perf_counter() - start < 1
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path"),
+    [
+        ("*" + "a" * 2000 + "b", "a" * 4000),
+        ("**/" + "a/" * 1000 + "b/c", "a/" * 2000 + "c"),
+        ("a" * 2000 + "*", "a" * 2000),
+    ],
+    ids=["a star before a long text", "many folders", "a long text"],
+)
+def test_long_comparisons_use_up_what_an_evaluation_may_do(pattern: str, path: str) -> None:
+    glob = parse(pattern, "/p")
+    scope = Scope("/p", {}, None)
+    assert glob is not None
+
+    with pytest.raises(EvaluationProblem) as raised:
+        sum(glob.describes(path, scope) for _ in range(6000))
+
+    assert raised.value.code == "Limit"
+
+
+def test_a_thousand_short_patterns_may_look_at_hundreds_of_paths() -> None:
+    globs = [parse(f"lib/**/Name{number}.*.dll", "/p") for number in range(1000)]
+    scope = Scope("/p", {}, None)
+
+    described = [
+        glob for _ in range(300) for glob in globs if glob and glob.describes("lib/net10.0/Name7.X.dll", scope)
+    ]
+
+    assert len(described) == 300
 
 
 def test_a_link_back_to_its_own_folder_is_not_followed(folder: Path) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from uno_devserver.msbuild.expressions import UNKNOWN, Scope, guessed
 from uno_devserver.msbuild.metadata import Entry
+from uno_devserver.msbuild.problems import EvaluationProblem
 from uno_devserver.msbuild.selections import Selection
 
 
@@ -42,6 +43,17 @@ def test_an_unknown_part_leaves_the_selection_incomplete() -> None:
     assert not selection.complete
     assert selection.matches(Entry("b", "X", "", certain=True)) is None
     assert selection.matches(Entry("c", "X", "", certain=True)) is False
+
+
+def test_a_huge_path_uses_up_what_an_evaluation_may_do() -> None:
+    selection = Selection(Scope("/p", {}, None))
+    for number in range(500):
+        selection.add(f"*.{number}")
+
+    with pytest.raises(EvaluationProblem) as raised:
+        selection.matches(Entry("x" * 4_000_000, "X", "", certain=True))
+
+    assert raised.value.code == "Limit"
 
 
 def test_nothing_selected_matches_nothing() -> None:

@@ -29,6 +29,7 @@ FREE_TEXT = 256
 # All directory entries that the wildcards of one evaluation may look at. A large package has some thousand files.
 MAX_ENTRIES = 100_000
 # How often lists, Remove and the like may look at items: a thousand items and a thousand Removes. Takes about a second.
+# Long comparisons with wildcards count as several looks.
 MAX_STEPS = 1_000_000
 
 _SIMPLE_REFERENCE = re.compile(r"\$\(([A-Za-z_][-0-9A-Za-z_]*)\)")

@@ -2,7 +2,8 @@
 
 `*` and `?` stay within a name, `**` spans folders. Names are compared without regard to case on every system, as
 MSBuild does; the folders before the first wildcard are taken literally. The work is bounded: a visit counts every
-entry it sees, and a link back into its own folders is not followed.
+entry it sees, a comparison counts the characters that it looks at, and a link back into its own folders is not
+followed.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 # Longer than any path that a system accepts.
 MAX_PATTERN = 4096
+
+# So many comparisons of a character take about as long as one look at an item.
+_COMPARISONS_PER_STEP = 10
 
 _ANY_FOLDERS = "**"
 
@@ -41,13 +45,13 @@ class Glob:
         found.sort(key=lambda pair: ignoring_case(pair[0]))
         return found
 
-    def describes(self, path: str) -> bool:
+    def describes(self, path: str, scope: Scope) -> bool:
         """Whether a path, existing or not, fits the pattern."""
         names = _names(ignoring_case(full_path(path, self._base)))
         fixed = self._start_names
         below = names[len(fixed) : -1]
         is_below = names[: len(fixed)] == fixed and len(names) > len(fixed)
-        return is_below and _fits(self._name, names[-1]) and _folders_fit(self._folders, below)
+        return is_below and _fits(self._name, names[-1], scope) and _folders_fit(self._folders, below, scope)
 
     def _walk(self, scope: Scope) -> Iterator[tuple[str, str]]:
         """The folder (below the start) and name of each fitting file."""
@@ -64,21 +68,21 @@ class Glob:
                 scope.count_entries(max(1, len(reached) // 2), self._pattern)
                 name = ignoring_case(entry.name)
                 if not _is_folder(entry):
-                    if len(self._folders) in reached and _fits(self._name, name):
+                    if len(self._folders) in reached and _fits(self._name, name, scope):
                         yield below, entry.name
-                elif inside := self._reached(self._advance(reached, name)):
+                elif inside := self._reached(self._advance(reached, name, scope)):
                     identity = _identity(entry.path)
                     if identity not in ancestors:
                         waiting.append((f"{below}{entry.name}{os.sep}", inside, (*ancestors, identity)))
 
-    def _advance(self, reached: frozenset[int], name: str) -> set[int]:
+    def _advance(self, reached: frozenset[int], name: str, scope: Scope) -> set[int]:
         """The places in the pattern's folders after one more folder of this name."""
         places = set()
         for place in reached:
             if place < len(self._folders):
                 if self._folders[place] == _ANY_FOLDERS:
                     places.add(place)
-                elif _fits(self._folders[place], name):
+                elif _fits(self._folders[place], name, scope):
                     places.add(place + 1)
         return places
 
@@ -111,11 +115,15 @@ def has_wildcards(text: str) -> bool:
     return "*" in text or "?" in text
 
 
-def _fits(pattern: str, name: str) -> bool:
-    """Whether a name fits a pattern of one name; both in upper case. Takes time in proportion to their lengths."""
+def _fits(pattern: str, name: str, scope: Scope) -> bool:
+    """Whether a name fits a pattern of one name; both in upper case.
+
+    At worst this takes time in proportion to the product of their lengths, so the scope counts it while it goes on.
+    """
     if pattern in ("*", "*.*"):
         return True
-    place = position = 0
+    scope.count_steps(min(len(pattern), len(name)) // _COMPARISONS_PER_STEP)
+    place = position = repeated = 0
     star, resume = -1, 0
     while position < len(name):
         if place < len(pattern) and pattern[place] == "*":
@@ -126,6 +134,10 @@ def _fits(pattern: str, name: str) -> bool:
             position += 1
         elif star >= 0:
             # Let the last star take one character more; earlier stars never need to change.
+            repeated += 1 + position - resume
+            if repeated >= _COMPARISONS_PER_STEP:
+                scope.count_steps(repeated // _COMPARISONS_PER_STEP)
+                repeated %= _COMPARISONS_PER_STEP
             resume += 1
             place, position = star + 1, resume
         else:
@@ -133,18 +145,21 @@ def _fits(pattern: str, name: str) -> bool:
     return not pattern[place:].strip("*")
 
 
-def _folders_fit(folders: list[str], names: list[str]) -> bool:
+def _folders_fit(folders: list[str], names: list[str], scope: Scope) -> bool:
     """The same for whole folders, where '**' takes any number of them."""
+    scope.count_steps(len(names) // _COMPARISONS_PER_STEP)
     place = position = 0
     star, resume = -1, 0
     while position < len(names):
         if place < len(folders) and folders[place] == _ANY_FOLDERS:
             star, resume = place, position
             place += 1
-        elif place < len(folders) and _fits(folders[place], names[position]):
+        elif place < len(folders) and _fits(folders[place], names[position], scope):
             place += 1
             position += 1
         elif star >= 0:
+            if position > resume:
+                scope.count_steps(position - resume)
             resume += 1
             place, position = star + 1, resume
         else:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from .globs import Glob
     from .metadata import Entry
 
+# Taking so many characters of a path apart takes about as long as one look at an item.
+_CHARACTERS_PER_STEP = 1024
+
 
 class Selection:
     """A set of paths and patterns, some of which may be guesses."""
@@ -52,8 +55,9 @@ class _Paths:
     def contain(self, entry: Entry) -> bool:
         if not self._keys and not self._globs:
             return False
-        self._scope.count_steps(len(self._globs))
         path = unescape(entry.identity)
+        # Each pattern takes the path apart again, and a path may be as long as any value.
+        self._scope.count_steps(len(self._globs) * (1 + len(path) // _CHARACTERS_PER_STEP))
         if comparison_key(path, self._scope.folder) in self._keys:
             return True
-        return any(glob.describes(path) for glob in self._globs)
+        return any(glob.describes(path, self._scope) for glob in self._globs)
