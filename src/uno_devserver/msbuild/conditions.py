@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from .paths import ignoring_case
-from .problems import LIMIT, EvaluationProblem
+from .problems import LIMIT, EvaluationProblem, quoted, shortened
 from .tokens import END, Token, tokens_of
 
 TYPE_CHECKING = False
@@ -63,7 +63,9 @@ class Condition:
         if side.unknown:
             return None
         if side.truth is None:
-            raise EvaluationProblem("MSB4113", f'the condition "{self.text}" is {side.text!r} instead of true or false')
+            raise EvaluationProblem(
+                "MSB4113", f'the condition "{shortened(self.text)}" is {quoted(side.text)} instead of true or false'
+            )
         return side.truth
 
 
@@ -156,7 +158,9 @@ class _Parser:
 
     def _unexpected(self) -> EvaluationProblem:
         found = self.next[1] or "the end"
-        return EvaluationProblem("MSB4092", f'in the condition "{self.text}", {found!r} is not expected there')
+        return EvaluationProblem(
+            "MSB4092", f'in the condition "{shortened(self.text)}", {quoted(found)} is not expected there'
+        )
 
 
 class _Side:
@@ -229,7 +233,9 @@ class _Evaluation:
         if left.truth is not None and right.truth is not None:
             return left.truth == right.truth
         if left.text is None or right.text is None:
-            raise EvaluationProblem("MSB4088", f'the condition "{self.condition}" compares a truth value with text')
+            raise EvaluationProblem(
+                "MSB4088", f'the condition "{shortened(self.condition)}" compares a truth value with text'
+            )
         return left.text == right.text or ignoring_case(left.text) == ignoring_case(right.text)
 
     def _ordered(self, operator: str, left_node: Node, right_node: Node) -> bool | None:
@@ -255,18 +261,21 @@ class _Evaluation:
         text = side.text or ""
         number, version = _number(text), parse_system(text)
         if number is None and version is None:
-            raise EvaluationProblem("MSB4086", f'in the condition "{self.condition}", {text!r} is not a number')
+            raise EvaluationProblem(
+                "MSB4086", f'in the condition "{shortened(self.condition)}", {quoted(text)} is not a number'
+            )
         return number, version
 
     def _call(self, node: Node) -> bool | None:
         name = node.text.lower()
         if name not in ("exists", "hastrailingslash"):
             raise EvaluationProblem(
-                "MSB4091", f'the condition "{self.condition}" calls {node.text}, which does not exist'
+                "MSB4091",
+                f'the condition "{shortened(self.condition)}" calls {shortened(node.text)}, which does not exist',
             )
         if len(node.parts) != 1:
-            message = f'in the condition "{self.condition}", {node.text} has {len(node.parts)} arguments instead of one'
-            raise EvaluationProblem("MSB4089", message)
+            called = f"{shortened(node.text)} has {len(node.parts)} arguments instead of one"
+            raise EvaluationProblem("MSB4089", f'in the condition "{shortened(self.condition)}", {called}')
         paths = self.operands.paths(node.parts[0].text)
         if paths is None:
             return None
@@ -274,13 +283,14 @@ class _Evaluation:
             return bool(paths) and all(map(self.operands.exists, paths))
         if len(paths) > 1:
             raise EvaluationProblem(
-                "MSB4115", f'in the condition "{self.condition}", {node.text} gets more than one path'
+                "MSB4115",
+                f'in the condition "{shortened(self.condition)}", {shortened(node.text)} gets more than one path',
             )
         return bool(paths) and paths[0].endswith(("/", "\\"))
 
     def _truth(self, side: _Side) -> bool:
         if side.truth is None:
-            message = f'in the condition "{self.condition}", {side.text!r} is neither true nor false'
+            message = f'in the condition "{shortened(self.condition)}", {quoted(side.text)} is neither true nor false'
             raise EvaluationProblem("MSB4100", message)
         return side.truth
 

@@ -11,7 +11,7 @@ from .functions.strings import METHODS
 from .metadata import Entry, built_in, is_built_in, replace_references
 from .operands import split_list
 from .paths import full_path, ignoring_case, to_slashes
-from .problems import UNSUPPORTED, EvaluationProblem
+from .problems import UNSUPPORTED, EvaluationProblem, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ def _called(step: Step, value: str, lists: Lists) -> str:
     except NotImplementedHere:
         return UNKNOWN
     except (FunctionFailed, NoSuchFunction) as failure:
-        raise EvaluationProblem("MSB4198", f"{step.function} cannot be called on {value!r}: {failure}") from None
+        raise EvaluationProblem("MSB4198", f"{step.function} cannot be called on {quoted(value)}: {failure}") from None
     return escape(to_text(result))
 
 

@@ -16,7 +16,7 @@ from .groups import Group, Note
 from .metadata import Entry, Metadata, built_in, is_built_in, replace_references
 from .operands import PropertyOperands, glob_of, split_list
 from .paths import adjust, full_path
-from .problems import LIMIT, EvaluationProblem
+from .problems import LIMIT, EvaluationProblem, quoted
 from .projects import ProjectFile, value_of
 from .structure import metadata_attributes
 from .tokens import BUILT_IN, CUSTOM_METADATA, ITEMS
@@ -150,7 +150,7 @@ class ItemPass:
             return None
         expression = expressions[0]
         if len(expressions) > 1 or expression.start > 0 or expression.end < len(part):
-            raise EvaluationProblem("MSB4012", f"the item list in {part!r} is mixed with text")
+            raise EvaluationProblem("MSB4012", f"the item list in {quoted(part)} is mixed with text")
         selected = select(expression, self)
         if selected is None:
             self._remark(part, element, file, skipped)

@@ -6,6 +6,9 @@ from __future__ import annotations
 LIMIT = "Limit"  # a bound on memory, nesting or work was reached
 UNSUPPORTED = "Unsupported"  # a function that MSBuild has and this evaluator has not
 
+# Enough to recognise a value by; a hostile one has megabytes.
+MAX_QUOTED = 200
+
 
 class EvaluationProblem(Exception):
     """MSBuild would refuse this project too, or a limit was reached.
@@ -23,3 +26,15 @@ class EvaluationProblem(Exception):
 
     def __str__(self) -> str:
         return f"{self.path}: {self.code}: {self.message}" if self.path else f"{self.code}: {self.message}"
+
+
+def quoted(value: object) -> str:
+    """A value for a message: in quotes if it is text, and cut if it is long."""
+    if not isinstance(value, str):
+        return shortened(repr(value))
+    return repr(value) if len(value) <= MAX_QUOTED else f"{value[:MAX_QUOTED]!r}..."
+
+
+def shortened(text: str) -> str:
+    """The same without quotes."""
+    return text if len(text) <= MAX_QUOTED else f"{text[:MAX_QUOTED]}..."

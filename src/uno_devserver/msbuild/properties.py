@@ -14,7 +14,7 @@ from .expressions import GUESS, UNKNOWN, Scope, escape, guessed, is_known, unesc
 from .groups import Group, Note
 from .operands import PropertyOperands, glob_of, split_list
 from .paths import WINDOWS, full_path, ignoring_case, to_slashes
-from .problems import LIMIT, EvaluationProblem
+from .problems import LIMIT, EvaluationProblem, quoted
 from .projects import ProjectFile, ProjectFiles, split_extension, value_of, without_root
 from .structure import is_valid_name
 from .xml import Element
@@ -197,12 +197,12 @@ class PropertyPass:
         raw = element.attributes["Project"]
         if sdk := element.attributes.get("Sdk"):
             if not self.scope.three_valued:
-                raise EvaluationProblem("MSB4236", f"the SDK {sdk!r} cannot be resolved here")
+                raise EvaluationProblem("MSB4236", f"the SDK {quoted(sdk)} cannot be resolved here")
             self.note(Note(f"{sdk}: {raw}", file.path))
             return
         parts = split_list(self.scope.expand(raw))
         if not parts:
-            raise EvaluationProblem("MSB4020", f"the import of {raw!r} names no file")
+            raise EvaluationProblem("MSB4020", f"the import of {quoted(raw)} names no file")
         for part in parts:
             self._import_part(part, raw, file, inside)
 

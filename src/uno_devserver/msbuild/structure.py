@@ -6,7 +6,7 @@ The bodies of targets are not looked into: they never take part in an evaluation
 
 from __future__ import annotations
 
-from .problems import EvaluationProblem
+from .problems import EvaluationProblem, quoted, shortened
 from .xml import Comment, Element
 
 
@@ -149,7 +149,7 @@ def _check_metadata_attributes(element: Element, allowed: frozenset[str]) -> Non
         reserved = key in _ITEM_ATTRIBUTES_IN_ANY_CASE or key in BUILT_IN_METADATA or name in _RESERVED_NAMES
         # MSBuild keeps attributes with a leading underscore for itself.
         if reserved or name[0] == "_" or not is_valid_name(name):
-            raise EvaluationProblem("MSB4066", f"<{element.name}> cannot have the attribute {name!r}")
+            raise EvaluationProblem("MSB4066", f"<{shortened(element.name)}> cannot have the attribute {quoted(name)}")
 
 
 def _check_metadata(metadata: Element) -> None:
@@ -202,12 +202,12 @@ def _check_import(element: Element) -> None:
 def _check_attributes(element: Element, allowed: frozenset[str]) -> None:
     for name in element.attributes:
         if name not in allowed:
-            raise EvaluationProblem("MSB4066", f"<{element.name}> cannot have the attribute {name!r}")
+            raise EvaluationProblem("MSB4066", f"<{shortened(element.name)}> cannot have the attribute {quoted(name)}")
 
 
 def _check_name(element: Element) -> None:
     if not is_valid_name(element.name):
-        raise EvaluationProblem("MSB5016", f"<{element.name}> is not a valid name")
+        raise EvaluationProblem("MSB5016", f"<{shortened(element.name)}> is not a valid name")
 
 
 def _children(element: Element) -> list[Element]:
@@ -222,4 +222,6 @@ def _children(element: Element) -> list[Element]:
 
 
 def _misplaced(what: str, parent: Element) -> EvaluationProblem:
-    return EvaluationProblem("MSB4067", f"{what!r} is not allowed below <{parent.name}> (line {parent.line})")
+    return EvaluationProblem(
+        "MSB4067", f"{quoted(what)} is not allowed below <{shortened(parent.name)}> (line {parent.line})"
+    )

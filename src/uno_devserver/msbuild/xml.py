@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 from ..system.files import decode
+from .problems import quoted, shortened
 
 # No real document nests a hundred deep; a bound keeps a hostile one from filling the memory.
 MAX_DEPTH = 1000
@@ -129,7 +130,9 @@ def parse(data: bytes) -> Element:
             name = text[start + 2 : position - 1].rstrip(_BLANK)
             element = open_elements.pop()
             if not position or name != element.name or element is document:
-                raise _problem(text, start, f"</{element.name}> is expected instead of {text[start : start + 40]!r}")
+                raise _problem(
+                    text, start, f"</{shortened(element.name)}> is expected instead of {text[start : start + 40]!r}"
+                )
             siblings = open_elements[-1].children
         else:
             position = _add_other_markup(text, start, open_elements)
@@ -139,7 +142,7 @@ def parse(data: bytes) -> Element:
 
 def _root(document: Element, open_elements: list[Element], text: str) -> Element:
     if len(open_elements) > 1:
-        raise _problem(text, len(text), f"<{open_elements[-1].name}> is not closed")
+        raise _problem(text, len(text), f"<{shortened(open_elements[-1].name)}> is not closed")
     roots = document.elements
     if not roots:
         raise _problem(text, len(text), "there is no root element")
@@ -163,7 +166,7 @@ def _skip_declaration(text: str) -> int:
         raise _problem(text, 0, "the XML declaration is malformed")
     version = declaration.group(1) or declaration.group(2)
     if version != "1.0":
-        raise _problem(text, declaration.start(), f"XML version {version!r} is not supported")
+        raise _problem(text, declaration.start(), f"XML version {quoted(version)} is not supported")
     return declaration.end()
 
 
@@ -196,7 +199,7 @@ def _attributes(raw: str, text: str, start: int) -> dict[str, str]:
     for name, double_quoted, single_quoted in _ATTRIBUTES(raw):
         value = double_quoted or single_quoted
         if name in attributes:
-            raise _problem(text, start, f"the attribute {name!r} is there twice")
+            raise _problem(text, start, f"the attribute {quoted(name)} is there twice")
         attributes[name] = _decoded(value, text, start) if "&" in value else value
     return attributes
 
@@ -208,7 +211,7 @@ def _decoded(value: str, text: str, start: int) -> str:
             raise _problem(text, start, "'&' must begin a reference such as '&amp;'")
         if reference[0] != "#":
             if reference not in _ENTITIES:
-                raise _problem(text, start, f"the entity {reference!r} is not declared")
+                raise _problem(text, start, f"the entity {quoted(reference)} is not declared")
             return _ENTITIES[reference]
         digits = reference.lstrip("#x0")
         # Nine digits already exceed every character, and Python refuses to read thousands of them.
@@ -227,7 +230,7 @@ def _check_prefixes(element: Element, open_elements: list[Element], text: str, s
             continue
         declaration = f"xmlns:{prefix}"
         if declaration not in element.attributes and not any(declaration in each.attributes for each in open_elements):
-            raise _problem(text, start, f"the prefix {prefix!r} is not declared")
+            raise _problem(text, start, f"the prefix {quoted(prefix)} is not declared")
 
 
 def _add_other_markup(text: str, start: int, open_elements: list[Element]) -> int:

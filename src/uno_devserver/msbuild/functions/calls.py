@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ..expressions import MAX_TEXT, escape
-from ..problems import LIMIT, EvaluationProblem
+from ..problems import LIMIT, EvaluationProblem, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def only_text(arguments: Sequence[FunctionValue]) -> str:
 def integer(argument: FunctionValue) -> int:
     number = maybe_integer(argument, 2**31)
     if number is None:
-        raise NoSuchFunction(f"{argument!r} is not an integer")
+        raise NoSuchFunction(f"{quoted(argument)} is not an integer")
     return number
 
 

@@ -5,7 +5,7 @@ A name that .NET does not know is an error; one that it knows and this evaluator
 
 from __future__ import annotations
 
-from ..problems import EvaluationProblem
+from ..problems import EvaluationProblem, quoted
 from ..structure import words
 from . import intrinsics, statics, strings
 from .calls import Call, FunctionFailed, FunctionValue, NoSuchFunction, NotImplementedHere, Version, integer, to_text
@@ -80,7 +80,7 @@ def _static_member(type_name: str, method: str, written: str) -> Function:
         if method in _PARTLY_OPEN_TYPES[type_name]:
             raise NotImplementedHere
         raise EvaluationProblem("MSB4185", f"[{written}]::{method} is not available as a property function")
-    raise EvaluationProblem("MSB4212", f"the type {written!r} is not available to property functions")
+    raise EvaluationProblem("MSB4212", f"the type {quoted(written)} is not available to property functions")
 
 
 def _list_item(call: Call, arguments: Sequence[FunctionValue]) -> FunctionValue:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..paths import ignoring_case
+from ..problems import quoted
 from ..structure import words
 from .calls import (
     FunctionFailed,
@@ -53,7 +54,7 @@ def _substring(call: Call, arguments: Sequence[FunctionValue]) -> str:
     start = integer(arguments[0])
     length = integer(arguments[1]) if len(arguments) == 2 else len(text) - start
     if start < 0 or length < 0 or start + length > len(text):
-        raise FunctionFailed(f"{text!r} has no {length} characters at {start}")
+        raise FunctionFailed(f"{quoted(text)} has no {length} characters at {start}")
     return text[start : start + length]
 
 
@@ -135,7 +136,7 @@ def _insert(call: Call, arguments: Sequence[FunctionValue]) -> str:
     place, inserted = texts(arguments, 2, 2)
     text, start = _receiver(call), integer(place)
     if not 0 <= start <= len(text):
-        raise FunctionFailed(f"{text!r} has no place {start}")
+        raise FunctionFailed(f"{quoted(text)} has no place {start}")
     bounded(len(text) + len(inserted))
     return text[:start] + inserted + text[start:]
 
@@ -146,7 +147,7 @@ def _remove(call: Call, arguments: Sequence[FunctionValue]) -> str:
     first = integer(start)
     count = integer(rest[0]) if rest else len(text) - first
     if first < 0 or count < 0 or first + count > len(text):
-        raise FunctionFailed(f"{text!r} has no {count} characters at {first}")
+        raise FunctionFailed(f"{quoted(text)} has no {count} characters at {first}")
     return text[:first] + text[first + count :]
 
 
@@ -154,7 +155,7 @@ def _character(call: Call, arguments: Sequence[FunctionValue]) -> str:
     place = maybe_integer(only_text(arguments), 2**31)
     text = _receiver(call)
     if place is None or not 0 <= place < len(text):
-        raise FunctionFailed(f"{text!r} has no character {arguments[0]!r}")
+        raise FunctionFailed(f"{quoted(text)} has no character {quoted(arguments[0])}")
     return text[place]
 
 
