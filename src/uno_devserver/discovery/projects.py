@@ -69,7 +69,7 @@ def known_properties(project: Project, framework: str | None, solution: str | No
         }
     if framework is None:
         return known
-    from ..msbuild.functions.frameworks import parse, version_text
+    from ..msbuild.frameworks import parse, version_text
 
     target = parse(framework)
     if target:

@@ -62,7 +62,7 @@ def _other_framework(project: Project) -> str | None:
     found = re.search(rb'"targets": \{\s*"([^"/]+)', head)
     if not found or found[1].decode("utf-8", "replace").lower() == project.frameworks[0].lower():
         return None
-    from ..msbuild.functions.frameworks import parse
+    from ..msbuild.frameworks import parse
     from .assets import short_name
 
     restored = short_name(found[1].decode("utf-8", "replace"))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from math import fmod
 
+from .. import frameworks
 from ..expressions import escape, unescape
 from ..paths import WINDOWS, full_path, to_slashes
 from ..structure import words
 from ..versions import parse_simple
-from . import frameworks
 from .calls import (
     FunctionFailed,
     NoSuchFunction,

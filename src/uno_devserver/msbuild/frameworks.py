@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ...system.values import Value
+from ..system.values import Value
 
 # Which netstandard the runtimes implement, newest rule first: (.NETCoreApp from, .NETStandard up to).
 _STANDARDS = (((3, 0), (2, 1)), ((2, 0), (2, 0)), ((1, 0), (1, 6)))

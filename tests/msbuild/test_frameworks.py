@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uno_devserver.msbuild.functions.frameworks import Framework, is_compatible, parse, version_text
+from uno_devserver.msbuild.frameworks import Framework, is_compatible, parse, version_text
 
 
 @pytest.mark.parametrize(
