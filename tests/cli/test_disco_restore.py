@@ -372,3 +372,58 @@ def test_the_add_ins_come_in_the_order_of_the_sdk_list_and_then_of_the_projects(
     names = [Path(path).stem for path in workspace.machine.disco().add_ins]
 
     assert names == ["Uno.UI.App.Mcp.Server", "Uno.Settings.DevServer", "Acme.Z", "Acme.A"]
+
+
+# --- what a review found -------------------------------------------------------------------------------------------
+
+
+def test_a_referenced_package_with_only_a_manifest_is_found(uno: WorkspaceBuilder) -> None:
+    """Without a `tools` folder and build files, restore's generated files do not speak of it."""
+    package = manifest_add_in("Acme.Bare", entries=[{"entryPoint": "addin/Acme.Bare.dll"}])
+    package = package.without_files("tools/devserver/Acme.Bare.dll").with_files({"addin/Acme.Bare.dll": "MZ"})
+    uno.project("App/App.csproj", [package]).solution("App.slnx")
+
+    result = uno.machine.disco()
+
+    assert result.add_ins == [str(uno.machine.nuget / package.path / "addin" / "Acme.Bare.dll")]
+
+
+def test_an_add_in_of_bare_libraries_is_found_and_its_package_not_accused(uno: WorkspaceBuilder) -> None:
+    package = direct_add_in("Acme.Tool")
+    uno.project("App/App.csproj", [package], restore_files=("assets",)).solution("App.slnx")
+    assets = uno.root / "App" / "obj" / "project.assets.json"
+    content = json.loads(assets.read_text("utf-8"))
+    write(assets, json.dumps({"version": 3, "libraries": content["libraries"]}, indent=2))
+
+    result = uno.machine.disco()
+
+    assert result.add_ins == [package.dll(uno.machine.nuget)]
+    assert "AddInEntryPointUnknown" not in [issue["code"] for issue in result.json["issues"]]
+
+
+def test_assets_at_the_root_that_name_no_project_are_evaluated(uno: WorkspaceBuilder) -> None:
+    package = direct_add_in("Acme.Tool")
+    uno.project("App/App.csproj", [package]).solution("App.slnx")
+    assets = uno.root / "App" / "obj" / "project.assets.json"
+    content = json.loads(assets.read_text("utf-8"))
+    del content["project"]
+    write(uno.root / "obj" / "project.assets.json", json.dumps(content, indent=2))
+    for path in (uno.root / "App" / "obj").iterdir():
+        path.unlink()
+
+    assert uno.machine.disco().add_ins == [package.dll(uno.machine.nuget)]
+
+
+@pytest.mark.parametrize(
+    "include", ["$(OnlyABuildKnows)/Acme.Tool.dll", "$([System.IO.File]::ReadAllText('x'))/Acme.Tool.dll"]
+)
+def test_an_add_in_whose_path_only_a_build_knows_is_told_with_the_expression(
+    uno: WorkspaceBuilder, include: str
+) -> None:
+    package = direct_add_in("Acme.Tool").with_files({"buildTransitive/Acme.Tool.targets": targets(include)})
+    uno.project("App/App.csproj", [package]).solution("App.slnx")
+
+    result = uno.machine.disco()
+
+    assert result.add_ins == []
+    assert include.partition("/")[0] in result.issue("AddInConditionUnknown")["message"]

@@ -65,6 +65,16 @@ def test_imports_and_properties_count_for_their_framework() -> None:
     )
 
 
+def test_the_first_value_of_a_property_counts_as_its_condition_says() -> None:
+    again = "<NuGetPackageRoot Condition=\" '$(NuGetPackageRoot)' == '' \">/other</NuGetPackageRoot>\n    <RestoreTool"
+    twice = PROPS.replace("<RestoreTool", again, 1)
+
+    lines = read_generated([twice])
+
+    assert lines is not None
+    assert select(lines, None)[1]["NuGetPackageRoot"] == "/cache/"
+
+
 def test_every_framework_counts_when_the_project_does_not_say_but_never_the_outer_build() -> None:
     lines = read_generated([_targets(_group("net9.0", "/nine"), _group("", "/outer"), _group(None, "/all"))])
 

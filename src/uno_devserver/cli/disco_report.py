@@ -113,6 +113,8 @@ _SECTIONS = (
             ("selectedSolutionPath", "selectedSolutionPath", "a .sln or .slnx file"),
             ("selectedGlobalJsonPath", "selectedGlobalJsonPath", "a global.json that names Uno.Sdk"),
             ("resolutionKind", "resolutionKind", ""),
+            ("selectionSource", "selectionSource", ""),
+            ("configPath", "configPath", ""),
         ),
     ),
     (
@@ -163,6 +165,7 @@ def _report(discovery: Discovery, data: dict[str, object], active: list[dict[str
         Row("discoveryMethod", discovery.addins.method, "add-ins"),
         Row("addInsDiscoveryDurationMs", str(discovery.addins.duration_ms)),
         Row("totalDiscoveryDurationMs", str(discovery.duration_ms)),
+        Row("addInDiscoveryFailed", str(discovery.addins.failed)),
         *(Row(f"{a.package} {a.version}".strip(), f"{a.path} ({_source(a)})") for a in discovery.addins.found),
     ]
     found = (

@@ -20,7 +20,7 @@ from .manifest import read_manifest
 from .packages import merge_packages
 from .projects import Project, known_properties, read_project
 from .relevance import Relevance
-from .restore import from_assets, read_restored
+from .restore import RestoredPackage, from_assets, read_restored
 from .targets import ITEM, Candidate, declared_addins, invalid
 from .verification import verify
 
@@ -30,12 +30,11 @@ if TYPE_CHECKING:
 
     from .nuget import PackageFolders
     from .packages import Package
-    from .restore import Imports, Restored, RestoredPackage
+    from .restore import Imports, Restored
     from .sdk_packages import SdkPackage
     from .verification import AddIn
 
 HOST_PACKAGE = "uno.winui.devserver"
-PROJECT_EXTENSIONS = (".csproj", ".fsproj", ".vbproj")
 
 
 class AddIns(Value):
@@ -72,8 +71,7 @@ class Search:
         sdk_packages: Iterable[SdkPackage],
         default_framework: Callable[[], str | None],
     ) -> AddIns:
-        paths = [path for path in project_files if path.lower().endswith(PROJECT_EXTENSIONS)]
-        projects = [read_project(path, self._load, self.environ) for path in paths]
+        projects = [read_project(path, self._load, self.environ) for path in project_files]
         restored = [read_restored(project, self.folders, self._load, self.environ) for project in projects]
         self._report(projects, restored)
         for project, one in self._stray_assets(projects):
@@ -82,6 +80,7 @@ class Search:
         self.folders = self.folders.with_locations(location for one in restored for location in one.folders)
 
         known = [package for one in restored for package in one.packages]
+        known += self._referenced([p for p, one in zip(projects, restored, strict=True) if one.found], known)
         frameworks = [framework for project in projects for framework in project.frameworks]
         packages = merge_packages(sdk_packages, restored, frameworks, default_framework)
         host_version = packages[HOST_PACKAGE].version if HOST_PACKAGE in packages else None
@@ -122,6 +121,21 @@ class Search:
             return []
         project = Project(os.path.join(self.directory, "workspace.proj"), (), (), (), folder, (), (), ())
         return [(project, from_assets(assets, self.folders))]
+
+    def _referenced(self, projects: Iterable[Project], known: Iterable[RestoredPackage]) -> list[RestoredPackage]:
+        """Packages with nothing but a manifest: restore does not tell of them, but a restored project may name them."""
+        names = {package.name.lower() for package in known}
+        references = dict.fromkeys(reference for project in projects for reference in project.references)
+        found = (
+            (name, version, self.folders.find(name, version))
+            for name, version in references
+            if name.lower() not in names
+        )
+        return [
+            RestoredPackage(name, version, folder)
+            for name, version, folder in found
+            if folder and os.path.exists(os.path.join(folder, MANIFEST))
+        ]
 
     def _report_lost(self, known: Iterable[RestoredPackage]) -> None:
         for package in known:

@@ -14,12 +14,12 @@ import re
 from ..system.files import FileProblem, read_bytes
 from ..system.jsonc import parse
 from ..system.values import Value
+from .manifest import NAME as MANIFEST
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-MANIFEST = "devserver-addin.json"
 TOOLS = "tools/devserver/"
 _SECTIONS = ("projectFileDependencyGroups", "packageFolders", "project", "logs")  # what follows `libraries`
 _FRAMEWORK = rb'\n    "([^"\\\n]*)": \{'

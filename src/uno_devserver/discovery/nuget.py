@@ -13,6 +13,7 @@ from ..issues import Issue, warning
 from ..msbuild.xml import XmlProblem
 from ..msbuild.xml import parse as parse_xml
 from ..system.files import FileProblem, read_bytes
+from ..workspace.paths import upwards
 from .versions import folder_spellings
 
 TYPE_CHECKING = False
@@ -110,13 +111,8 @@ def _configured_folder(directory: str, environ: Mapping[str, str], folders: Fold
 
 def _config_files(directory: str, folders: Folders) -> Iterator[str]:
     """Nearest first, then the user's."""
-    here = directory
-    while True:
-        yield from _existing_configs(here)
-        parent = os.path.dirname(here)
-        if parent == here:
-            break
-        here = parent
+    for folder in upwards(directory):
+        yield from _existing_configs(folder)
     yield from _existing_configs(os.path.join(folders.application_data, "NuGet"))
     yield from _existing_configs(os.path.join(folders.home, ".nuget", "NuGet"))
 

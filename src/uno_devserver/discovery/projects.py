@@ -9,6 +9,7 @@ from ..msbuild.evaluation import Evaluator
 from ..msbuild.expressions import escape
 from ..msbuild.problems import EvaluationProblem
 from ..system.values import Value
+from ..workspace.paths import upwards
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,15 +100,8 @@ def _usual(path: str) -> dict[str, str]:
 
 def _above(path: str, name: str) -> tuple[str, ...]:
     """The nearest file of that name in the project's folder or above it."""
-    here = os.path.dirname(path)
-    while True:
-        candidate = os.path.join(here, name)
-        if os.path.isfile(candidate):
-            return (candidate,)
-        parent = os.path.dirname(here)
-        if parent == here:
-            return ()
-        here = parent
+    candidates = (os.path.join(folder, name) for folder in upwards(os.path.dirname(path)))
+    return tuple(candidate for candidate in candidates if os.path.isfile(candidate))[:1]
 
 
 def _frameworks(body: Evaluation | None) -> tuple[str, ...]:
