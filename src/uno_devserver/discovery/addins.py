@@ -85,9 +85,9 @@ class Search:
         packages = merge_packages(sdk_packages, restored, frameworks, default_framework)
         host_version = packages[HOST_PACKAGE].version if HOST_PACKAGE in packages else None
 
-        self._report_lost(known)
         declared = self._by_manifest(known, host_version)
         imported = self._by_imports(projects, restored)
+        self._report_lost(known)
         found = self._combined(declared, imported)
         searched = [package for one in restored for package in one.to_search]
         self._report_silent([package for package in known if package not in searched], declared, imported, restored)
@@ -139,6 +139,8 @@ class Search:
 
     def _report_lost(self, known: Iterable[RestoredPackage]) -> None:
         for package in known:
+            if self._relevance.has_read(package.file):
+                continue  # cheaper than asking the disk again
             if package.folder is None or not os.path.isdir(package.folder):
                 where = package.folder or ", ".join(self.folders.locations)
                 message = f"{package.name} {package.version} was restored, but is no longer on disk: {where}."
@@ -231,7 +233,7 @@ class Search:
         """Packages that have files for the dev server and name no entry point; perhaps because a file is damaged."""
         owners = [self.folders.owner(candidate.defined_in) for candidate in imported]
         speaking = {*declared, *(owner[2] for owner in owners if owner)}
-        silent = {p.folder: p.name for p in known if p.folder and p.folder not in speaking}
+        silent = {p.folder: p.name for p in known if p.folder and p.may_have_tools and p.folder not in speaking}
         for folder, name in silent.items():
             if os.path.isdir(os.path.join(folder, "tools", "devserver")):
                 files = [f for one in restored for imports in one.imports for f in (*imports.props, *imports.targets)]

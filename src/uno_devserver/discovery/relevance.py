@@ -45,6 +45,10 @@ class Relevance:
         """Whether the file, or one that it surely imports, holds an element of the item's name."""
         return self._has(path, self._item)
 
+    def has_read(self, path: str) -> bool:
+        """Whether the file was looked at, and had something in it."""
+        return bool(self._texts.get(path))
+
     def choose(self, files: Sequence[str], also: Iterable[str] = ()) -> list[str]:
         """The files that matter, in their order; `also` are files that are evaluated in any case."""
         chosen = {path for path in files if self.matters(path)}

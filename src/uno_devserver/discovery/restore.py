@@ -32,6 +32,8 @@ class RestoredPackage(Value):
     name: str
     version: str
     folder: str | None  # None: restore knows it, but it is not on disk any more
+    file: str = ""  # one of its files that is imported, if any
+    may_have_tools: bool = True  # False: restore says that there is no `tools` folder
 
 
 class Imports(Value):
@@ -135,13 +137,15 @@ def _packages_in(imports: list[Imports], folders: PackageFolders) -> Iterator[Re
     """Packages with imported files, and those with a `tools` folder: restore defines `Pkg<Id>` for each of them."""
     seen: set[str] = set()
     for one in imports:
-        named = [(os.path.join(value, "x"), name[3:]) for name, value in one.properties.items() if name[:3] == "Pkg"]
-        for path, spelling in [*((path, "") for path in (*one.props, *one.targets)), *named]:
+        with_tools = {value: name[3:] for name, value in one.properties.items() if name[:3] == "Pkg"}
+        for path in (*one.props, *one.targets, *(value + os.sep + "x" for value in with_tools)):
             owner = folders.owner(path)
             if owner is not None and owner[2] not in seen:
-                seen.add(owner[2])
-                spelling = spelling or os.path.splitext(os.path.basename(path))[0]
-                yield RestoredPackage(_spelt(owner[0], spelling), owner[1], owner[2])
+                name, version, folder = owner
+                seen.add(folder)
+                has_tools = folder in with_tools
+                spelling = with_tools[folder] if has_tools else os.path.splitext(os.path.basename(path))[0]
+                yield RestoredPackage(_spelt(name, spelling), version, folder, path, has_tools)
 
 
 def _spelt(folder: str, spelling: str) -> str:
