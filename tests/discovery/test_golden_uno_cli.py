@@ -7,7 +7,6 @@ Durations are ignored, and so are fields that we added. The .NET CLI's sentences
 from __future__ import annotations
 
 import re
-import shutil
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from pathlib import Path
@@ -51,8 +50,6 @@ def intended_differences() -> list[Row]:
 
 @pytest.mark.parametrize("case", CASES)
 def test_disco_says_what_the_dotnet_cli_says_or_the_table_says_why_not(case: str, machine: Machine) -> None:
-    if case == "git-ignored-solution" and not shutil.which("git"):
-        pytest.skip("needs git")
     rows = [row for row in intended_differences() if case in row.cases]
     record = next((row.same_as for row in rows if row.same_as), case)
     dotnet = machine.install_dotnet()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from uno_devserver.system.log import DEBUG, INFORMATION, LEVELS, NONE, TRACE, WARNING, Log, level_named
+from uno_devserver.system.log import DEBUG, ERROR, INFORMATION, LEVELS, NONE, TRACE, WARNING, Log, level_named
 
 LINE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4}) \[(\w+)\] (.*)")
 
@@ -21,11 +21,11 @@ def log() -> Log:
 
 
 def say_everything(log: Log) -> None:
-    log.trace("one")
+    log.write(TRACE, "one")
     log.debug("two")
     log.info("three")
     log.warn("four")
-    log.error("five")
+    log.write(ERROR, "five")
 
 
 # --- lines --------------------------------------------------------------------------------------------------------

@@ -90,7 +90,8 @@ class Search:
         self._report_lost(known)
         found = self._combined(declared, imported)
         searched = [package for one in restored for package in one.to_search]
-        self._report_silent([package for package in known if package not in searched], declared, imported, restored)
+        folders = {package.folder for package in searched}  # these speak for themselves further down
+        self._report_silent([p for p in known if p.folder not in folders], declared, imported, restored)
         found += self._by_convention(packages.values(), searched, host_version)
         listed = [*((p.name, p.version) for p in packages.values()), *(pair for one in restored for pair in one.listed)]
         addins = verify(found, packages, self.folders, self.issues)

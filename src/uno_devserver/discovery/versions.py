@@ -46,7 +46,7 @@ def parse(text: str) -> Version | None:
 def folder_spellings(version: str) -> tuple[str, ...]:
     """Names under which a package folder may hold `version`, the likeliest first; none if it would lead elsewhere."""
     written = version.strip()
-    if not written or written in (".", "..") or any(separator in written for separator in "/\\\0"):
+    if not written or written in (".", "..") or any(separator in written for separator in "/\\:\0"):
         return ()
     parsed = parse(written)
     spellings = [written, written.lower()]

@@ -40,9 +40,6 @@ class Log:
         if self._file is not None:
             self._write_file(level, message)
 
-    def trace(self, message: str) -> None:
-        self.write(TRACE, message)
-
     def debug(self, message: str) -> None:
         self.write(DEBUG, message)
 
@@ -51,9 +48,6 @@ class Log:
 
     def warn(self, message: str) -> None:
         self.write(WARNING, message)
-
-    def error(self, message: str) -> None:
-        self.write(ERROR, message)
 
     def open_file(self, path: str) -> None:
         """Also log into `path`, in which `{Date}` stands for today (yyyyMMdd); failing that, warn and go on."""
