@@ -1,0 +1,1 @@
+"""How MCP is spoken: messages, eras, Streamable HTTP. No policy, no product."""

@@ -1,0 +1,64 @@
+"""What an HTTP handler gets and gives: a request, and one of three kinds of answer."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Protocol
+
+from ...system.values import Value
+
+Headers = tuple[tuple[str, str], ...]
+
+
+class Request(Value):
+    """One request, its body read to the end."""
+
+    method: str
+    path: str  # as sent, still percent-encoded, without the query
+    query: str
+    headers: Mapping[str, str]  # names in lower case; repeated ones joined by ", "
+    body: bytes
+
+
+class Response(Value):
+    """An answer that is known as a whole."""
+
+    status: int
+    body: bytes = b""
+    headers: Headers = ()
+
+
+class Sink(Protocol):
+    async def write(self, data: bytes) -> None:
+        """Send a chunk, waiting while the client reads slowly; ConnectionError when it is gone."""
+
+
+class Streaming(Value):
+    """An answer that is written bit by bit. `run` is cancelled when the client goes away or the server stops."""
+
+    status: int
+    headers: Headers
+    run: Callable[[Sink], Awaitable[None]]
+
+
+class WebSocket(Protocol):
+    async def receive(self) -> bytes | None:
+        """The next message, text as UTF-8; None when the other side closed or is gone."""
+
+    async def send(self, data: bytes) -> None:
+        """Send a binary message; ConnectionError when the other side is gone."""
+
+    async def close(self, code: int = 1000) -> None: ...
+
+
+class Upgrade(Value):
+    """Turn the connection into a WebSocket; refused with 400 when the client did not ask for one.
+
+    `run` is cancelled when the server stops, and the close frame is sent for it.
+    """
+
+    run: Callable[[WebSocket], Awaitable[None]]
+
+
+Answer = Response | Streaming | Upgrade
+Handler = Callable[[Request], Awaitable[Answer]]

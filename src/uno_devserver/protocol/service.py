@@ -1,0 +1,89 @@
+"""The seam between speaking MCP and having something to say.
+
+An endpoint (Streamable HTTP here, stdio in the proxy) owns connections, sessions and eras; a `Service` owns tools,
+resources and prompts. A service sees one kind of call, whatever the era of the client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from ..system.values import Value
+
+Params = Mapping[str, Any]
+Result = dict[str, Any]
+
+
+class ServerInfo(Value):
+    name: str
+    version: str
+    title: str | None = None
+    instructions: str | None = None
+
+
+class ClientInfo(Value):
+    """Who asks: from `initialize`, or from the request itself in the modern era."""
+
+    name: str | None
+    version: str | None
+    capabilities: Mapping[str, Any]
+    protocol_version: str
+
+
+class Session(Protocol):
+    """A client's connection, as long as it lasts; a modern request has one of its own."""
+
+    @property
+    def client(self) -> ClientInfo: ...
+
+    def notify(self, method: str, params: Params | None = None) -> None:
+        """Send a notification outside any request; dropped when the client does not listen."""
+
+
+class Call(Protocol):
+    """One request that waits for its answer."""
+
+    @property
+    def id(self) -> int | str: ...
+    @property
+    def method(self) -> str: ...
+    @property
+    def params(self) -> Params: ...
+    @property
+    def session(self) -> Session: ...
+    @property
+    def log_level(self) -> str | None:
+        """The least severe level the client wants to see, or None for none (modern: from the request)."""
+
+    def notify(self, method: str, params: Params | None = None) -> None:
+        """Send a notification that belongs to this request (progress, log). Safe from any thread."""
+
+    async def ask(self, method: str, params: Params) -> Result:
+        """Ask the client (sampling, elicitation, roots) and wait.
+
+        Handshake era: a request on this call's stream. Modern era: the call's result is `input_required`, this
+        coroutine stays parked, and goes on when the client calls again with the answer. RpcError when the client
+        refuses, lacks the capability, or went away.
+        """
+
+    def close_stream(self) -> None:
+        """End the connection that carries this call's answer; the client resumes it by its last event id."""
+
+
+class Service(Protocol):
+    @property
+    def info(self) -> ServerInfo: ...
+
+    def capabilities(self) -> dict[str, Any]:
+        """As in the result of `initialize`."""
+
+    async def answer(self, call: Call) -> Result:
+        """The result of a request; RpcError for an error. Cancelled when the client cancels."""
+
+    async def notified(self, session: Session, method: str, params: Params) -> None:
+        """A notification that the endpoint does not handle itself (roots/list_changed, …)."""
+
+    def opened(self, session: Session) -> None: ...
+
+    def closed(self, session: Session) -> None: ...
