@@ -1,0 +1,152 @@
+"""The Host's flags: the environment first, then the command line, which wins. Keys ignore case.
+
+The forms are those of .NET's configuration (`--key value`, `--key=value`, `/key value`, `-c verb`), because every
+launcher writes them. Unlike there, a wrong value is an error that says so, and a flag whose value was forgotten does
+not swallow the next flag.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+
+from ..issues import UserError
+from ..system.log import log
+from ..system.values import Value
+
+ENVIRONMENT_PREFIX = "UNO_DEVSERVER_"
+DEFAULT_TIMEOUT_MS = 30_000  # how long a controller waits for the Host it started, as in .NET
+MAX_PORT = 65_535
+VERBS = ("start", "stop", "list", "cleanup")
+
+# Flags of the Host itself; whatever else is given is kept for add-ins and processors.
+_TEXT = frozenset(
+    {"httpport", "ppid", "command", "workingdir", "timeoutms", "solution", "addins", "idechannel", "bind"}
+)
+_SWITCHES = frozenset({"metadata-updates", "force-msbuild-discovery"})
+_SHORT = {"c": "command"}
+
+
+class Configuration(Value):
+    """What the Host was asked to do; every value is checked."""
+
+    port: int | None  # 0: a free one; None: not said
+    parent: int  # 0: nobody's
+    verb: str | None  # a controller's verb; None for a server
+    solution: str | None
+    working_directory: str | None
+    timeout_ms: int
+    addins: str | None  # None: not said, which is not the same as empty
+    ide_channel: str | None
+    bind: str | None
+    force_msbuild: bool
+    settings: Mapping[str, str]  # everything, by lower-case key
+
+    @property
+    def workspace(self) -> str | None:
+        """The folder whose files belong to this Host, if it was told one."""
+        if self.working_directory:
+            return self.working_directory
+        return os.path.dirname(self.solution) if self.solution else None
+
+
+def read(arguments: Sequence[str], environ: Mapping[str, str]) -> Configuration:
+    """The configuration, or a UserError that names the flag."""
+    settings = {**_from_environment(environ), **_from_arguments(arguments)}
+    verb = _text(settings, "command")
+    if verb is not None and verb.lower() not in VERBS:
+        raise _wrong("command", verb, f"use one of {', '.join(VERBS)}")
+    return Configuration(
+        _number(settings, "httpPort", 0, MAX_PORT),
+        _number(settings, "ppid", 0, 2**31 - 1) or 0,
+        verb.lower() if verb else None,
+        _existing(settings, "solution", os.path.isfile),
+        _existing(settings, "workingDir", os.path.isdir),
+        _number(settings, "timeoutMs", 1, 3_600_000) or DEFAULT_TIMEOUT_MS,
+        settings.get("addins"),
+        _text(settings, "ideChannel"),
+        _text(settings, "bind"),
+        _switch(settings, "force-msbuild-discovery"),
+        settings,
+    )
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    cut = len(ENVIRONMENT_PREFIX)
+    return {name[cut:].lower(): value for name, value in environ.items() if name.startswith(ENVIRONMENT_PREFIX)}
+
+
+def _from_arguments(arguments: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    rest = list(arguments)
+    while rest:
+        token = rest.pop(0)
+        key, equals, value = _key(token)
+        if not key:
+            log.warn(f"Ignoring '{token}': flags of the Host start with '--'.")
+            continue
+        found[key] = value if equals else _following(key, rest)
+    return found
+
+
+def _key(token: str) -> tuple[str, bool, str]:
+    name, equals, value = token.partition("=")
+    if name.startswith("--"):
+        key = name[2:]
+    elif name.startswith("-"):
+        key = _SHORT.get(name[1:].lower(), "")
+    elif name.startswith("/") and "/" not in name[1:]:  # more slashes: a path that lost its flag
+        key = name[1:]
+    else:
+        key = ""
+    return key.lower(), bool(equals), value
+
+
+def _following(key: str, rest: list[str]) -> str:
+    """The value behind a flag, taken off `rest`."""
+    following = rest[0] if rest else None
+    missing = following is None or (following.startswith("--") and len(following) > 2)
+    if key in _SWITCHES:
+        return rest.pop(0) if following is not None and following.lower() in ("true", "false") else "true"
+    if not missing:
+        return rest.pop(0)
+    if key == "addins":
+        return ""  # launchers that build one string lose an empty value
+    if key in _TEXT:
+        raise UserError("MissingValue", f"The value of --{key} is missing.", f"Write --{key} <value>.")
+    return "true"
+
+
+def _text(settings: Mapping[str, str], key: str) -> str | None:
+    return settings.get(key.lower(), "").strip() or None
+
+
+def _number(settings: Mapping[str, str], key: str, least: int, most: int) -> int | None:
+    text = _text(settings, key)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and least <= int(text[:20]) <= most):
+        raise _wrong(key, text, f"use a whole number from {least} to {most}")
+    return int(text)
+
+
+def _existing(settings: Mapping[str, str], key: str, exists: Callable[[str], bool]) -> str | None:
+    text = _text(settings, key)
+    if text is None:
+        return None
+    if "\0" in text or not exists(text):
+        raise _wrong(key, text, "it does not exist; use a path that does")
+    return os.path.abspath(text)
+
+
+def _switch(settings: Mapping[str, str], key: str) -> bool:
+    text = (_text(settings, key) or "false").lower()
+    if text not in ("true", "false"):
+        raise _wrong(key, text, "use true or false")
+    return text == "true"
+
+
+def _wrong(key: str, value: str, advice: str) -> UserError:
+    return UserError(
+        "BadValue", f"The value '{value}' of --{key} cannot be used.", advice[0].upper() + advice[1:] + "."
+    )
