@@ -1,0 +1,138 @@
+"""When a Host ends: real signals, real parents, and an IDE that stays away."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from uno_devserver.host import lifetime as module
+from uno_devserver.host.lifetime import IDE_GONE, PARENT_GONE, SIGNALLED, Lifetime, Policy, Reason
+
+BOUND = 10.0  # seconds; every wait here takes milliseconds
+
+
+def ended(prepare: Callable[[Lifetime], Awaitable[None] | None], policy: Policy | None = None) -> Reason:
+    async def run() -> Reason:
+        lifetime = Lifetime(policy)
+        waiting = prepare(lifetime)
+        if waiting is not None:
+            await waiting
+        return await asyncio.wait_for(lifetime.ended(), BOUND)
+
+    return asyncio.run(run())
+
+
+def short_lived() -> subprocess.Popen[bytes]:
+    return subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP])
+def test_a_signal_ends_it_gracefully(number: signal.Signals) -> None:
+    def prepare(lifetime: Lifetime) -> None:
+        lifetime.heed_signals()
+        os.kill(os.getpid(), number)
+
+    assert ended(prepare) == SIGNALLED
+
+
+def test_the_end_of_the_parent_is_noticed_at_once_and_while_it_is_not_reaped() -> None:
+    parent = short_lived()
+
+    def prepare(lifetime: Lifetime) -> None:
+        lifetime.follow_parent(parent.pid)
+        assert parent.stdin
+        parent.stdin.close()  # it ends, and stays a zombie until we wait for it
+
+    try:
+        assert ended(prepare, Policy(parent_poll_seconds=3600)) == PARENT_GONE
+    finally:
+        parent.wait(BOUND)
+
+
+def test_where_the_system_does_not_tell_the_parent_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_pidfd", lambda pid: None)
+    parent = short_lived()
+
+    async def prepare(lifetime: Lifetime) -> None:
+        lifetime.follow_parent(parent.pid)
+        await asyncio.to_thread(parent.communicate, b"\n", BOUND)
+
+    assert ended(prepare, Policy(parent_poll_seconds=0.01)) == PARENT_GONE
+
+
+def test_a_parent_that_was_gone_before_ends_it_at_once() -> None:
+    parent = short_lived()
+    parent.communicate(b"\n", BOUND)
+
+    assert ended(lambda lifetime: lifetime.follow_parent(parent.pid)) == PARENT_GONE
+
+
+def test_an_ide_that_stays_away_ends_it() -> None:
+    asked: list[float] = []
+
+    async def stayed_away(seconds: float) -> None:
+        asked.append(seconds)
+
+    assert ended(lambda lifetime: lifetime.follow_ide(stayed_away), Policy(ide_grace_seconds=0.5)) == IDE_GONE
+    assert asked == [0.5]
+
+
+def test_the_first_reason_counts() -> None:
+    def prepare(lifetime: Lifetime) -> None:
+        lifetime.end(PARENT_GONE)
+        lifetime.end(SIGNALLED)
+
+    assert ended(prepare) == PARENT_GONE
+
+
+CHILD = """
+import asyncio
+from uno_devserver.host.lifetime import Lifetime
+
+async def main():
+    lifetime = Lifetime()
+    lifetime.heed_signals()
+    print("ready", flush=True)
+    print((await lifetime.ended()).text, flush=True)
+
+asyncio.run(main())
+"""
+
+
+def test_ctrl_c_as_a_byte_on_a_pipe_ends_it_and_other_bytes_do_not() -> None:
+    with subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout
+        assert child.stdout.readline() == b"ready\n"
+        output, _ = child.communicate(b"noise\n\x03", BOUND)
+
+    assert SIGNALLED.text.encode() in output
+    assert child.returncode == 0
+
+
+def test_the_end_of_the_input_means_nothing() -> None:
+    with subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin
+        assert child.stdout
+        child.stdin.close()
+        assert child.stdout.readline() == b"ready\n"
+        with pytest.raises(subprocess.TimeoutExpired):
+            child.wait(0.3)
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(BOUND) == 0
+
+
+def test_a_process_that_does_not_come_to_an_end_is_ended() -> None:
+    program = (
+        "import threading\n"
+        "from uno_devserver.host.lifetime import force_exit_after\n"
+        "force_exit_after(0.05, 4)\n"
+        "threading.Event().wait()\n"
+    )
+
+    assert subprocess.run([sys.executable, "-c", program], timeout=BOUND).returncode == 4
