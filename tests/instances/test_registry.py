@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,10 +16,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.files import snapshot
-from uno_devserver.instances.registry import MAX_BYTES, Server, is_in_workspace, running_servers
+from uno_devserver.instances.entries import MAX_BYTES
+from uno_devserver.instances.registry import Server, is_in_workspace, running_servers
+from uno_devserver.system.dotnet_formats import to_time
 from uno_devserver.system.processes import machine_name, user_name
 
 ALIVE = os.getpid()
+# A Host signs in after it was created; this process was, before it read this line.
+NOW = to_time(time.time_ns())
 
 
 class Registry:
@@ -32,7 +37,7 @@ class Registry:
             "ProcessId": pid,
             "ParentProcessId": 0,
             "SolutionPath": None,
-            "StartTime": "2026-11-15T08:16:06.524209Z",
+            "StartTime": NOW,
             "Port": 5611,
             "MachineName": machine_name(),
             "UserName": user_name(),
@@ -72,7 +77,7 @@ def test_an_entry_of_a_living_process_is_a_running_server(registry: Registry) ->
             ALIVE,
             99,
             "/src/App/App.sln",
-            "2026-11-15T08:16:06.524209Z",
+            NOW,
             53821,
             machine_name(),
             user_name(),
@@ -232,7 +237,15 @@ def test_what_is_no_file_hides_only_itself(registry: Registry) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["other.json", "devserver-x.json", "devserver-.json", "devserver-1.json.tmp", "x-1.json"]
+    "name",
+    [
+        "other.json",
+        "devserver-1.json.tmp",
+        "devserver-1.json.77-0.tmp",
+        "x-1.json",
+        "Devserver-1.json",
+        "devserver-1.aux.json",
+    ],
 )
 def test_files_of_other_names_are_not_looked_at(registry: Registry, name: str) -> None:
     registry.entry()

@@ -1,104 +1,117 @@
-"""The registry: the folder of `devserver-<pid>.json` files in which every launcher of a Host signs it in.
+"""The registry: the folder in which every Host signs itself in, shared with .NET Hosts and IDE extensions.
 
-Reading tolerates everything: a file that is not understood, or whose process has ended, is passed over.
+An entry counts while its process lives and is the one that signed in. Only what certainly belongs to nobody is removed:
+an entry of this user on this machine whose process has ended, and a file that is no entry and whose name holds the id
+of no living process. Writing is atomic; a file that cannot be written or removed is a FileProblem.
 """
 
 from __future__ import annotations
 
 import os
-import re
 
-from ..system.files import FileProblem, read_bytes
-from ..system.jsonc import JsonProblem, parse
-from ..system.log import log
-from ..system.values import Value
+from ..system.files import FileProblem
+from .entries import Server, entry_name, members_of, read_members, sidecar_name, write_members
+from .membership import full_solution, is_in_workspace, same_place
+from .survey import Pruned, creation_time, survey
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import TypeGuard
+__all__ = [
+    "Pruned",
+    "Server",
+    "creation_time",
+    "is_in_workspace",
+    "new_entry",
+    "on_port",
+    "prune",
+    "register",
+    "running_servers",
+    "serving",
+    "unregister",
+    "update_channel",
+    "write_sidecar",
+]
 
-_FILE = re.compile(r"devserver-(\d{1,10})\.json")
-MAX_BYTES = 64 * 1024
 
-
-class Server(Value):
-    """A running Host, as it signed in."""
-
-    process_id: int
-    parent_process_id: int
-    solution: str | None
-    started: str
-    port: int
-    machine: str
-    user: str
-    ide_channel: str | None
-
-    @property
-    def mcp_endpoint(self) -> str:
-        return f"http://localhost:{self.port}/mcp"
+# Who is there?
 
 
 def running_servers(folder: str) -> tuple[Server, ...]:
-    """The Hosts of this user on this machine that are alive, by process id."""
-    try:
-        names = [name for name in os.listdir(folder) if _FILE.fullmatch(name)]
-    except OSError:
-        return ()
-    if not names:
-        return ()
-    # Looking at processes costs 20 ms of imports; almost always there is nothing to look at.
-    from ..system.processes import is_alive, machine_name, user_name
-
-    here, me = machine_name(), user_name()
-    servers = (_read(folder, name) for name in names)
-    ours = [server for server in servers if server and server.machine == here and server.user == me]
-    return tuple(sorted((one for one in ours if is_alive(one.process_id)), key=lambda server: server.process_id))
+    """The Hosts of this user on this machine that are alive, by process id. Removes nothing."""
+    return survey(folder, removing=False).running
 
 
-def is_in_workspace(server: Server, directory: str) -> bool:
-    """Whether the server's solution lies in the directory or below it; case is ignored, as by all launchers."""
-    if not server.solution:
-        return False
-    solution = os.path.normpath(server.solution).lower()
-    return solution.startswith(os.path.normpath(directory).lower().rstrip(os.sep) + os.sep)
+def prune(folder: str) -> Pruned:
+    """Remove what is stale, and tell what there is. Whoever lists, starts or stops servers begins with this."""
+    return survey(folder, removing=True)
 
 
-def _read(folder: str, name: str) -> Server | None:
-    path = os.path.join(folder, name)
-    try:
-        document = parse(read_bytes(path, MAX_BYTES))
-    except (FileNotFoundError, FileProblem, JsonProblem) as problem:
-        log.debug(f"passing over {path}: {problem}")
-        return None
-    fields = document if isinstance(document, dict) else {}
-    pid, port = fields.get("ProcessId"), fields.get("Port")
-    if not _is_number(pid) or not _is_number(port) or pid <= 0:
-        return None
-    parent = fields.get("ParentProcessId")
-    return Server(
-        pid,
-        parent if _is_number(parent) else 0,
-        _text(fields.get("SolutionPath")),
-        _text(fields.get("StartTime")) or "",
-        port,
-        _text(fields.get("MachineName")) or "",
-        _text(fields.get("UserName")) or "",
-        _text(fields.get("IdeChannelId")) or _sidecar_channel(folder, pid),
-    )
+def serving(folder: str, *, solution: str | None = None, workspace: str | None = None) -> Server | None:
+    """The running Host of a solution (a full path), or else of a workspace folder that has no solution."""
+    for server in running_servers(folder):
+        if solution and same_place(full_solution(server), solution):
+            return server
+        if not solution and server.solution is None and same_place(server.workspace, workspace):
+            return server
+    return None
 
 
-def _sidecar_channel(folder: str, pid: int) -> str | None:
-    """Older Hosts do not record their IDE channel; their launcher does, beside the entry."""
-    try:
-        document = parse(read_bytes(os.path.join(folder, f"devserver-{pid}.aux.json"), MAX_BYTES))
-    except (FileNotFoundError, FileProblem, JsonProblem):
-        return None
-    return _text(document.get("IdeChannelId")) if isinstance(document, dict) else None
+def on_port(folder: str, port: int) -> Server | None:
+    """The running Host that signed in with this port."""
+    return next((server for server in running_servers(folder) if server.port == port > 0), None)
 
 
-def _is_number(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
+# Signing in and out.
 
 
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) and value.strip() else None
+def new_entry(port: int, *, parent: int = 0, solution: str | None = None, ide_channel: str | None = None) -> Server:
+    """What this process signs in with, now."""
+    import time
+
+    from ..system.dotnet_formats import to_time
+    from ..system.processes import machine_name, user_name
+
+    now = to_time(time.time_ns())
+    return Server(os.getpid(), parent, solution, now, port, machine_name(), user_name(), ide_channel)
+
+
+def register(folder: str, server: Server) -> str:
+    """Write the entry, creating the folder; returns its path."""
+    path = os.path.join(folder, entry_name(server.process_id))
+    write_members(path, members_of(server))
+    return path
+
+
+def unregister(folder: str, pid: int) -> None:
+    """Remove the entry and the sidecar of a process, if they are there."""
+    for name in (entry_name(pid), sidecar_name(pid)):
+        path = os.path.join(folder, name)
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise FileProblem(path, error.strerror or str(error)) from error
+
+
+def update_channel(folder: str, pid: int, channel: str | None) -> bool:
+    """Record the IDE channel that a Host is bound to from now on; False when it is not signed in."""
+    path, sidecar = os.path.join(folder, entry_name(pid)), os.path.join(folder, sidecar_name(pid))
+    for file in (path, sidecar):  # they must not contradict each other
+        if members := read_members(file):
+            write_members(file, {**members, "IdeChannelId": channel})
+    return os.path.isfile(path)
+
+
+def write_sidecar(folder: str, pid: int, *, ide_channel: str | None, workspace: str | None = None) -> str:
+    """Record what the launcher knows of the Host that it has just started; returns the path."""
+    now = new_entry(0)
+    path = os.path.join(folder, sidecar_name(pid))
+    members = {
+        "ProcessId": pid,
+        "IdeChannelId": ide_channel,
+        "WorkspaceDirectory": workspace,
+        "StartTime": now.started,  # tells this process from an earlier one of the same id
+        "MachineName": now.machine,
+        "UserName": now.user,
+    }
+    write_members(path, members)
+    return path

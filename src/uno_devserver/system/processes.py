@@ -1,4 +1,8 @@
-"""Processes of this machine: does one live, what is it called, who started it. Never changes anything."""
+"""Processes of this machine: does one live, since when, what is it called, who started it; and stopping one.
+
+A process id alone names nobody: the system gives it to another process one day. What stops a process therefore takes
+the moment of its creation too, and leaves every other process alone. Every wait is bounded.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import psutil
+
 MAX_PID = 2**31 - 1  # what a process id can be at most; a file may say anything
 CHAIN_LIMIT = 8  # deeper ancestors are the desktop session, of no use to anybody
+# Creation times are counted in ticks since a boot whose moment is known to the second.
+START_SLACK_SECONDS = 2.0
+GRACE_SECONDS = 5.0  # a Host that closes its connections needs some 60 ms
+KILL_SECONDS = 2.0  # a killed process goes at once, except while the kernel waits for a disk
+POLL_SECONDS = 0.01  # nobody but the parent is told of the end of a process
 
 
 class Process(Value):
@@ -20,10 +31,63 @@ class Process(Value):
     name: str | None  # None: it is gone, or another user's
 
 
+class Stopped(Value):
+    """How the stopping of a process ended: it is gone, or `problem` says why not."""
+
+    problem: str | None = None
+    killed: bool = False  # it did not go when asked to
+
+    @property
+    def gone(self) -> bool:
+        return self.problem is None
+
+
 def is_alive(pid: int) -> bool:
+    """Whether it runs; one that has ended, but whose parent has not asked how, does not."""
     import psutil
 
-    return 0 < pid <= MAX_PID and bool(psutil.pid_exists(pid))
+    if not 0 < pid <= MAX_PID:
+        return False
+    try:
+        return not _is_dead(psutil.Process(pid))
+    except psutil.NoSuchProcess:
+        return False
+    except psutil.Error:  # another user's, where the system tells nothing of those
+        return True
+
+
+def process_started(pid: int) -> float | None:
+    """When it was created, in seconds since 1970; None when it has ended, or is none of our business."""
+    import psutil
+
+    if not 0 < pid <= MAX_PID:
+        return None
+    try:
+        process = psutil.Process(pid)
+        return None if _is_dead(process) else process.create_time()
+    except psutil.Error:
+        return None
+
+
+def listens_on(pid: int, port: int) -> bool:
+    """Whether the process accepts TCP connections on that port."""
+    import psutil
+
+    try:
+        process = psutil.Process(pid)
+        sockets = process.net_connections("tcp") if hasattr(process, "net_connections") else process.connections("tcp")
+    except psutil.Error:
+        return False
+    return any(one.status == psutil.CONN_LISTEN and one.laddr.port == port for one in sockets)
+
+
+def working_directory(pid: int) -> str | None:
+    import psutil
+
+    try:
+        return psutil.Process(pid).cwd() or None
+    except psutil.Error:
+        return None
 
 
 def chain(pid: int, registered_parent: int) -> tuple[Process, ...]:
@@ -45,6 +109,71 @@ def _name_and_parent(pid: int) -> tuple[str | None, int]:
         return process.name(), process.ppid()
     except psutil.Error:
         return None, 0
+
+
+def stop_process(
+    pid: int, started: float, *, grace_seconds: float = GRACE_SECONDS, kill_seconds: float = KILL_SECONDS
+) -> Stopped:
+    """End the process that was created at `started` (see `process_started`), by asking, then by force.
+
+    By force its children go too: they would be left without anybody to end them. A process that has already ended,
+    or whose id is another's by now, counts as stopped. Returns after `grace_seconds + kill_seconds` at the latest.
+    """
+    import psutil
+
+    if pid == os.getpid() or pid <= 1:
+        return Stopped(f"process {pid} is not one to stop")
+    try:
+        process = psutil.Process(pid)
+        if not _is_still(process, started):
+            return Stopped()
+        process.terminate()  # on Windows that is already force; there is no other way
+        if _wait_until_gone([process], grace_seconds):
+            return Stopped()
+        family = [process, *process.children(recursive=True)]
+        for member in family:
+            _kill(member)
+        if _wait_until_gone(family, kill_seconds) or _is_dead(process):
+            return Stopped(killed=True)
+        return Stopped(f"process {pid} is still there {grace_seconds + kill_seconds:g} s after it was told to end")
+    except psutil.NoSuchProcess:
+        return Stopped()
+    except psutil.AccessDenied:
+        return Stopped(f"the system does not allow us to end process {pid}")
+
+
+def _is_dead(process: psutil.Process) -> bool:
+    import psutil
+
+    try:
+        # The status alone could be that of another process, which has got the id meanwhile.
+        return not process.is_running() or process.status() in (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+    except psutil.NoSuchProcess:
+        return True
+
+
+def _is_still(process: psutil.Process, started: float) -> bool:
+    return not _is_dead(process) and abs(process.create_time() - started) <= START_SLACK_SECONDS
+
+
+def _wait_until_gone(processes: list[psutil.Process], seconds: float) -> bool:
+    import time
+
+    deadline = time.monotonic() + seconds
+    while not all(_is_dead(process) for process in processes):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(POLL_SECONDS)
+    return True
+
+
+def _kill(process: psutil.Process) -> None:
+    import psutil
+
+    try:
+        process.kill()
+    except psutil.Error:  # it went meanwhile, or a child runs as another user
+        pass
 
 
 def machine_name(environ: Mapping[str, str] | None = None) -> str:

@@ -1,0 +1,68 @@
+"""JSON and times in the very characters that .NET writes, for files that .NET programs share with us.
+
+`to_json` gives what System.Text.Json gives with WriteIndented and its default escaping; times are those of a UTC
+DateTime. Both were compared with recorded output.
+"""
+
+from __future__ import annotations
+
+import re
+
+STEP = "  "
+# Everything outside ASCII, control characters, and what could end a string or begin markup inside HTML.
+_ESCAPED = r"[^ -~]|[\"&'<>+`\\]"
+_SHORT = {"\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+
+
+def to_json(value: object, indent: str = "") -> str:
+    """Objects, lists, texts, numbers, booleans and nulls, one member per line; no newline at the end."""
+    if isinstance(value, dict):
+        members = [f"{_quoted(str(name))}: {to_json(member, indent + STEP)}" for name, member in value.items()]
+        return _lines("{", members, "}", indent)
+    if isinstance(value, list):
+        return _lines("[", [to_json(member, indent + STEP) for member in value], "]", indent)
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return repr(value) if isinstance(value, int | float) else _quoted(str(value))
+
+
+def _lines(opening: str, members: list[str], closing: str, indent: str) -> str:
+    if not members:
+        return opening + closing
+    return f"{opening}\n" + ",\n".join(indent + STEP + member for member in members) + f"\n{indent}{closing}"
+
+
+def _quoted(text: str) -> str:
+    return '"' + re.sub(_ESCAPED, _escape, text) + '"'
+
+
+def _escape(match: re.Match[str]) -> str:
+    character = match.group()
+    if character in _SHORT:
+        return _SHORT[character]
+    if "\ud800" <= character <= "\udfff":
+        character = "\ufffd"  # half a pair: a byte of a file name that is no text
+    units = character.encode("utf-16-be")
+    return "".join(f"\\u{units[at : at + 2].hex().upper()}" for at in range(0, len(units), 2))
+
+
+def to_time(nanoseconds: int) -> str:
+    """A moment (`time.time_ns()`) as a UTC DateTime: seven digits of a second, without the zeros at their end."""
+    import time
+
+    seconds, rest = divmod(nanoseconds, 10**9)
+    fraction = f".{rest // 100:07d}".rstrip("0").rstrip(".")
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + fraction + "Z"
+
+
+def from_time(text: str) -> float | None:
+    """The moment, in seconds since 1970; None where there is none, which in .NET is the year 1."""
+    from datetime import UTC, datetime
+
+    try:
+        moment = datetime.fromisoformat(text)
+        # Without a zone it is UTC: that is all that Hosts write.
+        seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+    return seconds if seconds > 0 else None
