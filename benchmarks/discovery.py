@@ -9,23 +9,15 @@ Exit code 1 means a wrong answer; a missed bar is printed, not hidden.
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from benchmarks.figures import clean_environment, conditions, median, save
 from benchmarks.workspaces import ALL_FILES, ASSETS_ONLY, SIZES, WORK, Case, build_all
-
-HERE = Path(__file__).parent
-RESULTS = HERE / "results"
-
-# The pages that show the figures, between these two lines.
-PAGES = (HERE / "README.md", HERE.parent / "README.md")
-BEGIN, END = "<!-- discovery figures: written by make bench -->", "<!-- end of discovery figures -->"
 
 # How many bare interpreter starts a run may cost.
 BARS = {(ASSETS_ONLY, 500): 5.0, (ASSETS_ONLY, 2000): 9.0, (ALL_FILES, 500): 4.0, (ALL_FILES, 2000): 5.0}
@@ -46,7 +38,7 @@ def main() -> int:
     report = render(rows, rounds)
     print(report)
     if not options.quick:
-        save(rows, rounds, report)
+        save("discovery", rounds, [as_data(row) for row in rows], report)
     return 0
 
 
@@ -77,9 +69,7 @@ class Row:
 
     @property
     def median(self) -> float:
-        ordered = sorted(self.milliseconds)
-        middle = len(ordered) // 2
-        return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+        return median(self.milliseconds)
 
 
 def measure(sizes: Sequence[int], rounds: int) -> list[Row] | None:
@@ -141,11 +131,7 @@ def peak_bytes(argv: list[str], case: Case | None) -> int:
 
 
 def _environment(case: Case | None) -> dict[str, str]:
-    # Without PYTHON… variables: they may forbid the .pyc files that every installed program has.
-    environ = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    home = str(WORK / "home")
-    nuget = {"NUGET_PACKAGES": str(case.nuget)} if case else {}
-    return {**environ, "HOME": home, "XDG_DATA_HOME": home, "XDG_CONFIG_HOME": home, **nuget}
+    return clean_environment(**({"NUGET_PACKAGES": str(case.nuget)} if case else {}))
 
 
 def answer_is_right(case: Case, run: Run) -> bool:
@@ -165,9 +151,8 @@ def answer_is_right(case: Case, run: Run) -> bool:
 
 
 def render(rows: Sequence[Row], rounds: int) -> str:
-    machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
     lines = [
-        f"{machine}, {time.strftime('%Y-%m-%d')}; medians of {rounds} interleaved runs of whole processes.",
+        conditions(rounds),
         "",
         "| packages | restore folder | ms | bare starts | bar | | peak MB |",
         "|---:|---|---:|---:|---:|---|---:|",
@@ -182,32 +167,16 @@ def render(rows: Sequence[Row], rounds: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def save(rows: Sequence[Row], rounds: int, report: str) -> None:
-    RESULTS.mkdir(exist_ok=True)
-    data = {
-        "date": time.strftime("%Y-%m-%d"),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "system": f"{platform.system()} {platform.machine()}",
-        "rounds": rounds,
-        "rows": [
-            {
-                "packages": row.size,
-                "variant": row.variant,
-                "medianMilliseconds": round(row.median, 2),
-                "ratioToBare": round(row.ratio, 3),
-                "bar": BARS.get((row.variant, row.size)),
-                "peakBytes": row.peak_bytes,
-                "milliseconds": [round(value, 2) for value in row.milliseconds],
-            }
-            for row in rows
-        ],
+def as_data(row: Row) -> dict[str, object]:
+    return {
+        "packages": row.size,
+        "variant": row.variant,
+        "medianMilliseconds": round(row.median, 2),
+        "ratioToBare": round(row.ratio, 3),
+        "bar": BARS.get((row.variant, row.size)),
+        "peakBytes": row.peak_bytes,
+        "milliseconds": [round(value, 2) for value in row.milliseconds],
     }
-    (RESULTS / "discovery.json").write_text(json.dumps(data, indent=2) + "\n", "utf-8")
-    for page in PAGES:
-        before, _, rest = page.read_text("utf-8").partition(BEGIN)
-        after = rest.partition(END)[2]
-        page.write_text(f"{before}{BEGIN}\n{report}{END}{after}", "utf-8")
 
 
 if __name__ == "__main__":
