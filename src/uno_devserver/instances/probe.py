@@ -1,0 +1,248 @@
+"""What a registered Host says of itself when it is asked over HTTP; never an exception, never longer than the bound.
+
+The registry is not believed: a port may belong to somebody else by now. The bundled Host tells all at `/health`, its
+process id included. A .NET Host has no such page, so it is asked as an MCP client would: initialize, tools, health.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from enum import Enum
+
+from ..system.values import Value
+from .exchange import REFUSED, Answer, NoAnswer, ask
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .registry import Server
+
+ADDRESSES = ("localhost", "127.0.0.1", "::1")  # some machines have only IPv4, some only IPv6, some odd hosts files
+PROBE_SECONDS = 3.0  # all questions together; a Host answers them in some 50 ms
+FIRST_ANSWER_SECONDS = 1.0  # per address, so that one that swallows everything does not use up the time of the others
+PROTOCOL_VERSION = "2025-06-18"  # known to every Host that speaks MCP over HTTP
+MAX_PAGES = 20  # of the list of tools; a server that always names a next page would not end otherwise
+QUOTED_CHARACTERS = 300  # of a foreign message, enough to recognise it
+HEALTH_TOOL = "uno_health"
+DOTNET_SERVER = "Uno Server"  # what the .NET Host calls itself
+
+
+class HostKind(Enum):
+    DOTNET = "dotnet"
+    BUNDLED = "bundled"
+    COMMAND = "command"  # another MCP server, behind a proxy
+
+
+class HostAddIn(Value):
+    """An add-in as the Host sees it."""
+
+    name: str
+    version: str | None
+    path: str | None
+    loaded: bool
+    error: str | None
+
+
+class Probe(Value):
+    """What is known of a running Host. Without `problem` and `error`, and with `mcp`, it is fit for work."""
+
+    answers: bool = False  # the Host itself, over HTTP
+    mcp: bool = False  # it has the /mcp endpoint
+    problem: str = ""  # what is wrong with its port, as the end of a sentence
+    error: str = ""  # how /mcp failed, as a sentence
+    kind: HostKind | None = None
+    status: str | None = None  # its own judgement
+    version: str | None = None
+    started: str | None = None
+    add_ins: tuple[HostAddIn, ...] = ()
+    tool_count: int = 0
+    ide_channel_connected: bool | None = None
+
+    @property
+    def connected(self) -> bool:
+        return self.mcp and not self.problem and not self.error
+
+
+def probe(server: Server, seconds: float = PROBE_SECONDS) -> Probe:
+    """Ask at each loopback address until the Host is found fit for work; else the most that could be learnt."""
+    deadline = time.monotonic() + seconds
+    learnt = Probe(problem=REFUSED)
+    for address in ADDRESSES:
+        try:
+            found = _ask_at(address, server, deadline)
+        except NoAnswer as problem:
+            found = Probe(problem=str(problem))
+        if found.connected:
+            return found
+        if _telling(found) > _telling(learnt):
+            learnt = found
+    return learnt
+
+
+def _telling(found: Probe) -> tuple[bool, bool]:
+    """Half an answer tells more than silence or a stranger, and these more than a refusal."""
+    return found.answers, found.problem != REFUSED
+
+
+def _ask_at(address: str, server: Server, deadline: float) -> Probe:
+    patience = min(deadline, time.monotonic() + FIRST_ANSWER_SECONDS)
+    told = _health_page(ask(address, server.port, "GET", "/health", deadline=patience))
+    if told is not None and told["processId"] != server.process_id:
+        return Probe(problem=f"is answered by process {told['processId']}, not by the registered {server.process_id}")
+    # No Accept header: the .NET Host says 406 at once, where it would wait for a session otherwise.
+    mcp = ask(address, server.port, "GET", "/mcp", deadline=deadline, enough=lambda _: True).status != 404
+    if told is not None:
+        return _told(told).replace(answers=True, mcp=mcp, kind=HostKind.BUNDLED)
+    return _Conversation(address, server.port, deadline).run() if mcp else Probe(answers=True)
+
+
+def _health_page(answer: Answer) -> dict[str, object] | None:
+    """The report of a bundled Host; a page of that name is nothing special in other servers."""
+    report = _object(answer.body) if answer.status == 200 else None
+    return report if report and isinstance(report.get("processId"), int) and "addIns" in report else None
+
+
+def _told(report: Mapping[str, object]) -> Probe:
+    """What a Host tells in its health report; both kinds use the same names."""
+    add_ins, tools, channel = report.get("addIns"), report.get("toolCount"), report.get("ideChannelConnected")
+    return Probe(
+        status=_text(report.get("status")),
+        version=_text(report.get("hostVersion")),
+        started=_text(report.get("startedAt")),
+        add_ins=tuple(_add_in(entry) for entry in _objects(add_ins)),
+        tool_count=tools if isinstance(tools, int) else 0,
+        ide_channel_connected=channel if isinstance(channel, bool) else None,
+    )
+
+
+def _add_in(entry: Mapping[str, object]) -> HostAddIn:
+    path = _text(entry.get("assemblyPath"))
+    return HostAddIn(
+        _text(entry.get("name")) or path or "an add-in without a name",
+        _text(entry.get("version")),
+        path,
+        entry.get("loaded") is True,
+        _text(entry.get("error")),
+    )
+
+
+class _McpFailed(Exception):
+    """A request that was answered with an error; the message is a sentence."""
+
+
+class _Conversation:
+    """A short session at /mcp, closed at its end so that the Host need not keep it."""
+
+    def __init__(self, address: str, port: int, deadline: float) -> None:
+        self._place = (address, port)
+        self._deadline = deadline
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        self._last_id = 0
+
+    def run(self) -> Probe:
+        met = Probe(answers=True, mcp=True)
+        try:
+            return self._questions()
+        except _McpFailed as failure:
+            return met.replace(error=str(failure))
+        except NoAnswer as problem:
+            return met.replace(problem=str(problem))
+        finally:
+            self._close()
+
+    def _questions(self) -> Probe:
+        client = {"name": "uno-devserver health", "version": "1"}
+        hello = {"protocolVersion": PROTOCOL_VERSION, "capabilities": {}, "clientInfo": client}
+        result = self._request("initialize", hello)
+        spoken = _text(result.get("protocolVersion"))
+        self._headers |= {"MCP-Protocol-Version": spoken} if spoken else {}
+        server = result.get("serverInfo")
+        name, version = (server.get("name"), server.get("version")) if isinstance(server, dict) else (None, None)
+        self._post({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        tools = self._tools()
+        told = _told(self._health() if HEALTH_TOOL in tools else {})
+        return told.replace(
+            answers=True,
+            mcp=True,
+            kind=HostKind.DOTNET if name == DOTNET_SERVER else None,
+            version=told.version or _text(version),
+            tool_count=len(tools),
+        )
+
+    def _tools(self) -> list[str]:
+        names: list[str] = []
+        page: dict[str, object] = {}
+        for _ in range(MAX_PAGES):
+            result = self._request("tools/list", page)
+            tools, cursor = result.get("tools"), result.get("nextCursor")
+            names += [str(tool.get("name")) for tool in _objects(tools)]
+            if not isinstance(cursor, str):
+                break
+            page = {"cursor": cursor}
+        return names
+
+    def _health(self) -> Mapping[str, object]:
+        """The text of the health tool is the report; a tool of that name that says something else tells nothing."""
+        content = self._request("tools/call", {"name": HEALTH_TOOL, "arguments": {}}).get("content")
+        texts = [text for part in _objects(content) if (text := _text(part.get("text")))]
+        return next((report for text in texts if (report := _object(text))), {})
+
+    def _request(self, method: str, params: Mapping[str, object]) -> Mapping[str, object]:
+        self._last_id += 1
+        answer = self._post({"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params})
+        message = _message(answer.body, self._last_id)
+        result = message.get("result") if message else None
+        if isinstance(result, dict):
+            session = answer.headers.get("mcp-session-id")
+            self._headers |= {"Mcp-Session-Id": session} if session else {}
+            return result
+        error = message.get("error") if message else None
+        said = error.get("message") if isinstance(error, dict) else None
+        reason = f": {said[:QUOTED_CHARACTERS]}" if isinstance(said, str) else ""
+        raise _McpFailed(f"'{method}' at /mcp was answered with HTTP status {answer.status}{reason}")
+
+    def _post(self, message: Mapping[str, object]) -> Answer:
+        def has_answer(body: bytes) -> bool:
+            return _message(body, message.get("id")) is not None
+
+        body = json.dumps(message).encode()
+        return ask(
+            *self._place, "POST", "/mcp", deadline=self._deadline, headers=self._headers, body=body, enough=has_answer
+        )
+
+    def _close(self) -> None:
+        if "Mcp-Session-Id" in self._headers:
+            try:
+                ask(*self._place, "DELETE", "/mcp", deadline=self._deadline, headers=self._headers)
+            except NoAnswer:
+                pass  # the Host forgets idle sessions by itself
+
+
+def _message(body: bytes, number: object) -> dict[str, object] | None:
+    """The answer to request `number` in a body that is one JSON object or a stream of events."""
+    events = body.replace(b"\r\n", b"\n").split(b"\n\n")
+    data = (b"\n".join(line[5:] for line in event.split(b"\n") if line.startswith(b"data:")) for event in events)
+    for text in (body, *data):
+        message = _object(text) or {}
+        # An error of the transport has no id to name, and the .NET Host writes an empty one.
+        if message.get("id") in (number, "", None) and ("result" in message or "error" in message):
+            return message
+    return None
+
+
+def _object(text: str | bytes) -> dict[str, object] | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _objects(value: object) -> list[dict[str, object]]:
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
