@@ -45,6 +45,11 @@ class UserError(Exception):
         self.next_step = next_step
         self.exit_code = exit_code
 
+    @property
+    def explanation(self) -> str:
+        """As people read it."""
+        return f"error: {self.message}\nnext: {self.next_step}"
+
 
 _RESTORE = "Run 'dotnet restore' in the workspace to download what is missing, then try again."
 _FORCE_RESTORE = "Run 'dotnet restore --force' in the workspace: the package is only partly on disk."

@@ -33,6 +33,8 @@ class Invocation(Value):
 
 def parse(argv: Sequence[str]) -> Invocation:
     """Read the command line; raises UserError (exit code 2) with the next step."""
+    if argv and argv[0].lower() == "host":  # it reads its flags by .NET's rules, not by ours
+        return Invocation(("host",), command_named(("host",)), {}, (), (), tuple(argv[1:]))
     own, child = _split_child(argv)
     words, rest = _take_command(own)
     switches = _global_switches(rest)

@@ -43,7 +43,7 @@ def render_error(error: UserError, *, as_json: bool) -> None:
     if as_json:
         _print_json({"error": {"code": error.code, "message": error.message, "nextStep": error.next_step}})
     else:
-        sys.stderr.write(visible(f"error: {error.message}\nnext: {error.next_step}\n"))
+        sys.stderr.write(visible(error.explanation) + "\n")
 
 
 def _print_json(data: object) -> None:

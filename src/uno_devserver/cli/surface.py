@@ -118,6 +118,12 @@ COMMANDS = (
     Command(("cleanup",), "Remove registrations of Hosts that no longer run"),
     Command(("health",), "Tell what works, what does not, and what to do about it"),
     Command(
+        ("host",),
+        "Be the Host, in this process, until it is told to end (host --help shows its flags)",
+        "host:run",
+        unknown=Unknown.FORWARD,
+    ),
+    Command(
         ("login",),
         "Open the Uno Settings application to sign in",
         None,

@@ -17,13 +17,33 @@ from ..system.values import Value
 ENVIRONMENT_PREFIX = "UNO_DEVSERVER_"
 DEFAULT_TIMEOUT_MS = 30_000  # how long a controller waits for the Host it started, as in .NET
 MAX_PORT = 65_535
+USAGE_WIDTH = 80
 VERBS = ("start", "stop", "list", "cleanup")
 
-# Flags of the Host itself; whatever else is given is kept for add-ins and processors.
-_TEXT = frozenset(
-    {"httpport", "ppid", "command", "workingdir", "timeoutms", "solution", "addins", "idechannel", "bind"}
+
+class Flag(Value):
+    """A flag of the Host itself; whatever else is given is kept for add-ins and processors."""
+
+    name: str
+    value: str | None  # what the value is called in the help; None for a switch, which may have true or false
+    help: str
+
+
+FLAGS = (
+    Flag("httpPort", "<port>", "Port to listen on; 0 picks a free one (required for a server)"),
+    Flag("bind", "<address>", "Address to listen on (default: loopback, IPv4 and IPv6)"),
+    Flag("solution", "<path>", "The solution that is served"),
+    Flag("workingDir", "<path>", "The folder of the workspace (default: the solution's)"),
+    Flag("addins", "<paths>", "Add-ins to load, separated by ';'; empty: none; absent: MSBuild is asked"),
+    Flag("force-msbuild-discovery", None, "Ask MSBuild for the add-ins, whatever --addins says"),
+    Flag("ppid", "<pid>", "End when this process ends"),
+    Flag("ideChannel", "<id>", "Named pipe on which an IDE will talk to this Host"),
+    Flag("metadata-updates", None, "Kept for processors: whether an app wants metadata updates"),
+    Flag("command", "<verb>", "start, stop, list or cleanup, instead of being a server (also: -c)"),
+    Flag("timeoutMs", "<ms>", "How long --command start waits (default: 30000)"),
 )
-_SWITCHES = frozenset({"metadata-updates", "force-msbuild-discovery"})
+_TEXT = frozenset(flag.name.lower() for flag in FLAGS if flag.value)
+_SWITCHES = frozenset(flag.name.lower() for flag in FLAGS if not flag.value)
 _SHORT = {"c": "command"}
 
 
@@ -69,6 +89,19 @@ def read(arguments: Sequence[str], environ: Mapping[str, str]) -> Configuration:
         _switch(settings, "force-msbuild-discovery"),
         settings,
     )
+
+
+def usage() -> str:
+    from textwrap import wrap
+
+    left = [f"--{flag.name} {flag.value or ''}".rstrip() for flag in FLAGS]
+    column = max(len(text) for text in left) + 4
+    lines = []
+    for text, flag in zip(left, FLAGS, strict=True):
+        first, *more = wrap(flag.help, USAGE_WIDTH - column)
+        lines += [f"  {text}".ljust(column) + first, *(" " * column + line for line in more)]
+    about = f"Flags may also come from the environment, as {ENVIRONMENT_PREFIX}<flag>. Others are kept for add-ins."
+    return "\n".join(("Usage: uno-devserver host --httpPort <port> [flags]", "", *wrap(about, USAGE_WIDTH), "", *lines))
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:

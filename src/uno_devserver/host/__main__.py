@@ -1,0 +1,14 @@
+"""`python -m uno_devserver.host`: how launchers start the bundled Host."""
+
+from __future__ import annotations
+
+import sys
+
+# `python -m` puts the current folder first, and that is a workspace: a json.py in it must not run.
+if __name__ == "__main__" and not sys.flags.safe_path:
+    del sys.path[0]
+
+from .main import main
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,35 @@
+"""From flags to a running Host, or to a controller that looks after others; returns the exit code."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from collections.abc import Sequence
+
+from ..issues import UserError
+from ..system.text import visible
+from .banner import say
+from .configuration import read, usage
+
+
+def main(arguments: Sequence[str]) -> int:
+    gc.enable()  # the command line runs without: it is gone in a moment, a Host is not
+    if any(argument in ("--help", "-h") for argument in arguments):
+        say(usage())
+        return 0
+    try:
+        configuration = read(arguments, os.environ)
+        if configuration.verb:
+            from .controller import control
+
+            return control(configuration)
+        from .app import serve
+
+        return serve(configuration)
+    except UserError as error:
+        if sys.stderr is not None:
+            sys.stderr.write(visible(error.explanation) + "\n")
+        return error.exit_code
+    except KeyboardInterrupt:
+        return 130
