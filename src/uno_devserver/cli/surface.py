@@ -119,7 +119,7 @@ COMMANDS = (
     Command(("health",), "Tell what works, what does not, and what to do about it"),
     Command(
         ("host",),
-        "Be the Host, in this process, until it is told to end (host --help shows its flags)",
+        "Be the Host, in this process; its flags are those of the .NET Host",
         "host:run",
         unknown=Unknown.FORWARD,
     ),
