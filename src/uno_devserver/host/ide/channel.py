@@ -1,0 +1,157 @@
+"""The Host's end of the IDE channel: always listening where the IDE expects it, whatever comes and goes there.
+
+The pipe can be exchanged at any time; the new one listens before the old one goes. What an IDE sends reaches
+`on_message` in order, also when the IDE has left meanwhile; what is sent to nobody is dropped. Nothing that a client
+does ends more than its own connection, and `close` leaves neither task nor socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from ...system.log import log
+from ...system.pipes import WINDOWS_FOLDER, PipeProblem
+from . import messages
+from .binding import Binding
+from .connection import Policy
+from .envelopes import Message
+
+MAX_WAITING_MESSAGES = 256  # then the IDE has to wait until a handler has finished
+
+OnMessage = Callable[[str, dict[str, Any]], Awaitable[None] | None]
+
+
+class ChannelProblem(Exception):
+    """The channel cannot be bound; says why, and what to do. What was bound before stays."""
+
+
+class IdeChannel:
+    def __init__(
+        self,
+        *,
+        on_message: OnMessage,
+        status: Callable[[], Mapping[str, Any]],
+        on_change: Callable[[], None] = lambda: None,
+        policy: Policy | None = None,
+    ) -> None:
+        """`status` is asked for the body of the environment status at each connection; `on_change` is called when an
+        IDE connects or leaves and when another pipe is bound."""
+        self._on_message = on_message
+        self._status = status
+        self._on_change = on_change
+        self._policy = policy or Policy()
+        self._binding: Binding | None = None
+        self._binding_lock = asyncio.Lock()
+        self._closed = False
+        self._inbox: asyncio.Queue[Message] = asyncio.Queue(MAX_WAITING_MESSAGES)
+        self._handling: asyncio.Task[None] | None = None
+        self._changed = asyncio.Event()  # replaced at each change
+        self._had_ide = False
+        self._away_since: float | None = None
+
+    @property
+    def channel_id(self) -> str | None:
+        return self._binding.channel_id if self._binding else None
+
+    @property
+    def connected(self) -> bool:
+        return self._binding is not None and self._binding.ide is not None
+
+    @property
+    def state(self) -> str:
+        """For the banner, in the words of the .NET Host, which names pipes so on every system."""
+        if self._binding is None:
+            return "Not configured"
+        return f"{'Connected' if self.connected else 'Configured'}: {WINDOWS_FOLDER}{self._binding.channel_id}"
+
+    async def bind(self, channel_id: str | None) -> None:
+        """Listen on that pipe instead of the current one; on none when it is blank. ChannelProblem when it cannot."""
+        async with self._binding_lock:
+            if self._closed:
+                raise ChannelProblem("The IDE channel is closed, because the Host is stopping. Start it again.")
+            try:
+                await self._bind(channel_id if channel_id and not channel_id.isspace() else None)
+            except PipeProblem as problem:
+                raise ChannelProblem(str(problem)) from problem
+
+    async def ready(self) -> None:
+        """Returns when there is no channel, or an IDE has connected to it: before that, nobody would hear an app."""
+        while self._binding is not None and not self._binding.visited:
+            await self._changed.wait()
+
+    def send(self, type_name: str, body: Mapping[str, Any]) -> None:
+        """To the IDE, without waiting. ValueError or TypeError when JSON cannot hold the body."""
+        if self._binding is None or self._binding.ide is None:
+            log.debug(f"No IDE is connected: {type_name} is dropped.")
+            return
+        self._binding.ide.send(type_name, body)
+
+    async def wait_disconnected_for(self, seconds: float) -> None:
+        """Returns when an IDE that had connected has been away for that long; another pipe starts the time anew."""
+        loop = asyncio.get_running_loop()
+        while True:
+            left = None if self._away_since is None else self._away_since + seconds - loop.time()
+            if left is not None and left <= 0:
+                return
+            try:
+                async with asyncio.timeout(left):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+
+    async def close(self) -> None:
+        async with self._binding_lock:
+            self._closed = True
+            await self._bind(None)
+        if self._handling is not None:
+            self._handling.cancel()
+            await asyncio.gather(self._handling, return_exceptions=True)
+
+    async def _bind(self, channel_id: str | None) -> None:
+        current = self._binding
+        if current is not None and current.channel_id == channel_id:
+            if not current.listening:
+                await current.open()
+            return
+        new = None
+        if channel_id is not None:
+            new = Binding(
+                channel_id,
+                status=self._status,
+                deliver=self._take,
+                on_change=self._note_change,
+                policy=self._policy,
+            )
+            await new.open()
+        self._binding = new
+        self._note_change()
+        if current is not None:
+            await current.close()
+
+    def _note_change(self) -> None:
+        self._had_ide = self._had_ide or self.connected
+        waiting_for_ide = self._had_ide and self._binding is not None and not self.connected
+        self._away_since = asyncio.get_running_loop().time() if waiting_for_ide else None
+        self._changed.set()
+        self._changed = asyncio.Event()
+        self._on_change()
+
+    async def _take(self, message: Message) -> None:
+        if message.type_name == messages.KEEP_ALIVE:
+            return  # a client's end is noticed without it
+        if self._handling is None:
+            self._handling = asyncio.create_task(self._handle())
+        await self._inbox.put(message)
+
+    async def _handle(self) -> None:
+        while True:
+            message = await self._inbox.get()
+            log.debug(f"From the IDE: {message.type_name}")
+            try:
+                handled = self._on_message(message.type_name, message.body)
+                if handled is not None:
+                    await handled
+            except Exception as error:
+                log.warn(f"{message.type_name} from the IDE could not be handled: {type(error).__name__}: {error}")

@@ -1,0 +1,100 @@
+"""One client on the IDE channel: its messages in, ours out, until either side ends it.
+
+Sending never waits. A client that does not read keeps its connection, but what it leaves unread is bounded: further
+messages to it are dropped, and no more of its own are read. Closing is bounded too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from ...system.log import log
+from ...system.values import Value
+from . import envelopes, framing, messages, rpc
+from .envelopes import Message
+
+READ_BYTES = 64 * 1024
+
+
+class Policy(Value):
+    keep_alive_seconds: float = 10.0  # what IDE extensions count on
+    takeover_seconds: float = 0.25  # an IDE that reconnects at once may arrive before its own goodbye
+    close_seconds: float = 0.5  # for a client that reads what is left; one that does not is cut off
+    max_unsent_bytes: int = 16 * 1024 * 1024  # a few large hot reload messages for an IDE that hangs for a moment
+
+
+class Connection:
+    """A client that is being served, or refused."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, policy: Policy) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._policy = policy
+        self._assembly = envelopes.ASSEMBLY
+        self._dropping = False
+        self.ended = asyncio.Event()
+
+    async def serve(self, status: Mapping[str, Any], deliver: Callable[[Message], Awaitable[None]]) -> None:
+        """Until the client goes. FramingProblem or RpcProblem when it does not speak our language."""
+        self.send(messages.KEEP_ALIVE, messages.keep_alive())
+        self.send(messages.STATUS, status)
+        keeping_alive = asyncio.create_task(self._keep_alive())
+        try:
+            await self._read(deliver)
+        except ConnectionError:
+            pass  # it went without a goodbye
+        finally:
+            keeping_alive.cancel()
+            self.ended.set()
+
+    def send(self, type_name: str, body: Mapping[str, Any]) -> None:
+        content = rpc.message_to_ide(type_name, messages.with_scope(type_name, body), self._assembly)
+        unsent = self._writer.transport.get_write_buffer_size()
+        if unsent + len(content) > self._policy.max_unsent_bytes:
+            if not self._dropping:
+                log.warn(f"The IDE does not read its messages: {type_name} and those that follow are dropped.")
+            self._dropping = True
+            return
+        self._dropping = False
+        self._write(content)
+
+    async def close(self) -> None:
+        """End the connection, with what is unsent if the client takes it soon."""
+        self._writer.close()
+        try:
+            async with asyncio.timeout(self._policy.close_seconds):
+                await self._writer.wait_closed()
+        except (TimeoutError, ConnectionError):
+            pass
+        finally:
+            self._writer.transport.abort()
+
+    async def _read(self, deliver: Callable[[Message], Awaitable[None]]) -> None:
+        decoder = framing.Decoder()
+        while data := await self._reader.read(READ_BYTES):
+            for content in decoder.feed(data):
+                received = rpc.receive(content)
+                if received.reply is not None:
+                    self._write(received.reply)
+                if received.message is not None:
+                    self._learn(received.message)
+                    await deliver(received.message)
+            await self._writer.drain()
+        if decoder.unfinished:
+            log.warn("The IDE disconnected in the middle of a message.")
+
+    def _learn(self, message: Message) -> None:
+        """Call the assembly of the messages as the IDE does: that name it can resolve for certain."""
+        if message.assembly.partition(",")[0].strip() == envelopes.ASSEMBLY:
+            self._assembly = message.assembly
+
+    async def _keep_alive(self) -> None:
+        while True:
+            await asyncio.sleep(self._policy.keep_alive_seconds)
+            self.send(messages.KEEP_ALIVE, messages.keep_alive())
+
+    def _write(self, content: bytes) -> None:
+        if not self._writer.is_closing():
+            self._writer.write(framing.encode(content))

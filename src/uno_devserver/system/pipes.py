@@ -1,0 +1,224 @@
+"""Named pipes as .NET knows them: where one is, and listening on it.
+
+A pipe is open to this user alone, is never taken from a process that lives, and leaves no file when it is closed.
+Whatever cannot be done is a `PipeProblem` that names the pipe and the next step.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import asyncio
+    import socket
+    from collections.abc import Callable, Mapping
+    from typing import Protocol
+
+    class _Server(Protocol):
+        def close(self) -> object: ...
+
+    OnConnection = Callable[[asyncio.StreamReader, asyncio.StreamWriter], None]
+
+UNIX_PREFIX = "CoreFxPipe_"
+WINDOWS_FOLDER = "\\\\.\\pipe\\"
+# What a socket's address has room for, in bytes, without the zero at its end.
+MAX_LINUX_PATH = 107
+MAX_OTHER_UNIX_PATH = 103
+MAX_WINDOWS_PATH = 256
+RESERVED = "anonymous"  # .NET refuses this name on both ends
+
+LOCK_SECONDS = 1.0  # another process claims its pipe in far less than a millisecond
+LOCK_POLL_SECONDS = 0.01
+
+
+class PipeProblem(Exception):
+    """A pipe cannot be used; says which one, why, and what to do."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"The pipe '{name}' {reason}")
+        self.name = name
+
+
+class PipeTaken(PipeProblem):
+    """Another process listens there."""
+
+
+class Listener:
+    """A pipe on which this process listens; connections outlive it."""
+
+    def __init__(self, path: str, servers: list[_Server], identity: tuple[int, int] | None) -> None:
+        self.path = path
+        self._servers = servers
+        self._identity = identity
+
+    @property
+    def reachable(self) -> bool:
+        """Whether a client finds it; a cleaner of the temp folder may have removed the socket."""
+        return sys.platform == "win32" or (self._identity is not None and self._identity == _identity(self.path))
+
+    def close(self) -> None:
+        if sys.platform != "win32" and self.reachable:
+            os.unlink(self.path)
+        for server in self._servers:
+            server.close()
+
+
+async def listen(name: str, on_connection: OnConnection) -> Listener:
+    """Listen on the pipe of that name; each client is handed over as a pair of streams."""
+    import asyncio
+
+    path = pipe_path(name)
+    loop = asyncio.get_running_loop()
+
+    def protocol() -> asyncio.StreamReaderProtocol:
+        return asyncio.StreamReaderProtocol(asyncio.StreamReader(), on_connection)
+
+    try:
+        if sys.platform == "win32":
+            assert isinstance(loop, asyncio.ProactorEventLoop)  # the default there
+            return Listener(path, [*await loop.start_serving_pipe(protocol, path)], None)
+        listening = await _claim(name, path)
+        return Listener(path, [await loop.create_unix_server(protocol, sock=listening)], _identity(path))
+    except OSError as error:
+        if sys.platform == "win32" and isinstance(error, PermissionError):
+            raise _taken(name, path) from error  # so Windows says that the pipe's first instance is not ours
+        raise _failure(name, path, error) from error
+
+
+def pipe_path(name: str, platform: str = sys.platform, environ: Mapping[str, str] | None = None) -> str:
+    """Where .NET programs look for the pipe: a socket in the temp folder, or a path in Windows' pipe folder."""
+    rooted = platform != "win32" and name.startswith("/")
+    if not name:
+        raise PipeProblem(name, "has no name. Give it one, as a rule a GUID.")
+    if "\0" in name or ("/" in name and not rooted) or not _is_text(name):
+        raise PipeProblem(name, "has a character that a name cannot have. Use letters, digits and hyphens.")
+    if name.lower() == RESERVED:
+        raise PipeProblem(name, "has a name that .NET reserves. Use another one.")
+    if platform == "win32":
+        path = WINDOWS_FOLDER + name
+        length, limit = len(path), MAX_WINDOWS_PATH
+    else:
+        path = name if rooted else temp_folder(os.environ if environ is None else environ) + UNIX_PREFIX + name
+        length = len(os.fsencode(path))
+        limit = MAX_LINUX_PATH if platform == "linux" else MAX_OTHER_UNIX_PATH
+    if length > limit:
+        shorten = "Use a shorter name." if platform == "win32" else "Use a shorter name, or a shorter folder in TMPDIR."
+        raise PipeProblem(name, f"would be {path}, which has {length} bytes; the limit is {limit}. {shorten}")
+    return path
+
+
+def temp_folder(environ: Mapping[str, str]) -> str:
+    """As .NET's Path.GetTempPath on Unix, which looks at nothing but this variable."""
+    folder = environ.get("TMPDIR") or "/tmp/"  # noqa: S108  # .NET's default, where .NET programs look
+    return folder if folder.endswith("/") else folder + "/"
+
+
+def _is_text(name: str) -> bool:
+    try:
+        os.fsencode(name)
+    except UnicodeEncodeError:  # half a surrogate pair, as JSON can hold
+        return False
+    return True
+
+
+async def _claim(name: str, path: str) -> socket.socket:
+    """A socket that listens at the path; the left-over of a dead process gives way."""
+    import socket
+
+    # Two processes could both find the left-over, and the second remove what the first has put in its place.
+    lock = await _lock_folder(os.path.dirname(path) or ".")
+    try:
+        _make_way(name, path)
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            listening.bind(path)
+            os.chmod(path, 0o600)  # before `listen`, until which nobody can connect
+            listening.listen()
+        except OSError:
+            listening.close()
+            raise
+        return listening
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+async def _lock_folder(folder: str) -> int | None:
+    """A handle that keeps others from claiming a pipe there; without the lock we go on: it is a courtesy."""
+    import asyncio
+    import fcntl
+    import time
+
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return None  # binding will say what is wrong with the folder
+    deadline = time.monotonic() + LOCK_SECONDS
+    while time.monotonic() < deadline:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except OSError:
+            await asyncio.sleep(LOCK_POLL_SECONDS)
+    return handle
+
+
+def _make_way(name: str, path: str) -> None:
+    import stat
+
+    try:
+        mode = os.lstat(path).st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(mode):
+        raise PipeProblem(name, f"cannot be opened: {path} exists and is no socket. Remove it, or use another name.")
+    if _somebody_listens(path):
+        raise _taken(name, path)
+    os.unlink(path)
+
+
+def _somebody_listens(path: str) -> bool:
+    """Ask the kernel's list first: a .NET server that gets a connection, even a closed one, never listens again."""
+    import socket
+
+    if path in _listening_sockets():
+        return True
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            return False
+        except BlockingIOError:
+            pass  # somebody listens, with many waiting already
+    return True
+
+
+def _listening_sockets() -> set[str]:
+    """The paths on which processes of this system listen, as far as the kernel tells (on Linux)."""
+    listens = "00010000"  # in the column of flags
+    try:
+        with open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as table:
+            rows = [line.rstrip("\n").split(None, 7) for line in table]
+    except OSError:
+        return set()
+    return {row[7] for row in rows if len(row) == 8 and row[3] == listens}
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _taken(name: str, path: str) -> PipeTaken:
+    return PipeTaken(name, f"is taken: another process listens on {path}. Stop that one, or use another name.")
+
+
+def _failure(name: str, path: str, error: OSError) -> PipeProblem:
+    folder = os.path.dirname(path)
+    return PipeProblem(name, f"cannot be opened at {path}: {error.strerror}. Check the folder {folder}.")
