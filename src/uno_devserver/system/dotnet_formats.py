@@ -17,13 +17,13 @@ _SHORT = {"\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r"
 def to_json(value: object, indent: str = "") -> str:
     """Objects, lists, texts, numbers, booleans and nulls, one member per line; no newline at the end."""
     if isinstance(value, dict):
-        members = [f"{_quoted(str(name))}: {to_json(member, indent + STEP)}" for name, member in value.items()]
+        members = [f"{quoted(str(name))}: {to_json(member, indent + STEP)}" for name, member in value.items()]
         return _lines("{", members, "}", indent)
     if isinstance(value, list):
         return _lines("[", [to_json(member, indent + STEP) for member in value], "]", indent)
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    return repr(value) if isinstance(value, int | float) else _quoted(str(value))
+    return repr(value) if isinstance(value, int | float) else quoted(str(value))
 
 
 def _lines(opening: str, members: list[str], closing: str, indent: str) -> str:
@@ -32,7 +32,8 @@ def _lines(opening: str, members: list[str], closing: str, indent: str) -> str:
     return f"{opening}\n" + ",\n".join(indent + STEP + member for member in members) + f"\n{indent}{closing}"
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """A text in quotes, escaped as by default."""
     return '"' + re.sub(_ESCAPED, _escape, text) + '"'
 
 
