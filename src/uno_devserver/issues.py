@@ -76,11 +76,17 @@ REMEDIES = {
     "RestoreFileInvalid": "Delete the project's obj folder and run 'dotnet restore'.",
     # the Host
     "DevServerPackageNotCached": _RESTORE,
+    "HostNotStarted": "Run 'uno-devserver start' in the workspace.",
+    "HostCrashed": "Run 'uno-devserver start' to see what the Host prints; an add-in that does not fit it is likely.",
+    "HostUnreachable": "Try again in some seconds; if it stays so, run 'uno-devserver stop' and 'uno-devserver start'.",
+    "HostMcpEndpointNotAvailable": "Run 'uno-devserver stop', then 'uno-devserver start': that passes the add-ins on.",
+    "UpstreamError": "Run 'uno-devserver stop' and 'uno-devserver start'; if it comes back, see what the Host prints.",
     "HostBinaryNotFound": "Install a .NET SDK that the Host supports, or choose another Uno.Sdk version.",
     "DotNetNotFound": "Install the .NET SDK and make sure that 'dotnet' is on the PATH.",
     "DotNetVersionUnsupported": "Install the .NET SDK that global.json asks for, or relax its 'sdk' section.",
     # add-ins
     "AddInPackageNotCached": _RESTORE,
+    "AddInLoadFailed": "Repair or update the add-in, then run 'uno-devserver stop' and 'uno-devserver start'.",
     "AddInBinaryNotFound": _FORCE_RESTORE,
     "AddInBinaryCorrupted": _FORCE_RESTORE,
     "AddInEntryPointUnknown": "Ask the package's author for a devserver-addin.json or an UnoRemoteControlAddIns item.",

@@ -22,7 +22,7 @@ def run(invocation: Invocation) -> Result:
     _mention_ignored(invocation.command, invocation.forwarded)
     named = invocation.value("solution-dir")
     request = Request(
-        _absolute(named or "."),
+        absolute(named or "."),
         explicit=named is not None,
         solution=invocation.value("solution"),
         force=invocation.on("force"),
@@ -35,7 +35,7 @@ def run(invocation: Invocation) -> Result:
     return report(discover(request, os.environ))
 
 
-def _absolute(directory: str) -> str:
+def absolute(directory: str) -> str:
     try:
         return os.path.abspath(directory)
     except OSError as error:

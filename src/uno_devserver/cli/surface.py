@@ -55,6 +55,7 @@ GLOBAL_OPTIONS = (
     Option(("--solution-dir",), "The folder of the workspace (default: the current folder)", value="<path>"),
 )
 
+_SOLUTION = Option(("--solution",), "Which solution to take where several fit", value="<path>")
 _FORCE_MSBUILD = Option(("--force-msbuild-discovery",), "Ask MSBuild for the add-ins (10-30 s), whatever is on disk")
 
 _PROXY = (
@@ -83,7 +84,7 @@ COMMANDS = (
         "disco:run",
         (
             Option(("--addins-only",), "Print only the add-in paths, separated by ';' (with --json: an array)"),
-            Option(("--solution",), "Which solution to take where several fit", value="<path>"),
+            _SOLUTION,
             Option(("--force",), "Ask 'dotnet --version' again instead of using the cached answer"),
             _FORCE_MSBUILD,
         ),
@@ -116,7 +117,12 @@ COMMANDS = (
     ),
     Command(("list",), "List the running Hosts"),
     Command(("cleanup",), "Remove registrations of Hosts that no longer run"),
-    Command(("health",), "Tell what works, what does not, and what to do about it"),
+    Command(
+        ("health",),
+        "Tell what works, what does not, and what to do about it",
+        "health:run",
+        (_SOLUTION,),
+    ),
     Command(
         ("host",),
         "Be the Host, in this process; its flags are those of the .NET Host",
@@ -126,7 +132,7 @@ COMMANDS = (
     Command(
         ("login",),
         "Open the Uno Settings application to sign in",
-        None,
+        "login:run",
         (Option(("--headless",), "Sign in without a window"),),
         unknown=Unknown.FORWARD,
     ),

@@ -1,0 +1,72 @@
+"""`health`: what works, what does not, and what to do about it. Looks at the disk and asks the running Host."""
+
+from __future__ import annotations
+
+import os
+
+from .. import __version__
+from ..discovery.discover import Request, discover
+from ..instances.health import health
+from ..instances.health_report import ActiveServer, HealthFacts, HealthStatus
+from ..instances.membership import full_solution, same_place
+from ..instances.registry import is_in_workspace, running_servers
+from ..system.folders import folders
+from .disco import absolute
+from .health_report import text
+from .results import Result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..instances.registry import Server
+    from ..workspace.resolver import Workspace
+    from .parse import Invocation
+
+
+def run(invocation: Invocation) -> Result:
+    named = invocation.value("solution-dir")
+    request = Request(absolute(named or "."), explicit=named is not None, solution=invocation.value("solution"))
+    discovery = discover(request, os.environ)
+    servers = _servers(discovery.workspace)
+    facts = HealthFacts(__version__, discovery, servers)
+    own = _own(servers, discovery.workspace)
+    report = health(_with_host(facts, own) if own else facts)
+    return Result(report.to_json(), text(report), 0 if report.status is HealthStatus.HEALTHY else 1)
+
+
+def _servers(workspace: Workspace) -> tuple[ActiveServer, ...]:
+    running = running_servers(folders().registry)
+    if not running:
+        return ()
+    from ..system.processes import chain
+
+    return tuple(
+        ActiveServer(server, _belongs(server, workspace), chain(server.process_id, server.parent_process_id))
+        for server in running
+    )
+
+
+def _belongs(server: Server, workspace: Workspace) -> bool:
+    """Where several solutions fit and none was chosen, the server of any of them is the workspace's."""
+    if workspace.resolved:
+        return is_in_workspace(server, workspace.working_directory)
+    solution = full_solution(server)
+    return any(same_place(solution, candidate) for candidate in workspace.candidates)
+
+
+def _own(servers: tuple[ActiveServer, ...], workspace: Workspace) -> Server | None:
+    """The server of the chosen solution; without one, the first of the workspace."""
+    candidates = [active.server for active in servers if active.in_workspace]
+    exact = [server for server in candidates if same_place(full_solution(server), workspace.solution)]
+    return next(iter(exact or candidates), None)
+
+
+def _with_host(facts: HealthFacts, server: Server) -> HealthFacts:
+    from ..instances.probe import probe
+
+    host = probe(server)
+    return facts.replace(
+        started=True,
+        process_id=server.process_id,
+        endpoint=server.mcp_endpoint,
+        host=host.replace(started=host.started or server.started or None),
+    )

@@ -1,0 +1,79 @@
+"""A HealthReport for people: the lines of the .NET tool, and below each issue what to do next."""
+
+from __future__ import annotations
+
+from ..system.text import visible
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..instances.health_report import ActiveServer, HealthReport
+    from ..instances.probe import HostAddIn
+
+HOST_NAME = "Uno.UI.RemoteControl.Host"  # long, and the same in every chain of processes
+
+
+def text(report: HealthReport) -> str:
+    return "\n".join(visible(line, keep_odd_bytes=True) for line in _lines(report))
+
+
+def _lines(report: HealthReport) -> Iterator[str]:
+    facts, host = report.facts, report.facts.host
+    workspace = facts.discovery.workspace if facts.discovery else None
+    yield f"Status: {report.status.value}"
+    yield f"Connection: {_connection(report)}"
+    yield f"Workspace: {(workspace and workspace.effective_directory) or '<unresolved>'}"
+    yield f"Solution: {(workspace and workspace.solution) or '<none>'}"
+    yield f"Resolution: {workspace.kind.value if workspace else '<unknown>'}"
+    yield f"Selection: {workspace.source.value if workspace else '<unknown>'}"
+    yield f"Tools: {host.tool_count}"
+    if facts.started:
+        yield f"Host: {' '.join(filter(None, (host.kind and host.kind.value, host.version))) or '<unknown>'}"
+        yield f"Endpoint: {facts.endpoint or '<none>'}"
+    yield from _block("Candidates", [f"- {path}" for path in workspace.candidates] if workspace else [])
+    issues = [
+        line
+        for issue in report.issues
+        for line in (f"- [{issue.severity.value}] {issue.code}: {issue.message}", f"  next: {issue.remediation}")
+    ]
+    yield from _block("Issues", issues)
+    yield from _block("Add-Ins", [f"- {_addin(addin)}" for addin in host.add_ins])
+    yield from _block("Active Servers", [line for active in facts.servers for line in _server(active)])
+
+
+def _connection(report: HealthReport) -> str:
+    if report.facts.connection:
+        return report.facts.connection.value
+    return "Connected" if report.facts.host.connected else "Not connected"
+
+
+def _block(title: str, lines: list[str]) -> list[str]:
+    return [f"{title}:", *lines] if lines else []
+
+
+def _addin(addin: HostAddIn) -> str:
+    return f"{addin.name} {addin.version or ''}".strip() + (": loaded" if addin.loaded else ": not loaded")
+
+
+def _server(active: ActiveServer) -> Iterator[str]:
+    server = active.server
+    yield f"- PID: {server.process_id} (Port {server.port})"
+    yield f"  Solution: {server.solution or '<none>'}"
+    yield f"  IDE Channel: {server.ide_channel or '<none>'}"
+    yield f"  Parent PID: {server.parent_process_id}"
+    yield f"  Started: {_moment(server.started)}"
+    yield f"  Workspace Match: {active.in_workspace}"
+    if active.chain:
+        names = [f"{_name(link.name)} ({link.pid})" if link.name else str(link.pid) for link in reversed(active.chain)]
+        yield f"  Process Chain: {' → '.join(names)}"
+
+
+def _moment(stamp: str) -> str:
+    """`2026-08-22T10:02:07.1234567Z` in the words of the .NET tool; anything else as it stands."""
+    whole = len(stamp) > 19 and stamp[10] == "T" and stamp.endswith("Z")
+    return f"{stamp[:10]} {stamp[11:19]} UTC" if whole else stamp or "<unknown>"
+
+
+def _name(process: str) -> str:
+    return "Host" if process.startswith(HOST_NAME) else process

@@ -1,0 +1,155 @@
+"""Is the dev server of a workspace well, and if not, what is to be done? Facts in, a HealthReport out; nothing is read.
+
+The command line and the proxy ask alike, each with the facts that it has. Codes and severities are those of the .NET
+tool, with one difference: what only a .NET Host needs is fatal only where a .NET Host is needed. Where the bundled Host
+serves the workspace and has loaded all its add-ins, a machine without .NET is healthy.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from ..issues import Issue, Severity, fatal, warning
+from .health_report import ConnectionState, HealthFacts, HealthReport, HealthStatus
+from .probe import HostKind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..discovery.discover import Discovery
+    from .probe import HostAddIn
+
+# What works as it is. `disco` tells it; it makes nobody ill.
+REMARKS = frozenset({"PackageVersionOverridden", "AddInConditionUnknown", "AddInTargetsDeprecated"})
+# Without its list of packages an SDK brings no Host, but the add-ins of the projects are found all the same.
+ONLY_WARNINGS = frozenset({"PackagesJsonNotFound", "PackagesJsonInvalid"})
+
+
+def health(facts: HealthFacts) -> HealthReport:
+    issues = tuple(dict.fromkeys((*_host_issues(facts), *_addin_issues(facts), *_discovery_issues(facts))))
+    if any(issue.fatal for issue in issues):
+        return HealthReport(HealthStatus.UNHEALTHY, issues, facts)
+    return HealthReport(HealthStatus.DEGRADED if issues else HealthStatus.HEALTHY, issues, facts)
+
+
+# The Host.
+
+
+def _host_issues(facts: HealthFacts) -> Iterator[Issue]:
+    host, state = facts.host, facts.connection
+    if not facts.started:
+        yield fatal("HostNotStarted", "No Host runs for this workspace.", _how_to_start(facts))
+        return
+    without_mcp = host.answers and not host.mcp
+    if state is ConnectionState.RECONNECTING:
+        wait = "Wait some seconds and try again; if it goes on, the other issues tell the cause."
+        yield warning("HostCrashed", "The Host ended unexpectedly and is being started again.", wait)
+    if state is ConnectionState.DEGRADED and not without_mcp:
+        yield fatal("HostCrashed", f"The Host ended unexpectedly, again and again.{_what_ran(facts)}")
+    if host.error:
+        yield fatal("UpstreamError", f"The Host cannot be used over MCP: {host.error.rstrip('.')}.")
+    elif not host.connected and not without_mcp:
+        yield warning("HostUnreachable", _silence(facts))
+    if without_mcp:
+        yield fatal("HostMcpEndpointNotAvailable", *_why_no_mcp(facts))
+
+
+def _how_to_start(facts: HealthFacts) -> str:
+    """The usual command, once there is something that it could start."""
+    if facts.start_step or facts.discovery is None or facts.discovery.workspace.resolved:
+        return facts.start_step
+    return "Settle what the other issues say of the workspace, then run 'uno-devserver start' there."
+
+
+def _what_ran(facts: HealthFacts) -> str:
+    if facts.discovery is None:
+        return ""
+    program = facts.discovery.host.program if facts.host.kind is not HostKind.BUNDLED else None
+    addins = ", ".join(f"{addin.package} {addin.version}".strip() for addin in facts.discovery.addins.found)
+    return (f" It is {program}." if program else "") + (f" Its add-ins: {addins}." if addins else "")
+
+
+def _silence(facts: HealthFacts) -> str:
+    who = f"The Host (process {facts.process_id})" if facts.process_id else "The Host"
+    if facts.host.problem and facts.endpoint:
+        return f"{who} was started, but {facts.endpoint} {facts.host.problem}."
+    return f"{who} was started, but is not connected yet."
+
+
+def _why_no_mcp(facts: HealthFacts) -> tuple[str, str]:
+    """A .NET Host has /mcp only if an add-in brings it, so the usual cause is an add-in that was not found."""
+    message = f"The Host answers over HTTP, but has no {facts.endpoint or '/mcp'}"
+    found = facts.discovery.addins.found if facts.discovery else ()
+    if found:
+        return f"{message}, although add-ins were found: it may have been started without them.", ""
+    return f"{message}: no add-in was found that could bring it.", (
+        "Run 'dotnet restore' in the workspace, then 'uno-devserver stop' and 'uno-devserver start'; "
+        "'uno-devserver disco' shows which add-ins are found."
+    )
+
+
+# Its add-ins.
+
+
+def _addin_issues(facts: HealthFacts) -> Iterator[Issue]:
+    failed = [addin for addin in facts.host.add_ins if not addin.loaded]
+    for addin in failed:
+        name = f"{addin.name} {addin.version or ''}".strip()
+        where = f" ({addin.path})" if addin.path else ""
+        message = f"The add-in {name}{where} was not loaded: {addin.error or 'the Host does not say why'}"
+        yield warning("AddInLoadFailed", message.rstrip(".") + ".", _for_dotnet_only(addin, facts.host.kind))
+    if not failed and facts.host.status == HealthStatus.DEGRADED.value:
+        yield warning("AddInLoadFailed", "The Host calls itself degraded: its own search for add-ins failed.")
+
+
+def _for_dotnet_only(addin: HostAddIn, kind: HostKind | None) -> str:
+    if kind is not HostKind.BUNDLED or not _is_assembly(addin.path):
+        return ""
+    return (
+        "It is a .NET assembly, which only the .NET Host can load: see that .NET is installed and the workspace is "
+        "restored, then run 'uno-devserver stop' and 'uno-devserver start --host dotnet'."
+    )
+
+
+def _is_assembly(path: str | None) -> bool:
+    return bool(path) and str(path).lower().endswith((".dll", ".exe"))
+
+
+# The workspace and what lies on disk.
+
+
+class _DotNet(Enum):
+    """What a .NET Host, with all that it takes, is to the workspace."""
+
+    NEEDED = "only it can serve the workspace"
+    WANTED = "the bundled Host serves or can serve, perhaps with less"
+    UNUSED = "the bundled Host or another server does all there is to do"
+
+
+def _discovery_issues(facts: HealthFacts) -> Iterator[Issue]:
+    if facts.discovery is None:
+        return
+    of_the_workspace = facts.discovery.workspace.issues
+    role = _role_of_dotnet(facts, facts.discovery)
+    for issue in facts.discovery.issues:
+        if issue.code in REMARKS:
+            continue
+        if issue in of_the_workspace:
+            yield issue
+        elif role is not _DotNet.UNUSED:
+            mild = role is _DotNet.WANTED or issue.code in ONLY_WARNINGS
+            yield issue.replace(severity=Severity.WARNING) if mild else issue
+
+
+def _role_of_dotnet(facts: HealthFacts, discovery: Discovery) -> _DotNet:
+    """Everything that is looked for on disk outside the workspace is there for the sake of the .NET Host."""
+    workspace = discovery.workspace
+    if facts.started and facts.host.kind in (HostKind.BUNDLED, HostKind.COMMAND):
+        lost = any(not addin.loaded and _is_assembly(addin.path) for addin in facts.host.add_ins)
+        return _DotNet.WANTED if lost else _DotNet.UNUSED
+    if workspace.resolved and workspace.global_json is None:
+        return _DotNet.UNUSED  # a workspace by its own config, which need not be about Uno
+    if not facts.started and not any(_is_assembly(addin.path) for addin in discovery.addins.found):
+        return _DotNet.WANTED
+    return _DotNet.NEEDED
