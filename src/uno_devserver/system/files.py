@@ -83,10 +83,13 @@ def _size(handle: int, path: str) -> int:
 
 def decode(data: bytes) -> str:
     """Text by its byte order mark, else UTF-8; undecodable bytes become U+FFFD, as in .NET."""
-    for bom, encoding in _BOMS:
-        if data.startswith(bom):
-            return data[len(bom) :].decode(encoding, "replace")
-    return data.decode("utf-8", "replace")
+    bom, encoding = encoding_of(data)
+    return data[len(bom) :].decode(encoding, "replace")
+
+
+def encoding_of(data: bytes) -> tuple[bytes, str]:
+    """The byte order mark, if there is one, and the encoding that it stands for."""
+    return next((known for known in _BOMS if data.startswith(known[0])), (b"", "utf-8"))
 
 
 def read_text(path: str, limit: int = MAX_BYTES) -> str:
@@ -110,6 +113,22 @@ def write_atomic(path: str, data: bytes, mode: int = 0o600) -> None:
         except OSError:
             pass
         raise
+
+
+def rewrite(path: str, data: bytes) -> None:
+    """Replace the content of an existing file by `data`, all or nothing.
+
+    It stays the file that it was: with its mode and its owner, and where `path` is a link, the link's target. A file
+    that is write-protected is refused, although replacing it would work: its owner does not want it changed.
+    """
+    path = os.path.realpath(path)
+    status = os.stat(path)
+    if not status.st_mode & 0o222 or not os.access(path, os.W_OK):
+        raise PermissionError(13, "it is write-protected", path)
+    write_atomic(path, data, status.st_mode & 0o777)
+    os.chmod(path, status.st_mode & 0o7777)  # what the umask took away
+    if os.name != "nt" and os.stat(path).st_uid != status.st_uid:
+        os.chown(path, status.st_uid, status.st_gid)  # root may work on a user's files
 
 
 def _create_beside(path: str, mode: int) -> tuple[str, int]:

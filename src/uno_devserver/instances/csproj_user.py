@@ -1,0 +1,177 @@
+"""`<project>.csproj.user`: how a running app learns the port of its dev server.
+
+An existing file is the user's: only the value changes, or a property group is added in the file's own style; its
+encoding, line ends, comments, mode and everything else stay, and what is already right is not touched at all. A file
+that is not understood is left alone. One bad file does not keep the others from being written.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from enum import Enum
+
+from ..msbuild.markup import inner_text
+from ..msbuild.problems import shortened
+from ..msbuild.xml import XmlProblem, parse
+from ..system.files import FileProblem, encoding_of, read_bytes, rewrite, write_atomic
+from ..system.values import Value
+from ..workspace.solutions import read_solution
+from .xml_places import Place, root_place, without_texts
+
+MAX_BYTES = 4 * 1024 * 1024  # real ones have a few hundred bytes
+
+_BLANK = " \t\r\n"
+_GROUP, _PORT, _IDE = "PropertyGroup", "UnoRemoteControlPort", "UnoPlatformIDE"
+_NEW = """\
+<?xml version="1.0" encoding="utf-8"?>
+<Project ToolsVersion="Current" xmlns="http://schemas.microsoft.com/developer/msbuild/2003">
+  <PropertyGroup>
+    <UnoPlatformIDE>cli</UnoPlatformIDE>
+    <UnoRemoteControlPort>{value}</UnoRemoteControlPort>
+  </PropertyGroup>
+</Project>"""
+
+
+class Action(Enum):
+    CREATED = "created"
+    UPDATED = "updated"
+    UNCHANGED = "unchanged"
+
+
+class Written(Value):
+    path: str
+    action: Action
+
+
+class PortFiles(Value):
+    files: tuple[Written, ...]
+    warnings: tuple[str, ...]  # sentences that name the file
+
+
+class NotUnderstood(Exception):
+    """The file is not one that we know how to change; says why."""
+
+
+def write_port(solution: str, port: int) -> PortFiles:
+    """Tell every C# project of the solution (.sln, .slnx or .slnf) the port of its server."""
+    listing = read_solution(solution)
+    files: list[Written] = []
+    warnings = [listing.issue.message] if listing.issue else []
+    for project in listing.projects:
+        # A solution may list what was never checked out; a file beside nothing would help nobody.
+        if not project.lower().endswith(".csproj") or not os.path.isfile(project):
+            continue
+        path = project + ".user"
+        try:
+            files.append(Written(path, _write(path, f"{port}#")))
+        except (NotUnderstood, XmlProblem, FileProblem, OSError) as problem:
+            warnings.append(f"{path} was left as it is, so its app does not learn port {port}: {_reason(problem)}.")
+    return PortFiles(tuple(files), tuple(warnings))
+
+
+def _reason(problem: Exception) -> str:
+    if isinstance(problem, FileProblem):
+        return problem.reason
+    return (isinstance(problem, OSError) and problem.strerror) or str(problem)
+
+
+def _write(path: str, value: str) -> Action:
+    try:
+        old = read_bytes(path, MAX_BYTES)
+    except FileNotFoundError:
+        if os.path.islink(path):
+            raise FileProblem(path, f"it is a link to {os.readlink(path)}, which does not exist") from None
+        write_atomic(path, b"\xef\xbb\xbf" + _NEW.format(value=value).encode("ascii"), mode=0o666)
+        return Action.CREATED
+    new = merged(old, value)
+    if new == old:
+        return Action.UNCHANGED
+    rewrite(path, new)
+    return Action.UPDATED
+
+
+def merged(data: bytes, value: str) -> bytes:
+    """The file's bytes with the property set to `value`; raises XmlProblem or NotUnderstood."""
+    bom, encoding = encoding_of(data)
+    try:
+        text = data[len(bom) :].decode(encoding)
+    except UnicodeDecodeError as error:
+        if bom:
+            raise NotUnderstood(f"it is not the {encoding} text that its beginning promises") from error
+        # Some national encoding: markup is ASCII in all of them, and the other bytes are carried through as they are.
+        encoding = "latin-1"
+        text = data.decode(encoding)
+    return bom + _merged(text, value).encode(encoding)
+
+
+def _merged(text: str, value: str) -> str:
+    if "<!DOCTYPE" in text:
+        raise NotUnderstood("it has a DOCTYPE")
+    root = root_place(text)
+    if root.name != "Project":
+        raise NotUnderstood(f"its root element is {shortened(root.name)}, not Project")
+    groups = [one for one in root.children if (one.namespace, one.name) == (root.namespace, _GROUP)]
+    properties = [found for group in groups if (found := group.child(_PORT))]
+    if properties:
+        return _with_value(text, properties[0], value)
+    return _with_group(text, root, value)
+
+
+def _with_value(text: str, place: Place, value: str) -> str:
+    if place.short:
+        start_tag = text[place.start : place.inner_start].removesuffix("/>").rstrip()
+        name = start_tag[1:].split()[0]
+        return f"{text[: place.start]}{start_tag}>{value}</{name}>{text[place.inner_start :]}"
+    content = text[place.inner_start : place.inner_end]
+    if not place.children and inner_text(parse(f"<x>{content}</x>".encode())) == value:
+        return text
+    return text[: place.inner_start] + value + without_texts(content) + text[place.inner_end :]
+
+
+def _with_group(text: str, root: Place, value: str) -> str:
+    """A new group at the end of the root, where MSBuild lets it win over what comes before."""
+    style = _Style(text, root)
+    prefix = f"{root.prefix}:" if root.prefix else ""
+    lines = [
+        f"{style.child}<{prefix}{_GROUP}>",
+        f"{style.grandchild}<{prefix}{_IDE}>cli</{prefix}{_IDE}>",
+        f"{style.grandchild}<{prefix}{_PORT}>{value}</{prefix}{_PORT}>",
+        f"{style.child}</{prefix}{_GROUP}>",
+    ]
+    group = "".join(style.newline + line for line in lines)
+    if root.short:
+        start_tag = text[root.start : root.inner_start].removesuffix("/>").rstrip()
+        end_tag = f"{style.newline}{style.root}</{prefix}{root.name}>"
+        return text[: root.start] + start_tag + ">" + group + end_tag + text[root.inner_start :]
+    content = text[: root.inner_end].rstrip(_BLANK)
+    gap = text[len(content) : root.inner_end]
+    if "\n" not in gap and "\r" not in gap:
+        gap = style.newline + style.root
+    return content + group + gap + text[root.inner_end :]
+
+
+class _Style:
+    """How the file is laid out: its line ends, and what stands before the elements of each depth."""
+
+    def __init__(self, text: str, root: Place) -> None:
+        newline = re.search(r"\r\n|\n|\r", text)
+        self.newline = newline.group() if newline else ""
+        self.root = _before(text, root) or ""
+        children = root.children
+        child = next((found for one in children if (found := _before(text, one)) is not None), None)
+        self.child = child if child is not None else self.root + "  "
+        grandchildren = [inner for one in children for inner in one.children]
+        grandchild = next((found for one in grandchildren if (found := _before(text, one)) is not None), None)
+        step = self.child.removeprefix(self.root) or "  "
+        self.grandchild = grandchild if grandchild is not None else self.child + step
+        if not self.newline:  # everything in one line
+            self.root = self.child = self.grandchild = ""
+
+
+def _before(text: str, place: Place) -> str | None:
+    """The blanks before an element that begins its line; None where something else stands before it."""
+    start = place.start
+    while start > 0 and text[start - 1] in " \t":
+        start -= 1
+    return text[start : place.start] if start == 0 or text[start - 1] in "\r\n" else None
