@@ -1,0 +1,76 @@
+"""The head of an answer as bytes: status line, the handler's headers, and those that only the server may set."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from .messages import Headers
+
+REASONS = {
+    200: "OK",
+    202: "Accepted",
+    204: "No Content",
+    304: "Not Modified",
+    400: "Bad Request",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    406: "Not Acceptable",
+    408: "Request Timeout",
+    409: "Conflict",
+    413: "Content Too Large",
+    415: "Unsupported Media Type",
+    417: "Expectation Failed",
+    431: "Request Header Fields Too Large",
+    500: "Internal Server Error",
+    501: "Not Implemented",
+    503: "Service Unavailable",
+    505: "HTTP Version Not Supported",
+}  # a status without a reason is valid too; `http.HTTPStatus` would cost an import
+BODILESS = (204, 304)
+# They frame the answer: a second one would make client and server disagree about where it ends.
+RESERVED = frozenset({"connection", "content-length", "date", "transfer-encoding", "upgrade"})
+
+_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")  # not strftime's, which speak the user's language
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
+_FORBIDDEN = re.compile(r"[\0\r\n]")
+_dated = (0, b"")
+
+
+def head(status: int, headers: Headers, framing: bytes, extra: bytes = b"", keep_alive: bool = True) -> bytes:
+    """The head with its final empty line; `framing` says where the body ends, `extra` is encoded already.
+
+    Raises ValueError for headers that a handler must not or cannot set.
+    """
+    return b"".join(
+        (
+            b"HTTP/1.1 %d %s\r\n" % (status, REASONS.get(status, "").encode()),
+            framing,
+            date_header(int(time.time())),
+            b"" if keep_alive else b"Connection: close\r\n",
+            encoded(headers),
+            extra,
+            b"\r\n",
+        )
+    )
+
+
+def encoded(headers: Headers) -> bytes:
+    for name, value in headers:
+        if _NAME.fullmatch(name) is None or _FORBIDDEN.search(value) is not None:
+            raise ValueError(f"header {name!r} has a name or value that HTTP does not allow: {value!r}")
+        if name.lower() in RESERVED:
+            raise ValueError(f"header {name!r} is set by the server and by nobody else")
+    return "".join([f"{name}: {value}\r\n" for name, value in headers]).encode("latin-1")
+
+
+def date_header(now: int) -> bytes:
+    """The Date header line, made once per second."""
+    global _dated
+    if _dated[0] != now:
+        at = time.gmtime(now)
+        text = time.strftime("%d {} %Y %H:%M:%S GMT", at).format(_MONTHS[at.tm_mon - 1])
+        _dated = (now, f"Date: {_DAYS[at.tm_wday]}, {text}\r\n".encode())
+    return _dated[1]

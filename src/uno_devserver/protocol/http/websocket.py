@@ -1,0 +1,175 @@
+"""A WebSocket over a connection that began as HTTP: messages in and out, the rest of the protocol handled here.
+
+What was received is delivered before the end is told. Memory is bounded on both sides: a handler that does not
+receive stops the reading, a client that does not read makes `send` wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING
+
+from websockets.datastructures import Headers
+from websockets.frames import Frame, Opcode
+from websockets.http11 import Request as HandshakeRequest
+from websockets.protocol import OPEN, SEND_EOF
+from websockets.server import ServerProtocol
+
+from .messages import Request
+
+if TYPE_CHECKING:
+    from .alarm import Alarm
+    from .wire import Wire
+
+MAX_MESSAGE = 16 * 1024 * 1024
+MAX_QUEUED = 4 * 1024 * 1024  # received and not yet asked for; then we stop reading
+MESSAGE_COST = 64  # counted for each message beside its bytes: empty ones cost memory too
+MAX_BACKLOG = 1024 * 1024  # answers to pings that a client does not read; then we stop reading its pings
+PING_SECONDS = 20.0  # keeps routers from forgetting the connection, and lets the kernel notice a vanished machine
+SILENCE_SECONDS = 300.0  # an app that a debugger has stopped answers nothing for minutes, and is still there
+CLOSE_SECONDS = 1.0  # for the other side to answer a close frame
+
+
+class HandshakeRefused(Exception):
+    """The client's opening handshake is wrong; the text says how."""
+
+
+def accept(request: Request, extra: bytes) -> bytes:
+    """The answer to an opening handshake, with extra header lines; HandshakeRefused if it is wrong."""
+    protocol = ServerProtocol()
+    response = protocol.accept(HandshakeRequest(request.path, Headers(request.headers)))
+    if protocol.handshake_exc is not None:
+        raise HandshakeRefused(f"this is no WebSocket handshake: {protocol.handshake_exc}")
+    return response.serialize().removesuffix(b"\r\n") + extra + b"\r\n"
+
+
+class ServerWebSocket:
+    """Implements `WebSocket`."""
+
+    def __init__(self, wire: Wire, alarm: Alarm) -> None:
+        self._protocol = ServerProtocol(state=OPEN, max_size=MAX_MESSAGE)  # the handshake is behind us
+        self._wire = wire
+        self._alarm = alarm
+        self._messages: deque[bytes] = deque()
+        self._queued = 0
+        self._news = asyncio.Event()
+        self._partial = bytearray()
+        self._partial_is_text = False
+        self._silent_seconds = 0.0
+        self._lost = False
+        self._closing = False  # we take no more messages; those that came before are still delivered
+        alarm.set(PING_SECONDS)
+
+    async def receive(self) -> bytes | None:
+        while not self._messages:
+            if self._ended:
+                return None
+            self._news.clear()
+            await self._news.wait()
+        message = self._messages.popleft()
+        self._queued -= len(message) + MESSAGE_COST
+        self.balance()
+        return message
+
+    async def send(self, data: bytes) -> None:
+        if self._ended:
+            raise ConnectionResetError("the WebSocket is closed")
+        self._protocol.send_binary(data)
+        self._flush()
+        await self._wire.drain()
+
+    async def close(self, code: int = 1000) -> None:
+        self.start_closing(code)
+
+    # --- what the connection tells
+
+    def received(self, data: bytes) -> None:
+        if self._lost or not data:
+            return
+        self._silent_seconds = 0.0
+        self._protocol.receive_data(data)
+        for frame in self._protocol.events_received():
+            if isinstance(frame, Frame) and not self._closing:
+                self._take(frame)
+        self._flush()
+        self.balance()
+
+    def balance(self) -> None:
+        """Read while the handler and the client take what there is."""
+        if not self._closing and (self._queued > MAX_QUEUED or self._wire.backlog > MAX_BACKLOG):
+            self._wire.stop_reading()
+        else:
+            self._wire.go_on_reading()
+
+    def lost(self) -> None:
+        """The other side sends nothing more."""
+        self._lost = True
+        self._news.set()
+
+    def start_closing(self, code: int) -> None:
+        """Send the close frame, if none was sent; the connection ends when it is answered, or soon."""
+        if not self._ended:
+            self._protocol.send_close(code)
+        self._end()
+        self._flush()
+
+    def on_alarm(self) -> None:
+        if self._ended:
+            self._wire.abort()
+            return
+        if self._queued <= MAX_QUEUED:  # else it is we who do not listen
+            self._silent_seconds += PING_SECONDS
+        if self._silent_seconds > SILENCE_SECONDS:
+            self._wire.abort()
+            return
+        self._protocol.send_ping(b"")
+        self._flush()
+        self._alarm.set(PING_SECONDS)
+
+    # ---
+
+    @property
+    def _ended(self) -> bool:
+        return self._lost or self._protocol.state is not OPEN
+
+    def _take(self, frame: Frame) -> None:
+        if frame.opcode in (Opcode.TEXT, Opcode.BINARY):
+            self._partial_is_text = frame.opcode is Opcode.TEXT
+        elif frame.opcode is not Opcode.CONT:
+            return  # pings are answered by the protocol
+        self._partial += frame.data
+        if not frame.fin:
+            return
+        message = bytes(self._partial)
+        self._partial.clear()
+        if self._partial_is_text and not _is_utf8(message):
+            self._protocol.fail(1007, "a text message is not UTF-8")
+            self._end()
+            return
+        self._messages.append(message)
+        self._queued += len(message) + MESSAGE_COST
+        self._news.set()
+
+    def _flush(self) -> None:
+        pieces = self._protocol.data_to_send()
+        self._wire.write(b"".join(pieces))
+        if self._protocol.state is not OPEN:
+            self._end()
+        if SEND_EOF in pieces:
+            self._wire.end()
+
+    def _end(self) -> None:
+        if not self._closing:
+            self._closing = True
+            self._alarm.set(CLOSE_SECONDS)
+        self._news.set()
+        self._wire.go_on_reading()  # the answer to our close frame may come behind messages that nobody wants
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
