@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..instances.registry import is_in_workspace, running_servers
 from ..system.folders import folders
 from .results import Bullets, Report, Result, Row, Section
+from .server_data import server_data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,20 +87,8 @@ def _data(discovery: Discovery, active: list[dict[str, object]]) -> dict[str, ob
 def _server(server: Server, directory: str) -> dict[str, object]:
     from ..system.processes import chain
 
-    return {
-        "processId": server.process_id,
-        "port": server.port,
-        "mcpEndpoint": server.mcp_endpoint,
-        "parentProcessId": server.parent_process_id,
-        "startTime": server.started,
-        "ideChannelId": server.ide_channel,
-        "solutionPath": server.solution,
-        "processChain": [
-            {"processId": link.pid, "processName": link.name}
-            for link in chain(server.process_id, server.parent_process_id)
-        ],
-        "isInWorkspace": is_in_workspace(server, directory),
-    }
+    links = chain(server.process_id, server.parent_process_id)
+    return server_data(server, links, in_workspace=is_in_workspace(server, directory))
 
 
 # Sections of the report: title, and (label, field of the JSON object, what a missing value lacks).

@@ -109,14 +109,14 @@ COMMANDS = (
     Command(
         ("stop",),
         "Stop the workspace's Host",
-        None,
+        "stop:run",
         (
             Option(("--all",), "Stop the Hosts of all workspaces of this user"),
             Option(("--pid",), "Stop the Host with this process id", value="<pid>"),
         ),
     ),
-    Command(("list",), "List the running Hosts"),
-    Command(("cleanup",), "Remove registrations of Hosts that no longer run"),
+    Command(("list",), "List the running Hosts", "list:run"),
+    Command(("cleanup",), "Remove registrations of Hosts that no longer run", "cleanup:run"),
     Command(
         ("health",),
         "Tell what works, what does not, and what to do about it",

@@ -8,8 +8,13 @@ from __future__ import annotations
 
 import os
 
+from ..workspace.globaljson import find_global_json
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..workspace.resolver import Workspace
     from .entries import Server
 
 
@@ -40,6 +45,47 @@ def is_in_workspace(server: Server, directory: str) -> bool:
     return (solution is not None and is_inside(solution, directory)) or (
         workspace is not None and (same_place(workspace, directory) or is_inside(workspace, directory))
     )
+
+
+def of_workspace(servers: Iterable[Server], workspace: Workspace) -> tuple[Server, ...]:
+    """The servers of the workspace; of one that is not resolved, those of the folder that one stands in.
+
+    Where there are none of that folder either, those of the solutions that lie below it: whoever acts on them should
+    do so only if there is one.
+    """
+    servers = tuple(servers)
+    if workspace.resolved:
+        return tuple(server for server in servers if _belongs(server, workspace))
+    directory = workspace.requested_directory
+    around = [server for server in servers if (home := _home(server)) and _holds(home, directory)]
+    if around:
+        depth = max(len(os.path.normpath(_home(server) or "")) for server in around)
+        return tuple(server for server in around if len(os.path.normpath(_home(server) or "")) == depth)
+    return tuple(
+        server
+        for server in servers
+        if any(same_place(full_solution(server), candidate) for candidate in workspace.candidates)
+    )
+
+
+def _belongs(server: Server, workspace: Workspace) -> bool:
+    directory, solution = workspace.working_directory, full_solution(server)
+    if same_place(server.workspace, directory):
+        return True
+    if solution is None or not is_inside(solution, directory):
+        return same_place(solution, workspace.solution)
+    # A global.json of its own between them makes it another workspace, a submodule's for example.
+    nearest = find_global_json(os.path.dirname(solution))
+    return nearest is None or same_place(nearest, workspace.global_json) or not is_inside(nearest, directory)
+
+
+def _home(server: Server) -> str | None:
+    solution = full_solution(server)
+    return server.workspace or (os.path.dirname(solution) if solution else None)
+
+
+def _holds(home: str, directory: str) -> bool:
+    return same_place(home, directory) or is_inside(directory, home)
 
 
 def _spellings(path: str | None) -> set[str]:

@@ -90,6 +90,16 @@ def working_directory(pid: int) -> str | None:
         return None
 
 
+def command_line(pid: int) -> tuple[str, ...]:
+    """The words that started it; none where the system does not tell."""
+    import psutil
+
+    try:
+        return tuple(psutil.Process(pid).cmdline())
+    except psutil.Error:
+        return ()
+
+
 def chain(pid: int, registered_parent: int) -> tuple[Process, ...]:
     """The process, the parent it was registered with, and their ancestors, up to the limit."""
     links: list[Process] = []

@@ -1,0 +1,114 @@
+"""`stop`: end the servers of this workspace, of one process id, or all; never a process that is no server of ours."""
+
+from __future__ import annotations
+
+from ..instances.membership import of_workspace
+from ..instances.registry import prune
+from ..instances.stopping import stop_servers
+from ..issues import UserError
+from ..system.folders import folders
+from ..system.log import ERROR, log
+from ..system.text import visible
+from ..workspace.resolver import resolve
+from .results import Result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..instances.registry import Pruned, Server
+    from ..system.processes import Stopped
+    from .parse import Invocation
+
+
+def run(invocation: Invocation) -> Result:
+    pid = _process_id(invocation)
+    registry = folders().registry
+    pruned = prune(registry)
+    for problem in pruned.problems:
+        log.warn(problem)
+    chosen = _chosen(invocation, pid, pruned)
+    outcomes = stop_servers(registry, chosen)
+    others = [server for server in pruned.running if server not in chosen]
+    failed = [outcome for outcome in outcomes if not outcome.gone]
+    data = {
+        "results": [_data(server, outcome) for server, outcome in zip(chosen, outcomes, strict=True)],
+        "otherProcessIds": [server.process_id for server in others],
+    }
+    text = visible(_text(chosen, outcomes, others), keep_odd_bytes=True)
+    return Result(data, text, 1 if failed else 0)
+
+
+def _process_id(invocation: Invocation) -> int | None:
+    text = invocation.value("pid")
+    if text is None:
+        return None
+    if invocation.on("all"):
+        message = "--all and --pid contradict each other."
+        raise UserError("BadValue", message, "Use --pid for one server, or --all for every one.", exit_code=2)
+    if not text.isascii() or not text.isdigit() or len(text) > 10:
+        message = f"'{text}' is no process id."
+        raise UserError("BadValue", message, "Run 'uno-devserver list' to see the servers.", exit_code=2)
+    return int(text)
+
+
+def _chosen(invocation: Invocation, pid: int | None, pruned: Pruned) -> tuple[Server, ...]:
+    if pid is not None:
+        return (_registered(pid, pruned),)
+    if invocation.on("all") or not pruned.running:
+        return pruned.running
+    named = invocation.value("solution-dir")
+    workspace = resolve(named or ".", explicit=named is not None)
+    chosen = of_workspace(pruned.running, workspace)
+    if len(chosen) > 1 and not workspace.resolved:
+        message = f"{workspace.requested_directory} does not tell which server is meant: {_listed(chosen)}."
+        raise UserError("WorkspaceAmbiguous", message, "Name one with --pid, or stop all with --all.")
+    return chosen
+
+
+def _registered(pid: int, pruned: Pruned) -> Server:
+    for server in pruned.running:
+        if server.process_id == pid:
+            return server
+    next_step = "Run 'uno-devserver list' to see the servers."
+    for server in pruned.foreign:
+        if server.process_id == pid:
+            message = f"The server with PID {pid} belongs to user '{server.user}' on machine '{server.machine}'."
+            raise UserError("NotOurServer", message, "Stop it there.")
+    raise UserError("NotAServer", f"No server with PID {pid} is registered; nothing was stopped.", next_step)
+
+
+def _data(server: Server, outcome: Stopped) -> dict[str, object]:
+    return {
+        "processId": server.process_id,
+        "port": server.port,
+        "solutionPath": server.solution,
+        "workspaceDirectory": server.workspace,
+        "stopped": outcome.gone,
+        "killed": outcome.killed,
+        "error": outcome.problem,
+    }
+
+
+def _text(chosen: tuple[Server, ...], outcomes: tuple[Stopped, ...], others: list[Server]) -> str:
+    if not chosen:
+        hint = f"\nThese run elsewhere: {_listed(others)}. Stop one with --pid, or all with --all." if others else ""
+        return "No active DevServers found to stop." + hint
+    lines = []
+    for server, outcome in zip(chosen, outcomes, strict=True):
+        lines.append(f"Stopping DevServer with PID {server.process_id} on port {server.port}...")
+        if outcome.killed:
+            lines.append(f"DevServer with PID {server.process_id} did not end when it was asked to, and was killed.")
+        if outcome.problem:
+            log.write(ERROR, f"Error stopping DevServer with PID {server.process_id}: {outcome.problem}")
+    stopped = sum(outcome.gone for outcome in outcomes)
+    if stopped:
+        lines.append(f"Successfully stopped {stopped} DevServer(s)")
+    if stopped < len(chosen):
+        log.write(ERROR, f"Failed to stop {len(chosen) - stopped} DevServer(s)")
+    return "\n".join(lines)
+
+
+def _listed(servers: tuple[Server, ...] | list[Server]) -> str:
+    return ", ".join(
+        f"PID {server.process_id} on port {server.port} ({server.solution or server.workspace or 'no solution'})"
+        for server in servers
+    )
