@@ -1,8 +1,17 @@
-"""JSON-RPC 2.0 error codes and the exception that carries one."""
+"""JSON-RPC 2.0 messages as MCP uses them: read from bytes, checked, and written.
+
+Whatever the other side sends becomes one of the kinds below or a `Refused` with the right code; nothing else is raised.
+Ids come back in the type they came in, and fields that nobody here knows stay where they are.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+import msgspec
+
+from ..system.values import Value
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -10,6 +19,14 @@ METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 RESOURCE_NOT_FOUND = -32002
+
+# MCP leaves -32000 … -32019 to implementations; the first two are what other servers answer, too.
+SESSION_REQUIRED = -32000
+SESSION_NOT_FOUND = -32001
+BUSY = -32010
+STOPPED = -32011
+
+Id = int | str
 
 
 class RpcError(Exception):
@@ -20,3 +37,119 @@ class RpcError(Exception):
         self.code = code
         self.message = message
         self.data = data
+
+
+class RpcRequest(Value):
+    id: Id
+    method: str
+    params: Mapping[str, Any]
+
+
+class RpcNotification(Value):
+    method: str
+    params: Mapping[str, Any]
+
+
+class RpcResponse(Value):
+    """The other side's answer to something that we asked; either part may be missing or ill-formed."""
+
+    id: object
+    result: object
+    error: object
+
+
+class Refused(Value):
+    """Not a message; `id` is the one to answer with, as far as there is one."""
+
+    id: Id | None
+    error: RpcError
+
+
+Message = RpcRequest | RpcNotification | RpcResponse | Refused
+
+
+def decode(body: bytes) -> Any:
+    """The JSON value in `body`; RpcError when there is none, or one nested too deeply."""
+    if not body.strip():
+        raise RpcError(INVALID_REQUEST, "The body is empty; it must be a JSON-RPC message.")
+    try:
+        return msgspec.json.decode(body)
+    except RecursionError:
+        raise RpcError(PARSE_ERROR, "The JSON is nested too deeply.") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise RpcError(PARSE_ERROR, f"The body is not valid JSON: {error}") from None
+
+
+def read(value: object) -> Message:
+    """What a decoded value says."""
+    if not isinstance(value, dict):
+        return Refused(None, RpcError(INVALID_REQUEST, "A JSON-RPC message is an object."))
+    identity = value.get("id")
+    known = identity if is_id(identity) else None
+    if value.get("jsonrpc") != "2.0":
+        return Refused(known, RpcError(INVALID_REQUEST, 'A JSON-RPC message says "jsonrpc": "2.0".'))
+    if "method" not in value and ("result" in value or "error" in value):
+        return RpcResponse(identity, value.get("result"), value.get("error"))
+    method = value.get("method")
+    if not isinstance(method, str):
+        return Refused(known, RpcError(INVALID_REQUEST, "The method of a JSON-RPC message is a string."))
+    if "id" in value and known is None:
+        return Refused(None, RpcError(INVALID_REQUEST, "The id of a request is a string or an integer."))
+    params = value.get("params")
+    if params is None:
+        params = {}
+    elif not isinstance(params, dict):
+        return Refused(known, RpcError(INVALID_PARAMS, f"The params of '{method}' must be an object."))
+    return RpcNotification(method, params) if known is None else RpcRequest(known, method, params)
+
+
+def is_id(value: object) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool)
+
+
+def result_of(response: RpcResponse) -> dict[str, Any]:
+    """What the other side answered, or its refusal as RpcError."""
+    error = response.error
+    if isinstance(error, dict):
+        code, message = error.get("code"), error.get("message")
+        raise RpcError(
+            code if isinstance(code, int) else INTERNAL_ERROR,
+            message if isinstance(message, str) else "The client refused without saying why.",
+            error.get("data"),
+        )
+    if isinstance(response.result, dict):
+        return response.result
+    raise RpcError(INTERNAL_ERROR, "The client's answer has neither a result object nor an error object.")
+
+
+def request_message(id: Id, method: str, params: Mapping[str, Any]) -> bytes:  # noqa: A002
+    return encode({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+
+
+def notification_message(method: str, params: Mapping[str, Any] | None) -> bytes:
+    message: dict[str, Any] = {"jsonrpc": "2.0", "method": method}
+    if params is not None:
+        message["params"] = params
+    return encode(message)
+
+
+def result_message(id: Id, result: Mapping[str, Any]) -> bytes:  # noqa: A002
+    return encode({"jsonrpc": "2.0", "id": id, "result": result})
+
+
+def error_message(id: Id | None, error: RpcError) -> bytes:  # noqa: A002
+    body: dict[str, Any] = {"code": error.code, "message": error.message}
+    if error.data is not None:
+        body["data"] = error.data
+    return encode({"jsonrpc": "2.0", "id": id, "error": body})
+
+
+def encode(message: Mapping[str, Any]) -> bytes:
+    """Compact UTF-8 JSON on one line; TypeError or RecursionError for what JSON cannot say."""
+    try:
+        return msgspec.json.encode(message)
+    except UnicodeEncodeError:
+        # A file name that is not valid text becomes half a surrogate pair in Python; the rest of the answer counts.
+        import json
+
+        return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

@@ -1,0 +1,166 @@
+"""A modern call: one request, or several in a row when the client is asked in between.
+
+Each of these requests has its own stream. Asking ends the present one with the questions as its result; the call goes
+on when a later request brings the answers, and speaks on that one's stream from then on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from ..system.log import log
+from ..system.values import Value
+from .eras import INPUT_REQUIRED_METHODS, Envelope, check_client_can, modern_error, modern_result, wants_log
+from .jsonrpc import BUSY, INVALID_REQUEST, Id, RpcError, RpcRequest, notification_message
+from .parked import Parked, answers
+from .policy import Policy
+from .running import answer_message, in_loop
+from .service import ClientInfo, Params, Result, ServerInfo
+from .streams import Kind, Stream
+
+
+class ModernSession:
+    """The client of one request; there is no connection beyond it."""
+
+    def __init__(self, client: ClientInfo) -> None:
+        self.client = client
+
+    def notify(self, method: str, params: Params | None = None) -> None:  # noqa: ARG002
+        log.debug(f"'{method}' was dropped: this client listens to its own requests and subscriptions only")
+
+
+class Question(Value):
+    method: str
+    params: Params
+    answer: asyncio.Future[Result]
+
+
+class ModernCall:
+    def __init__(
+        self, request: RpcRequest, envelope: Envelope, heard: bool, info: ServerInfo, parked: Parked, policy: Policy
+    ) -> None:
+        self.origin = request
+        self.stream = Stream(policy)
+        self.task: asyncio.Task[None] | None = None
+        self.why_stopped: RpcError | None = None
+        self.error_code: int | None = None  # of the last answer, for the HTTP status
+        self._present = request
+        self._envelope = envelope
+        self._session = ModernSession(envelope.client)
+        self._heard = heard
+        self._info = info
+        self._parked = parked
+        self._policy = policy
+        self._questions: dict[str, Question] = {}
+        self._last_question = 0
+        self._waits = False
+        self._outcome: Result | RpcError | None = None
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def id(self) -> Id:
+        return self._present.id
+
+    @property
+    def method(self) -> str:
+        return self.origin.method
+
+    @property
+    def params(self) -> Params:
+        return self.origin.params
+
+    @property
+    def session(self) -> ModernSession:
+        return self._session
+
+    @property
+    def log_level(self) -> str | None:
+        return self._envelope.log_level
+
+    def notify(self, method: str, params: Params | None = None) -> None:
+        in_loop(self._loop, self._notify, method, params)
+
+    async def ask(self, method: str, params: Params) -> Result:
+        check_client_can(self._envelope.client, method, params)
+        if self.method not in INPUT_REQUIRED_METHODS:
+            raise RpcError(INVALID_REQUEST, f"The client cannot be asked while it waits for '{self.method}'.")
+        if len(self._questions) >= self._policy.asks:
+            raise RpcError(BUSY, f"{self._policy.asks} questions of this call wait already.")
+        self._last_question += 1
+        name = f"question-{self._last_question}"
+        question = self._questions[name] = Question(method, params, self._loop.create_future())
+        self._loop.call_soon(self._ask)  # not at once: questions that are asked together travel together
+        try:
+            return await question.answer
+        finally:
+            del self._questions[name]
+
+    def close_stream(self) -> None:
+        """Nothing: a modern client cannot resume, and would take the closed connection for a cancellation."""
+
+    def finish(self, said: Result | RpcError) -> None:
+        """The service is done; the answer goes to the present request, or to the one that is still to come."""
+        if self._waits:
+            self._outcome = said
+        else:
+            self._say(said)
+
+    def go_on(self, request: RpcRequest, envelope: Envelope, heard: bool) -> None:
+        """A request has brought answers; it is the present one now."""
+        self._present, self._envelope, self._heard, self._waits = request, envelope, heard, False
+        self._session.client = envelope.client
+        if self._outcome is not None:
+            self._say(self._outcome)
+            return
+        for name, answer in answers(request).items():
+            question = self._questions.get(name)
+            if question is not None and not question.answer.done():
+                question.answer.set_result(answer)
+        self._loop.call_soon(self._ask)  # what it did not answer is asked again
+
+    def cancel(self) -> None:
+        """The client does not want to know any more."""
+        if self.task is not None:
+            self.task.cancel()
+
+    def _notify(self, method: str, params: Params | None) -> None:
+        if self._heard and wants_log(self.log_level, method, params):
+            self.stream.send(notification_message(method, self._with_present_token(method, params)))
+
+    def _with_present_token(self, method: str, params: Params | None) -> Params | None:
+        """The service knows the first request's progress token; the client listens for the present one's."""
+        if method != "notifications/progress" or params is None or self._present is self.origin:
+            return params
+        token = _progress_token(self._present)
+        if token is None or params.get("progressToken") != _progress_token(self.origin):
+            return params
+        return {**params, "progressToken": token}
+
+    def _ask(self) -> None:
+        open_questions = {name: one for name, one in self._questions.items() if not one.answer.done()}
+        if self._waits or not open_questions or self.stream.ended:
+            return
+        self._waits = True
+        token = self._parked.park(self)
+        asked = {name: {"method": one.method, "params": one.params} for name, one in open_questions.items()}
+        present, self.stream = self.stream, Stream(self._policy)
+        result = {"resultType": "input_required", "inputRequests": asked, "requestState": token}
+        _answer(present, self.id, modern_result(self.method, result, self._info))
+
+    def _say(self, said: Result | RpcError) -> None:
+        if isinstance(said, RpcError):
+            said = modern_error(said)
+            self.error_code = said.code
+        else:
+            said = modern_result(self.method, said, self._info)
+        _answer(self.stream, self.id, said)
+
+
+def _answer(stream: Stream, id: Id, said: Result | RpcError) -> None:  # noqa: A002
+    stream.send(answer_message(id, said), Kind.ANSWER)
+    stream.end()
+
+
+def _progress_token(request: RpcRequest) -> object:
+    meta = request.params.get("_meta")
+    return meta.get("progressToken") if isinstance(meta, dict) else None

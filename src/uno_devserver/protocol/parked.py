@@ -1,0 +1,89 @@
+"""Modern calls that wait for their client to come back with answers.
+
+The service's coroutine simply stays where it is. The client gets a token that nobody can guess; whoever brings it back
+in time, for the same request, goes on with that call. Each token works once, and both time and number are bounded.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Protocol
+
+from ..system.values import Value
+from .eras import NAMED_BY
+from .jsonrpc import INVALID_PARAMS, RpcError, RpcRequest
+from .policy import Policy
+from .service import Result
+
+
+class Waiting(Protocol):
+    """A call that can be taken up again."""
+
+    @property
+    def origin(self) -> RpcRequest:
+        """The request that started it."""
+
+    def cancel(self) -> None: ...
+
+
+class Place(Value):
+    call: Waiting
+    timer: asyncio.TimerHandle
+
+
+class Parked:
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._places: dict[str, Place] = {}
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def park(self, call: Waiting) -> str:
+        """Keep it; the token that gets it back. The one that has waited longest makes room."""
+        if len(self._places) >= self._policy.parked:
+            self._abandon(next(iter(self._places)))
+        token = os.urandom(24).hex()
+        timer = asyncio.get_running_loop().call_later(self._policy.parked_seconds, self._abandon, token)
+        self._places[token] = Place(call, timer)
+        return token
+
+    def take(self, token: object, request: RpcRequest) -> Waiting:
+        """The call that `request` continues; RpcError when it is gone, or was another one."""
+        place = self._places.get(token) if isinstance(token, str) else None
+        if place is None:
+            minutes = self._policy.parked_seconds / 60
+            raise RpcError(
+                INVALID_PARAMS,
+                "The call that waited for this answer is gone: each requestState works once and for "
+                f"{minutes:g} minutes, until the server stops. Call again without requestState.",
+            )
+        origin = place.call.origin
+        name = NAMED_BY.get(origin.method, "")
+        if (request.method, request.params.get(name)) != (origin.method, origin.params.get(name)):
+            raise RpcError(INVALID_PARAMS, f"This requestState belongs to another call of '{origin.method}'.")
+        answers(request)  # ill-formed ones are refused before the token is used up
+        del self._places[str(token)]
+        place.timer.cancel()
+        return place.call
+
+    def close(self) -> None:
+        for token in list(self._places):
+            self._abandon(token)
+
+    def _abandon(self, token: str) -> None:
+        place = self._places.pop(token, None)
+        if place is not None:
+            place.timer.cancel()
+            place.call.cancel()
+
+
+def answers(request: RpcRequest) -> dict[str, Result]:
+    """The answers that a request brings, by the names of the questions."""
+    brought = request.params.get("inputResponses")
+    if brought is None:
+        return {}
+    if not isinstance(brought, dict) or not all(isinstance(answer, dict) for answer in brought.values()):
+        raise RpcError(INVALID_PARAMS, "inputResponses must be an object of objects, one per question.")
+    return brought

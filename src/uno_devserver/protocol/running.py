@@ -1,0 +1,82 @@
+"""Run one call of a service to its outcome, whatever the service does."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from ..system.log import ERROR, log
+from .jsonrpc import INTERNAL_ERROR, Id, RpcError, error_message, result_message
+from .service import Call, Result
+
+Answerer = Callable[[Call], Awaitable[Result]]
+
+
+async def outcome(answer: Answerer, call: Call, stopped: Callable[[], RpcError | None]) -> Result | RpcError:
+    """The result or the error. `stopped` says why the call was cancelled; None means that nobody wants to know."""
+    try:
+        result: object = await answer(call)
+    except RpcError as error:
+        return error
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or not task.cancelling():  # nobody cancelled the call: something inside it was
+            return _failure(call.method)
+        why = stopped()
+        if why is None:
+            raise
+        return why
+    except (Exception, SystemExit):  # sys.exit() in a tool ends the tool, not the server
+        return _failure(call.method)
+    if not isinstance(result, dict):  # add-ins are not type-checked
+        log.write(ERROR, f"'{call.method}' was answered with {type(result).__name__}, not with an object.")
+        return _told(call.method)
+    return result
+
+
+def _failure(method: str) -> RpcError:
+    log.write(ERROR, f"'{method}' failed:\n{traceback.format_exc()}")
+    return _told(method)
+
+
+def _told(method: str) -> RpcError:
+    return RpcError(INTERNAL_ERROR, f"The server failed while it worked on '{method}'; its log says why.")
+
+
+def answer_message(id: Id, said: Result | RpcError) -> bytes:  # noqa: A002
+    """The outcome as a message; a result that JSON cannot express is the server's failure, told as such."""
+    if isinstance(said, RpcError):
+        return _error_message(id, said)
+    try:
+        return result_message(id, said)
+    except (TypeError, ValueError, RecursionError) as error:
+        log.write(ERROR, f"A result cannot be written as JSON: {error}")
+        return error_message(id, RpcError(INTERNAL_ERROR, "The server's result cannot be written as JSON."))
+
+
+def _error_message(id: Id, error: RpcError) -> bytes:  # noqa: A002
+    try:
+        return error_message(id, error)
+    except (TypeError, ValueError, RecursionError):
+        return error_message(id, RpcError(error.code, error.message))
+
+
+def in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., Any], *arguments: Any) -> None:
+    """Call `function` in the loop's thread: now if this is it, else soon and in order."""
+    if asyncio._get_running_loop() is loop:
+        function(*arguments)
+    else:
+        try:
+            loop.call_soon_threadsafe(function, *arguments)
+        except RuntimeError:
+            log.debug("something was said after the server had stopped")
+
+
+def tell(function: Callable[[Any], None], about: object) -> None:
+    """Tell the service of something; its failure is its own."""
+    try:
+        function(about)
+    except Exception:
+        log.write(ERROR, f"the service failed:\n{traceback.format_exc()}")

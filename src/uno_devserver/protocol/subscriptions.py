@@ -1,0 +1,97 @@
+"""Modern subscriptions: streams that tell a client what changed, of the kinds it asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .eras import SUBSCRIPTION_KEY, modern_result
+from .jsonrpc import BUSY, INVALID_PARAMS, Id, RpcError, RpcRequest, notification_message, result_message
+from .policy import Policy
+from .service import Params, ServerInfo
+from .streams import Kind, Stream
+
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+UPDATED = "notifications/resources/updated"
+# What a client asks for, the notification, and the capability that promises it.
+KINDS = (
+    ("toolsListChanged", "notifications/tools/list_changed", "tools"),
+    ("promptsListChanged", "notifications/prompts/list_changed", "prompts"),
+    ("resourcesListChanged", "notifications/resources/list_changed", "resources"),
+)
+
+
+class Subscription:
+    def __init__(self, id: Id, methods: frozenset[str], uris: frozenset[str], policy: Policy) -> None:  # noqa: A002
+        self.id = id
+        self.methods = methods
+        self.uris = uris
+        self.stream = Stream(policy)
+
+    def tell(self, method: str, params: Params | None) -> None:
+        told = dict(params or {})
+        meta = told.get("_meta")
+        told["_meta"] = {**(meta if isinstance(meta, dict) else {}), SUBSCRIPTION_KEY: self.id}
+        self.stream.send_once(notification_message(method, told))
+
+    def end(self, info: ServerInfo) -> None:
+        """Say that this is the end, so that the client does not take it for a lost connection."""
+        result = modern_result("subscriptions/listen", {"_meta": {SUBSCRIPTION_KEY: self.id}}, info)
+        self.stream.send(result_message(self.id, result), Kind.ANSWER)
+        self.stream.end()
+
+
+class Subscriptions:
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._open: set[Subscription] = set()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, request: RpcRequest, capabilities: dict[str, Any]) -> Subscription:
+        """Open one, acknowledged with what of the wish the server can fulfil."""
+        wish = request.params.get("notifications")
+        if not isinstance(wish, dict):
+            raise RpcError(INVALID_PARAMS, "'subscriptions/listen' needs notifications: an object that says which.")
+        if len(self._open) >= self._policy.subscriptions:
+            raise RpcError(BUSY, f"{self._policy.subscriptions} subscriptions are open already; close some.")
+        granted = _granted(wish, capabilities, self._policy)
+        methods = frozenset(method for key, method, _ in KINDS if key in granted)
+        uris = frozenset(granted.get("resourceSubscriptions", ()))
+        subscription = Subscription(request.id, methods, uris, self._policy)
+        subscription.tell(ACKNOWLEDGED, {"notifications": granted})
+        self._open.add(subscription)
+        return subscription
+
+    def remove(self, subscription: Subscription) -> None:
+        self._open.discard(subscription)
+
+    def broadcast(self, method: str, params: Params | None) -> None:
+        for subscription in self._open:
+            if method in subscription.methods:
+                subscription.tell(method, params)
+
+    def resource_updated(self, uri: str) -> None:
+        for subscription in self._open:
+            if uri in subscription.uris:
+                subscription.tell(UPDATED, {"uri": uri})
+
+    def close(self, info: ServerInfo) -> None:
+        for subscription in self._open:
+            subscription.end(info)
+
+
+def _granted(wish: dict[str, Any], capabilities: dict[str, Any], policy: Policy) -> dict[str, Any]:
+    granted: dict[str, Any] = {
+        key: True
+        for key, _, capability in KINDS
+        if wish.get(key) is True and capabilities.get(capability, {}).get("listChanged")
+    }
+    uris = wish.get("resourceSubscriptions")
+    if uris is not None and not (isinstance(uris, list) and all(isinstance(uri, str) for uri in uris)):
+        raise RpcError(INVALID_PARAMS, "resourceSubscriptions must be a list of URIs.")
+    if uris and len(uris) > policy.watched:
+        raise RpcError(INVALID_PARAMS, f"A subscription can watch {policy.watched} resources.")
+    if uris and capabilities.get("resources", {}).get("subscribe"):
+        granted["resourceSubscriptions"] = uris
+    return granted
