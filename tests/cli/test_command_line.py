@@ -13,14 +13,8 @@ from support.machine import Machine
 from support.workspace import WorkspaceBuilder
 from uno_devserver import __version__
 
-DISCO = ["disco"]
+HERE = [["disco"], ["start"], ["stop"], ["list"], ["cleanup"], ["health"], ["login"]]
 LATER = [
-    ["start"],
-    ["stop"],
-    ["list"],
-    ["cleanup"],
-    ["health"],
-    ["login"],
     ["mcp", "start"],
     ["mcp", "serve"],
     ["mcp", "status"],
@@ -49,7 +43,7 @@ def test_help_goes_to_stdout_and_names_every_command(machine: Machine, argv: lis
     assert not missing
 
 
-@pytest.mark.parametrize("command", [DISCO, *LATER], ids=_id)
+@pytest.mark.parametrize("command", [*HERE, *LATER], ids=_id)
 @pytest.mark.parametrize("option", ["--help", "-h"])
 def test_help_of_a_command_exits_0_wherever_it_stands(machine: Machine, command: list[str], option: str) -> None:
     after = machine.run(*command, option)
