@@ -25,6 +25,7 @@ def main(argv: Sequence[str]) -> int:
         _configure_log(invocation)
         result = _run(invocation)
         render(result, as_json=invocation.on("json"))
+        return result.afterwards() if result.afterwards else result.exit_code
     except UserError as error:
         render_error(error, as_json=as_json and error.code != OUTPUT_FAILED)
         return error.exit_code
@@ -33,7 +34,6 @@ def main(argv: Sequence[str]) -> int:
     except Exception as error:
         render_error(_unexpected(error), as_json=as_json)
         return 1
-    return result.exit_code
 
 
 def _run(invocation: Invocation) -> Result:

@@ -160,7 +160,7 @@ def _switch(option: Option, inline: str | None) -> bool:
 
 
 def _value(option: Option, value: str | None) -> str:
-    if value is None or not value.strip():
+    if value is None or (not value.strip() and not option.may_be_blank):
         what = "is missing" if value is None else "is blank"
         raise UserError(
             "MissingValue", f"The value of --{option.name} {what}.", f"Write --{option.name} {option.value}.", 2

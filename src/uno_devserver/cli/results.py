@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from ..system.values import Value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 
 class Row(Value):
     """One fact. A missing value says what it is missing, if the command knows."""
@@ -34,3 +38,4 @@ class Result(Value):
     data: object
     text: Report | str | None  # None: nothing to say on stdout
     exit_code: int = 0
+    afterwards: Callable[[], int] | None = None  # what is left to do once this is shown; gives the exit code

@@ -24,6 +24,7 @@ class Option(Value):
     names: tuple[str, ...]
     help: str
     value: str | None = None  # what the value is called in the help; None for a switch
+    may_be_blank: bool = False  # an empty value means something
 
     @property
     def name(self) -> str:
@@ -93,7 +94,7 @@ COMMANDS = (
     Command(
         ("start",),
         "Start the workspace's Host, or find the one that runs",
-        None,
+        "start:run",
         (
             Option(("--httpPort",), "Port of the Host (default: a free one)", value="<port>"),
             Option(("--ppid",), "End the Host when this process ends", value="<pid>"),
@@ -102,6 +103,13 @@ COMMANDS = (
             Option(
                 ("--host",), "bundled, dotnet, or the path of a Host (default: what the workspace has)", value="<kind>"
             ),
+            Option(
+                ("--addins",),
+                "Load these, separated by ';', instead of what is found; '' loads none",
+                value="<paths>",
+                may_be_blank=True,
+            ),
+            Option(("--timeoutMs",), "How long the Host may take to start (default: 30000)", value="<ms>"),
             _FORCE_MSBUILD,
         ),
         unknown=Unknown.FORWARD,

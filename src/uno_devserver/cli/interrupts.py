@@ -1,0 +1,39 @@
+"""Signals that ask us to end, kept until it can be done in order.
+
+Python would raise KeyboardInterrupt anywhere, also between the birth of a child process and the line that remembers it.
+"""
+
+from __future__ import annotations
+
+import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# Ctrl+C, a polite kill, a closed terminal; Ctrl+Break on Windows.
+ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name))
+
+
+class Interrupts:
+    def __init__(self) -> None:
+        self.received: int | None = None  # the first one
+        self._before: dict[int, Any] = {}
+
+    def hold(self) -> None:
+        """Only remember signals from now on. What is ignored stays ignored: nohup and background jobs rely on it."""
+        for number in ENDING:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._before[number] = signal.signal(number, self._remember)
+
+    def release(self) -> None:
+        """Obey signals again, and the one that came meanwhile too."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before.clear()
+        if self.received is not None:
+            signal.raise_signal(self.received)
+
+    def _remember(self, number: int, _frame: object) -> None:
+        if self.received is None:
+            self.received = number

@@ -1,0 +1,205 @@
+"""`start`: the workspace has a server when this succeeds, and it is told where."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..discovery.discover import Request
+from ..instances.launch import READY_SECONDS, LaunchFailure, Reason
+from ..instances.start import StartObserver, Wish, start
+from ..issues import UserError
+from ..system.folders import folders
+from ..system.log import log
+from ..workspace.resolver import ResolutionKind, resolve, select_solution
+from .interrupts import Interrupts
+from .results import Result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..instances.child import Child
+    from ..instances.host_choice import Plan
+    from ..instances.start import Running
+    from ..workspace.resolver import Workspace
+    from .parse import Invocation
+
+MAX_PORT = 65_535
+MAX_MILLISECONDS = 3_600_000  # an hour; more is a slip of the keyboard
+PROGRESS_AFTER_SECONDS = 1.0  # what is over by then needs no words
+
+
+def run(invocation: Invocation) -> Result:
+    _refuse_arguments(invocation)
+    request = _request(invocation)
+    workspace = _workspace(request)
+    wish = _wish(invocation, workspace)
+    interrupts = Interrupts()
+    observer = _Terminal(interrupts)
+
+    def plan() -> Plan:
+        from ..instances.host_choice import Wanted
+        from ..instances.host_choice import plan as choose
+
+        wanted = Wanted(invocation.value("host"), invocation.value("addins"))
+        chosen = choose(wanted, workspace, request, os.environ)
+        for issue in chosen.issues:
+            observer.warned(f"{issue.message} {issue.remediation}")
+        interrupts.hold()  # from here on a Host may have been started, and must not be left behind
+        return chosen
+
+    try:
+        running = start(wish, plan, folders(), os.environ, observer)
+        if interrupts.received is not None and running.launched:
+            running.launched.child.stop()
+            raise LaunchFailure(Reason.GIVEN_UP, running.port)
+    except LaunchFailure as failure:
+        from .start_report import explain
+
+        raise explain(failure, interrupts.received) from failure
+    finally:
+        observer.clear()
+    return _result(running, wish, invocation, observer, interrupts)
+
+
+def _result(
+    running: Running, wish: Wish, invocation: Invocation, observer: _Terminal, interrupts: Interrupts
+) -> Result:
+    from .start_report import remarks, report
+
+    for sentence in remarks(running, wish, invocation):
+        observer.warned(sentence)
+    result = report(running, wish, observer.warnings)
+    if running.launched and wish.parent == os.getpid():
+        child = running.launched.child
+        return result.replace(afterwards=lambda: _stay_with(child, interrupts))
+    interrupts.release()
+    return result
+
+
+# What is asked for.
+
+
+def _refuse_arguments(invocation: Invocation) -> None:
+    if invocation.arguments:
+        message = f"'start' does not take '{invocation.arguments[0]}'."
+        next_step = "Name the solution with --solution, or the folder with --solution-dir."
+        raise UserError("UnexpectedArgument", message, next_step, exit_code=2)
+
+
+def _request(invocation: Invocation) -> Request:
+    """Where to look. A solution that is named decides, wherever it lies."""
+    from .disco import absolute
+
+    named, solution = invocation.value("solution-dir"), invocation.value("solution")
+    directory = absolute(named or ".")
+    force_msbuild = invocation.on("force-msbuild-discovery")
+    if solution is None:
+        return Request(directory, explicit=named is not None, force_msbuild=force_msbuild)
+    solution = os.path.normpath(os.path.join(directory, solution))
+    if not os.path.isfile(solution):
+        next_step = "Name a .sln or .slnx file that exists, or leave --solution out."
+        raise UserError("SolutionNotFound", f"There is no solution {solution}.", next_step)
+    return Request(os.path.dirname(solution), explicit=True, solution=solution, force_msbuild=force_msbuild)
+
+
+def _workspace(request: Request) -> Workspace:
+    """The workspace, or the bare folder: a bundled Host needs neither solution nor config."""
+    workspace = resolve(request.directory, explicit=request.explicit)
+    if request.solution is not None:
+        selected = select_solution(workspace, request.solution)
+        # One that is no Uno solution, or that git ignores, can still be served: the user named it.
+        return selected if selected.resolved else workspace.replace(solution=request.solution)
+    if workspace.kind is ResolutionKind.Ambiguous or not os.path.isdir(request.directory):
+        issue = workspace.issues[0]
+        raise UserError(issue.code, issue.message, issue.remediation)
+    return workspace
+
+
+def _wish(invocation: Invocation, workspace: Workspace) -> Wish:
+    channel = invocation.value("ideChannel")
+    parent = _number(invocation, "ppid", 1, 2**31 - 1)
+    if parent is not None:
+        _check_parent(parent)
+    milliseconds = _number(invocation, "timeoutMs", 1, MAX_MILLISECONDS)
+    return Wish(
+        workspace.working_directory,
+        workspace.solution,
+        _number(invocation, "httpPort", 0, MAX_PORT) or 0,
+        # A Host with an IDE must not outlive it; we stay, so that there is somebody to outlive.
+        os.getpid() if parent is None and channel is not None else parent,
+        channel,
+        (*invocation.forwarded, *invocation.child),
+        READY_SECONDS if milliseconds is None else milliseconds / 1000,
+    )
+
+
+def _number(invocation: Invocation, option: str, least: int, most: int) -> int | None:
+    text = invocation.value(option)
+    if text is None:
+        return None
+    text = text.strip()
+    if not (text.isascii() and text.isdigit() and least <= int(text[:20]) <= most):
+        message = f"The value '{text}' of --{option} cannot be used."
+        raise UserError("BadValue", message, f"Use a whole number from {least} to {most}.", exit_code=2)
+    return int(text)
+
+
+def _check_parent(parent: int) -> None:
+    from ..system.processes import is_alive
+
+    if not is_alive(parent):
+        message = f"There is no process {parent}, so a Host with that parent would end at once."
+        raise UserError("ParentNotRunning", message, "Give --ppid the id of a running process, or leave it out.")
+
+
+# What is said meanwhile.
+
+
+class _Terminal(StartObserver):
+    """Warnings go to the log; a person at a terminal sees that time passes."""
+
+    def __init__(self, interrupts: Interrupts) -> None:
+        self.warnings: list[str] = []
+        self._interrupts = interrupts
+        self._shown = 0
+        self._is_terminal = sys.stderr is not None and sys.stderr.isatty()
+
+    def said(self, message: str) -> None:
+        self.clear()
+        log.info(message)
+
+    def warned(self, message: str) -> None:
+        self.clear()
+        if message not in self.warnings:
+            self.warnings.append(message)
+            log.warn(message)
+
+    def spawned(self, child: Child, port: int) -> None:
+        log.debug(f"the Host is process {child.pid}, for port {port}")
+
+    def crashed(self, failure: LaunchFailure, addins: str | None) -> None:
+        from .start_report import crash
+
+        self.warned(crash(failure, addins))
+
+    def go_on(self, seconds: float) -> bool:
+        if self._is_terminal and seconds >= PROGRESS_AFTER_SECONDS and int(seconds) != self._shown:
+            self._shown = int(seconds)
+            sys.stderr.write(f"\rStarting the Host ... {self._shown} s")
+            sys.stderr.flush()
+        return self._interrupts.received is None
+
+    def clear(self) -> None:
+        """Take the progress off the terminal."""
+        if self._shown:
+            self._shown = 0
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def _stay_with(child: Child, interrupts: Interrupts) -> int:
+    """The Host's exit code, as a shell would tell it."""
+    from ..instances.guardian import guard
+
+    code = guard(child, lambda: interrupts.received is not None)
+    return code if code >= 0 else 128 - code

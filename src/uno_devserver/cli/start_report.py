@@ -1,0 +1,118 @@
+"""What `start` says at its end: where the server is, or why there is none."""
+
+from __future__ import annotations
+
+from ..instances.host_command import addin_paths
+from ..instances.launch import Reason
+from ..instances.start import How
+from ..issues import UserError
+from .results import Report, Result, Row, Section
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..instances.launch import LaunchFailure
+    from ..instances.start import Running, Wish
+    from .parse import Invocation
+
+# What only a Host that is launched now can obey.
+LAUNCH_OPTIONS = ("host", "addins", "ppid", "force-msbuild-discovery")
+
+
+def report(running: Running, wish: Wish, warnings: list[str]) -> Result:
+    data = _data(running, wish, warnings)
+    shown = ("processId", "port", "mcpEndpoint", "solutionPath", "workspaceDirectory", "ideChannelId", "host")
+    rows = [Row(key, str(data[key])) for key in shown if data[key] is not None]
+    if running.launched:
+        rows += [Row("addIns", str(len(running.addins))), Row("logFile", running.log_file)]
+    return Result(data, Report(_title(running), (Section("", tuple(rows)),)))
+
+
+def _data(running: Running, wish: Wish, warnings: list[str]) -> dict[str, object]:
+    launched, plan = running.launched, running.plan
+    return {
+        "outcome": running.how.value,
+        "processId": running.process_id,
+        "port": running.port,
+        "mcpEndpoint": f"http://localhost:{running.port}/mcp",
+        "solutionPath": running.solution,
+        "workspaceDirectory": wish.workspace,
+        "ideChannelId": running.ide_channel,
+        "host": plan.program.kind.value if plan else None,
+        "hostCommand": list(plan.program.command) if plan else None,
+        "addIns": list(running.addins) if launched else None,
+        "safeMode": launched.safe_mode if launched else None,
+        "hasMcp": launched.has_mcp if launched else None,
+        "logFile": running.log_file,
+        "warnings": warnings,
+    }
+
+
+def _title(running: Running) -> str:
+    """Sentences that other programs look for in the output of the .NET tool."""
+    if running.how is How.STARTED:
+        return f"DevServer is ready on port {running.port}."
+    what = "solution" if running.solution else "workspace"
+    done = "Reusing." if running.how is How.REUSED else "Rebinding IDE channel."
+    return f"DevServer already running for {what} (PID {running.process_id}, Port {running.port}). {done}"
+
+
+def remarks(running: Running, wish: Wish, invocation: Invocation) -> list[str]:
+    """What the user wanted and did not get, although there is a server."""
+    if running.launched:
+        return [] if running.launched.has_mcp else [_no_mcp(running)]
+    said = []
+    if wish.port not in (0, running.port):
+        said.append(f"It has port {running.port}, not {wish.port}: a workspace has one server.")
+    given = [f"--{name}" for name in LAUNCH_OPTIONS if name in invocation.options] + list(wish.forwarded)
+    if given:
+        said.append(f"Not passed to the server that was already running: {' '.join(given)}. Stop it first.")
+    return said
+
+
+def _no_mcp(running: Running) -> str:
+    return (
+        f"HostMcpEndpointNotAvailable: the Host answers on port {running.port} but has no /mcp, so it has no tools for "
+        "AI agents. A .NET Host gets it from an add-in: restore Uno.UI.App.Mcp, or use --host bundled."
+    )
+
+
+def crash(failure: LaunchFailure, addins: str | None) -> str:
+    """The warning before the attempt without add-ins."""
+    what = "what MSBuild names" if addins is None else ", ".join(addin_paths(addins))
+    return (
+        f"The Host died while it started (exit code {failure.exit_code}). Starting it once more without add-ins. "
+        f"Left out: {what}.{_printed(failure)}"
+    )
+
+
+def explain(failure: LaunchFailure, signal_number: int | None) -> UserError:
+    """A failed launch in words."""
+    port, log_file = failure.port, failure.log_file
+    if failure.reason is Reason.GIVEN_UP:
+        message = "Interrupted: the Host that was being started is stopped, and nothing is left running."
+        return UserError("Interrupted", message, "Run start again.", 128 + (signal_number or 2))
+    if failure.reason is Reason.PORT_TAKEN:
+        return UserError("PortTaken", _taken(port), "Choose another --httpPort, or leave it out to get a free one.")
+    if failure.reason is Reason.NOT_STARTED:
+        message = f"The Host cannot be started: {failure.text}."
+        return UserError("HostNotStarted", message, "Check --host, or use --host bundled.")
+    if failure.reason is Reason.NOT_READY:
+        message = f"The Host did not answer on port {port} within {failure.seconds:g} s and was stopped."
+        next_step = f"Look into {log_file}, or give it more time with --timeoutMs."
+        return UserError("HostUnreachable", message + _printed(failure), next_step)
+    message = f"The Host ended with exit code {failure.exit_code} before it was ready."
+    return UserError("HostCrashed", message + _printed(failure), f"Repair what it reports; all of it is in {log_file}.")
+
+
+def _taken(port: int) -> str:
+    from ..system.listeners import listener
+
+    owner = listener(port)
+    who = f"process {owner.pid} ({owner.name})" if owner else "another program"
+    return f"Port {port} is taken by {who}."
+
+
+def _printed(failure: LaunchFailure) -> str:
+    if not failure.text.strip():
+        return " It printed nothing."
+    return "\nThe end of its output:\n" + "\n".join(f"  | {line}" for line in failure.text.splitlines())

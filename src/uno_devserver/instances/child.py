@@ -1,0 +1,117 @@
+"""A Host as a child of ours: spawned apart from us, watched, stopped, and its output read.
+
+It never gets our input, terminal or process group, so neither a key nor our end reaches it by accident. Its output
+goes into a file and not into a pipe: a Host outlives the command that started it. Stopping is bounded.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+from ..system.files import decode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+GRACE_SECONDS = 5.0  # a Host that closes its connections needs some 60 ms
+KILL_SECONDS = 2.0  # a killed process goes at once, except while the kernel waits for a disk
+POLL_SECONDS = 0.01
+TAIL_BYTES = 16 * 1024
+TAIL_LINES = 30  # a .NET stack trace with what led to it
+
+
+class Output:
+    """The file that takes what Hosts print. The first Host of a start begins it anew, a second attempt continues it."""
+
+    def __init__(self, path: str) -> None:
+        """OSError: there cannot be such a file."""
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        self.path = path
+        self.handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o600)
+        os.ftruncate(self.handle, 0)
+
+    def close(self) -> None:
+        os.close(self.handle)
+
+    def size(self) -> int:
+        return os.fstat(self.handle).st_size
+
+    def tail(self, start: int) -> str:
+        """The last lines of what was printed behind `start`."""
+        end = self.size()
+        begin = max(start, end - TAIL_BYTES)
+        with open(self.path, "rb") as stream:
+            stream.seek(begin)
+            lines = decode(stream.read(end - begin)).splitlines()
+        return "\n".join(lines[-TAIL_LINES:])
+
+
+class Child:
+    def __init__(self, process: subprocess.Popen[bytes], output: Output, start: int) -> None:
+        self._process = process
+        self._output = output
+        self._start = start
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def exit_code(self) -> int | None:
+        """None while it runs; negative is the signal that ended it."""
+        return self._process.poll()
+
+    def wait(self) -> int:
+        """Its exit code, whenever that comes."""
+        return self._process.wait()
+
+    def printed(self) -> str:
+        """The end of what it printed so far."""
+        return self._output.tail(self._start)
+
+    def stop(self) -> None:
+        """Ask it to end; after a while end it, with all that it started."""
+        if self.exit_code() is None:
+            self._process.terminate()
+            if not self._ends_within(GRACE_SECONDS):
+                _kill_group(self._process)
+                self._ends_within(KILL_SECONDS)
+
+    def _ends_within(self, seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        while self.exit_code() is None:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(POLL_SECONDS)
+        return True
+
+
+def spawn(line: Sequence[str], *, folder: str, environ: Mapping[str, str], output: Output) -> Child:
+    """Start a program in a folder; OSError when that is not possible."""
+    start = output.size()
+    process = subprocess.Popen(
+        list(line),
+        cwd=folder,
+        env=dict(environ),
+        stdin=subprocess.DEVNULL,
+        stdout=output.handle,
+        stderr=output.handle,
+        start_new_session=True,
+        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0) | getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+    )
+    return Child(process, output, start)
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    try:
+        if sys.platform == "win32":
+            process.kill()
+        else:
+            import signal
+
+            os.killpg(process.pid, signal.SIGKILL)
+    except OSError:
+        pass  # it went meanwhile

@@ -1,0 +1,102 @@
+"""Is there a server already? Whether one that is registered is used, waited for, or replaced.
+
+A registration is not believed: its process must live, be that process, and answer. Nobody's server is stopped while
+somebody owns it: only one whose owner is gone, or that nobody owns and that never answers.
+"""
+
+from __future__ import annotations
+
+import time
+
+from ..issues import UserError
+from ..system.processes import START_SLACK_SECONDS, is_alive, listens_on, process_started
+from .launch import LaunchFailure, Reason
+from .loopback import Loopback
+from .readiness import MCP_PATH
+from .registry import creation_time
+from .stopping import stop_server
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .registry import Server
+
+ANSWER_SECONDS = 3.0  # a Host answers in milliseconds, a busy one in a second
+STEP_SECONDS = 0.02
+
+
+def usable(
+    registry: str,
+    find: Callable[[], Server | None],
+    *,
+    starting_seconds: float,
+    go_on: Callable[[float], bool],
+    say: Callable[[str], None],
+) -> Server | None:
+    """The server that `find` finds in the registry, if it can be used; what has to go is gone when this returns.
+
+    One that does not answer may still be starting, for `starting_seconds` after its creation.
+    """
+    loopback = Loopback()
+    begun = time.monotonic()
+    while (server := find()) is not None:
+        if is_orphan(server):
+            say(f"{_named(server)} is orphaned: its parent, process {server.parent_process_id}, is gone. Replacing it.")
+            _stop(registry, server)
+        elif answers(server, loopback):
+            return server
+        elif _age(server) < starting_seconds:
+            if not go_on(time.monotonic() - begun):
+                raise LaunchFailure(Reason.GIVEN_UP, server.port)
+            time.sleep(STEP_SECONDS)
+        elif server.parent_process_id > 0:
+            raise _unresponsive(server)
+        else:
+            say(f"{_named(server)} does not answer. Replacing it.")
+            _stop(registry, server)
+    return None
+
+
+def is_orphan(server: Server) -> bool:
+    """Whether it has lost its parent. One that was started without a parent (0) is nobody's, and meant to stay."""
+    parent = server.parent_process_id
+    if parent <= 0:
+        return False
+    if not is_alive(parent):
+        return True
+    # A process that is younger than its child has only got the number of the one that was the parent.
+    born, created = process_started(parent), creation_time(server)
+    return born is not None and created is not None and born > created + START_SLACK_SECONDS
+
+
+def answers(server: Server, loopback: Loopback, seconds: float = ANSWER_SECONDS) -> bool:
+    """Whether HTTP is answered on its port, and by itself."""
+    if loopback.ask("GET", server.port, MCP_PATH, seconds) is None:
+        return False
+    return listens_on(server.process_id, server.port)
+
+
+def _age(server: Server) -> float:
+    created = creation_time(server)
+    return 0.0 if created is None else time.time() - created
+
+
+def _named(server: Server) -> str:
+    return f"The DevServer that is registered (PID {server.process_id}, Port {server.port})"
+
+
+def _stop(registry: str, server: Server) -> None:
+    outcome = stop_server(registry, server)
+    if not outcome.gone:
+        message = f"{_named(server)} has to be replaced and cannot be stopped: {outcome.problem}."
+        raise UserError("HostUnreachable", message, f"End process {server.process_id}, then run start again.")
+
+
+def _unresponsive(server: Server) -> UserError:
+    message = (
+        f"{_named(server)} does not answer on its port. It belongs to process {server.parent_process_id}, "
+        "which is running, so it was left alone."
+    )
+    next_step = f"Wait or restart that program, or end the Host: uno-devserver stop --pid {server.process_id}."
+    return UserError("HostUnreachable", message, next_step)

@@ -1,0 +1,161 @@
+"""Launching a Host: from an order to a process that is known to serve, or a failure that says why there is none.
+
+No process is left behind by a launch that fails or is given up. A port that another program takes at the last moment
+is replaced by another one, unless the user named it. A Host that dies while it loads add-ins is tried once without.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from ..system.ports import free_port, is_free
+from ..system.values import Value
+from .child import Child, Output, spawn
+from .host_command import NO_ADDINS, HostArguments, HostProgram, addin_paths, command_line
+from .readiness import Readiness, wait_until_ready
+from .registry import prune
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+READY_SECONDS = 30.0  # the limit of all launchers; a .NET Host that asks MSBuild comes near it
+PORT_ATTEMPTS = 3  # a port is lost to another program once in a blue moon; three times means something else is wrong
+
+
+class Order(Value):
+    """What is to be launched, and where."""
+
+    program: HostProgram
+    arguments: HostArguments  # port 0: any that is free
+    environ: Mapping[str, str]
+    registry: str
+    output: Output
+    ready_seconds: float = READY_SECONDS
+
+
+class Launched(Value):
+    child: Child
+    process_id: int  # of the Host: the child, or what a script that is the child has started
+    port: int
+    has_mcp: bool
+    arguments: HostArguments  # as it was launched: without add-ins after a crash
+    safe_mode: bool = False
+
+
+class Reason(Enum):
+    PORT_TAKEN = "port taken"  # by a program that was there before
+    NOT_STARTED = "not started"  # the system refused to run it
+    DIED = "died"
+    NOT_READY = "not ready"
+    GIVEN_UP = "given up"  # the observer said so
+
+
+class LaunchFailure(Exception):
+    def __init__(
+        self,
+        reason: Reason,
+        port: int,
+        *,
+        exit_code: int | None = None,
+        text: str = "",
+        seconds: float = 0.0,
+        log_file: str = "",
+    ) -> None:
+        super().__init__(reason.value)
+        self.reason = reason
+        self.port = port
+        self.exit_code = exit_code
+        self.text = text  # the end of the Host's output, or the system's words
+        self.seconds = seconds  # that it was given
+        self.log_file = log_file  # with all of its output
+
+
+class Observer:
+    """Who watches a launch; overrides what matters to it."""
+
+    def spawned(self, child: Child, port: int) -> None:
+        """There is a process. This is called while it starts: work that can be done meanwhile costs no time."""
+
+    def go_on(self, seconds: float) -> bool:
+        """Asked again and again while the Host starts; False gives up, for good."""
+        del seconds
+        return True
+
+    def crashed(self, failure: LaunchFailure, addins: str | None) -> None:
+        """It died while it started; now comes the attempt without these add-ins (None: it discovered them itself)."""
+
+
+def launch(order: Order, observer: Observer) -> Launched:
+    """A Host that serves; raises LaunchFailure."""
+    try:
+        return _launch_on_some_port(order, observer)
+    except LaunchFailure as failure:
+        if failure.reason is not Reason.DIED or not _uses_addins(order.arguments):
+            raise
+        observer.crashed(failure, order.arguments.addins)
+    without = order.replace(arguments=order.arguments.replace(addins=NO_ADDINS))
+    return _launch_on_some_port(without, observer).replace(safe_mode=True)
+
+
+def _uses_addins(arguments: HostArguments) -> bool:
+    if arguments.addins is None:
+        return arguments.solution is not None  # the Host discovers them itself
+    return bool(addin_paths(arguments.addins))
+
+
+def _launch_on_some_port(order: Order, observer: Observer) -> Launched:
+    if order.arguments.port:
+        return _launch(order, observer)
+    for _ in range(PORT_ATTEMPTS):
+        chosen = order.replace(arguments=order.arguments.replace(port=free_port()))
+        try:
+            return _launch(chosen, observer)
+        except LaunchFailure as failure:
+            if failure.reason is not Reason.PORT_TAKEN:
+                raise
+            last = failure
+    raise last
+
+
+def _launch(order: Order, observer: Observer) -> Launched:
+    port = order.arguments.port
+    if not is_free(port):
+        raise LaunchFailure(Reason.PORT_TAKEN, port)
+    line = command_line(order.program, order.arguments)
+    environ = {**order.environ, **dict(order.program.environment)}
+    try:
+        child = spawn(line, folder=order.arguments.workspace, environ=environ, output=order.output)
+    except OSError as error:
+        text = f"{line[0]}: {error.strerror or error}"
+        raise LaunchFailure(Reason.NOT_STARTED, port, text=text) from error
+    try:
+        observer.spawned(child, port)
+        wait = wait_until_ready(child, port, order.registry, seconds=order.ready_seconds, go_on=observer.go_on)
+    except BaseException:
+        _end(child, order.registry)
+        raise
+    if wait.outcome is Readiness.READY:
+        return Launched(child, wait.process_id, port, wait.has_mcp, order.arguments)
+    _end(child, order.registry)
+    raise _failure(wait.outcome, child, order)
+
+
+def _end(child: Child, registry: str) -> None:
+    child.stop()
+    prune(registry)  # one that was killed could not sign itself out
+
+
+def _failure(outcome: Readiness, child: Child, order: Order) -> LaunchFailure:
+    reasons = {Readiness.GIVEN_UP: Reason.GIVEN_UP, Readiness.TOO_LATE: Reason.NOT_READY, Readiness.DIED: Reason.DIED}
+    reason, port = reasons[outcome], order.arguments.port
+    if reason is Reason.DIED and not is_free(port):
+        reason = Reason.PORT_TAKEN
+    return LaunchFailure(
+        reason,
+        port,
+        exit_code=child.exit_code(),
+        text=child.printed(),
+        seconds=order.ready_seconds,
+        log_file=order.output.path,
+    )

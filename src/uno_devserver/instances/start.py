@@ -1,0 +1,258 @@
+"""Seeing to it that a workspace has a server, and exactly one.
+
+Everything happens under a lock of the workspace, so of two starts at the same moment one launches a Host and the other
+finds it. A server that is there and fit is used; what is there and unfit is replaced; else a Host is launched.
+"""
+
+from __future__ import annotations
+
+import os
+from binascii import crc32
+from enum import Enum
+
+from ..issues import UserError
+from ..system.files import FileProblem
+from ..system.locks import FileLock
+from ..system.values import Value
+from .child import Output
+from .host_command import HostArguments, addin_paths
+from .launch import READY_SECONDS, Launched, Observer, Order, launch
+from .registry import on_port, prune, serving, write_sidecar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ..system.folders import Folders
+    from .child import Child
+    from .host_choice import Plan
+    from .launch import LaunchFailure
+    from .registry import Server
+
+REBIND_SECONDS = 10.0  # opening a pipe takes milliseconds, in a busy Host a second
+LOCK_SECONDS = 120.0  # in addition to two launches: MSBuild may have to be asked first
+NAME_CHARACTERS = 40  # of a folder's name in a file's name, enough to recognise it
+OK = 200
+
+
+class Wish(Value):
+    """The server that is wanted."""
+
+    workspace: str
+    solution: str | None = None
+    port: int = 0  # any
+    parent: int | None = None  # ends the Host with it
+    ide_channel: str | None = None
+    forwarded: tuple[str, ...] = ()
+    ready_seconds: float = READY_SECONDS
+
+
+class How(Enum):
+    STARTED = "started"
+    REUSED = "reused"
+    REBOUND = "rebound"  # reused, and bound to another IDE channel
+
+
+class Running(Value):
+    """The workspace's server."""
+
+    how: How
+    process_id: int
+    port: int
+    solution: str | None
+    ide_channel: str | None
+    launched: Launched | None = None  # None: it was there
+    plan: Plan | None = None
+    log_file: str | None = None
+
+    @property
+    def addins(self) -> tuple[str, ...]:
+        """The add-ins that the Host was told to load, as far as we told it."""
+        return addin_paths(self.launched.arguments.addins) if self.launched else ()
+
+
+class StartObserver(Observer):
+    """Who watches a start; `go_on` is also asked while it waits for a server that somebody else started."""
+
+    def said(self, message: str) -> None:
+        """What happens, for people."""
+
+    def warned(self, message: str) -> None:
+        """What did not work, and does not prevent the start."""
+
+
+def start(
+    wish: Wish,
+    plan: Callable[[], Plan],
+    folders: Folders,
+    environ: Mapping[str, str],
+    observer: StartObserver,
+) -> Running:
+    """The workspace's server. `plan` is called only if one has to be launched.
+
+    Raises LaunchFailure, or a UserError when something else is in the way.
+    """
+    lock = FileLock(os.path.join(folders.state, "locks", _file_name(wish.workspace) + ".lock"))
+    _lock(lock, wish, observer)
+    try:
+        registered = prune(folders.registry)
+        for problem in registered.problems:
+            observer.warned(problem)
+        server = _existing(wish, folders.registry, observer) if registered.running else None
+        if server is not None:
+            return _reuse(wish, server, observer)
+        return _launch(wish, plan(), folders, environ, observer)
+    finally:
+        lock.release()
+
+
+def _lock(lock: FileLock, wish: Wish, observer: StartObserver) -> None:
+    def tell(holder: int | None) -> None:
+        who = f" (process {holder})" if holder else ""
+        observer.said(f"Waiting for another start of this workspace{who} ...")
+
+    try:
+        taken = lock.acquire(2 * wish.ready_seconds + LOCK_SECONDS, tell)
+    except OSError as error:
+        observer.warned(f"The workspace cannot be locked, so two starts at once may collide: {error}.")
+        return
+    if not taken:
+        holder = lock.holder()
+        message = f"Another start of {wish.workspace} (process {holder or 'unknown'}) does not come to an end."
+        raise UserError("WorkspaceBusy", message, "Look at what it does, end it, then run start again.")
+
+
+def _existing(wish: Wish, registry: str, observer: StartObserver) -> Server | None:
+    """The fit server of the wish, by its solution or workspace, then by its port."""
+    from .existing import usable
+
+    return usable(
+        registry,
+        lambda: serving(registry, solution=wish.solution, workspace=wish.workspace) or _on_wanted_port(wish, registry),
+        starting_seconds=wish.ready_seconds,
+        go_on=observer.go_on,
+        say=observer.said,
+    )
+
+
+def _on_wanted_port(wish: Wish, registry: str) -> Server | None:
+    """The server that has the port. Where it serves something else, only an orphan makes room."""
+    from .existing import is_orphan
+    from .membership import full_solution, same_place
+
+    server = on_port(registry, wish.port) if wish.port else None
+    if server is None or is_orphan(server):
+        return server
+    theirs = full_solution(server) or server.workspace
+    if theirs is not None and not same_place(theirs, wish.solution or wish.workspace):
+        message = f"Port {server.port} is taken by the DevServer of {theirs} (process {server.process_id})."
+        raise UserError("PortTaken", message, "Choose another --httpPort, or leave it out to get a free one.")
+    return server
+
+
+# There is one.
+
+
+def _reuse(wish: Wish, server: Server, observer: StartObserver) -> Running:
+    if wish.ide_channel is None:
+        return Running(How.REUSED, server.process_id, server.port, server.solution, server.ide_channel)
+    _rebind(server, wish.ide_channel)
+    _tell_projects(wish.solution, server.port, observer)
+    return Running(How.REBOUND, server.process_id, server.port, server.solution, wish.ide_channel)
+
+
+def _rebind(server: Server, channel: str) -> None:
+    from urllib.parse import quote
+
+    from .loopback import Loopback
+
+    status = Loopback().ask("POST", server.port, f"/devserver/idechannel/{quote(channel, safe='')}", REBIND_SECONDS)
+    if status != OK:
+        what = "it did not answer" if status is None else f"it answered with HTTP status {status}"
+        message = (
+            f"The running DevServer (PID {server.process_id}, Port {server.port}) could not be bound to "
+            f"IDE channel '{channel}': {what}."
+        )
+        next_step = "Use another channel id, or run 'uno-devserver stop' and start again."
+        raise UserError("IdeChannelRefused", message, next_step)
+
+
+# There is none.
+
+
+def _launch(wish: Wish, plan: Plan, folders: Folders, environ: Mapping[str, str], observer: StartObserver) -> Running:
+    output = _output(wish, folders)
+    arguments = HostArguments(
+        wish.port, wish.workspace, wish.parent, wish.solution, wish.ide_channel, plan.addins, wish.forwarded
+    )
+    order = Order(plan.program, arguments, environ, folders.registry, output, wish.ready_seconds)
+    try:
+        launched = launch(order, _Meanwhile(wish, folders.registry, observer))
+    finally:
+        output.close()
+    if launched.process_id != launched.child.pid:
+        _note(folders.registry, launched.process_id, wish, observer)
+    return Running(
+        How.STARTED,
+        launched.process_id,
+        launched.port,
+        wish.solution,
+        wish.ide_channel,
+        launched,
+        plan,
+        output.path,
+    )
+
+
+def _output(wish: Wish, folders: Folders) -> Output:
+    name = _file_name(wish.solution or wish.workspace, shown=os.path.basename(wish.workspace))
+    path = os.path.join(folders.state, "logs", f"host-{name}.log")
+    try:
+        return Output(path)
+    except OSError as error:
+        message = f"What the Host prints cannot be written to {path}: {error.strerror}."
+        raise UserError("StateNotWritable", message, "Make that folder writable, then run start again.") from error
+
+
+class _Meanwhile(Observer):
+    """What is done while the Host starts: it costs no time then."""
+
+    def __init__(self, wish: Wish, registry: str, observer: StartObserver) -> None:
+        self._wish = wish
+        self._registry = registry
+        self._observer = observer
+
+    def spawned(self, child: Child, port: int) -> None:
+        self._observer.spawned(child, port)
+        _note(self._registry, child.pid, self._wish, self._observer)
+        _tell_projects(self._wish.solution, port, self._observer)
+
+    def go_on(self, seconds: float) -> bool:
+        return self._observer.go_on(seconds)
+
+    def crashed(self, failure: LaunchFailure, addins: str | None) -> None:
+        self._observer.crashed(failure, addins)
+
+
+def _note(registry: str, pid: int, wish: Wish, observer: StartObserver) -> None:
+    try:
+        write_sidecar(registry, pid, ide_channel=wish.ide_channel, workspace=wish.workspace)
+    except FileProblem as problem:
+        observer.warned(f"The registry cannot be written, so other programs may not find this server: {problem}.")
+
+
+def _tell_projects(solution: str | None, port: int, observer: StartObserver) -> None:
+    if solution is not None:
+        from .csproj_user import write_port
+
+        for sentence in write_port(solution, port).warnings:
+            observer.warned(sentence)
+
+
+def _file_name(path: str, shown: str = "") -> str:
+    """A file name that stands for a path: readable, and its own."""
+    name = shown or os.path.basename(path)
+    readable = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in name)[:NAME_CHARACTERS]
+    # Launchers ignore case, so one folder in two spellings is one workspace.
+    key = crc32(os.path.realpath(path).lower().encode("utf-8", "surrogatepass"))
+    return f"{readable or 'root'}-{key:08x}"
