@@ -45,7 +45,6 @@ class Settings(Value):
 class Connection(asyncio.Protocol):
     _wire: Wire
     _alarm: Alarm
-    _task: asyncio.Task[None]
     closed: asyncio.Future[None]
 
     def __init__(self, settings: Settings, open_ones: set[Connection], tasks: set[asyncio.Task[None]]) -> None:
@@ -54,8 +53,10 @@ class Connection(asyncio.Protocol):
         self._tasks = tasks  # may outlive their connections
         self._reader = RequestReader(settings.max_body, settings.max_headers)
         self._held = bytearray()  # came while a request was being answered
-        self._waiting: asyncio.Future[None] | None = None  # set while the task waits for a request
+        self._task: asyncio.Task[None] | None = None
         self._interruptible: asyncio.Task[None] | None = None  # the task, while it can be cancelled without harm
+        self._waiting: asyncio.Future[None] | None = None  # set while the task waits for a request
+        self._undelivered = 0
         self._websocket: ServerWebSocket | None = None
         self._half_closed = False  # the client sends nothing more
         self._last = False  # nothing is answered after the present request
@@ -66,7 +67,7 @@ class Connection(asyncio.Protocol):
         try:
             while not self._last and await self._arrived():
                 await self._answer(self._reader.complete.popleft())
-                if self._wire.stalled and not self._last:
+                if self._wire.stalled:
                     await self._delivered()
         except ConnectionError:
             pass  # it left without its answer
@@ -80,7 +81,7 @@ class Connection(asyncio.Protocol):
         self._stopping = self._last = True
         if self._interruptible is not None:
             self._interruptible.cancel()
-        elif self._websocket is None and (self._waiting is not None or self._task.done()):
+        elif self._idle or (self._task is not None and self._task.done() and self._websocket is None):
             self._wire.close()
 
     def abort(self) -> None:
@@ -103,7 +104,7 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._websocket is not None:
             self._websocket.received(data)
-        elif self._waiting is not None and not self._waiting.done():
+        elif self._idle:
             self._read(data)
         elif not self._last:
             self._held += data
@@ -115,7 +116,8 @@ class Connection(asyncio.Protocol):
         self._half_closed = True
         if self._websocket is not None:
             self._websocket.lost()
-        return self._websocket is None and self._waiting is None and self._interruptible is None and not self._last
+            return False
+        return not (self._idle or self._interruptible is not None or (self._task is not None and self._task.done()))
 
     def pause_writing(self) -> None:
         self._wire.pause()
@@ -139,13 +141,13 @@ class Connection(asyncio.Protocol):
     def _deadline_passed(self) -> None:
         if self._websocket is not None:
             self._websocket.on_alarm()
-        elif self._waiting is None:
-            self._wire.abort()  # it does not take its answer, or does not leave after its last one
-        elif self._reader.stage is Stage.BETWEEN:
+        elif self._idle and self._reader.stage is Stage.BETWEEN:
             self._wire.close()
-        else:
+        elif self._idle:
             self._reader.problem = Problem(408, "the request did not come to its end in time")
             self._wake()
+        elif self._waiting is None and not self._takes_its_answer():
+            self._wire.abort()
 
     # --- requests
 
@@ -165,8 +167,7 @@ class Connection(asyncio.Protocol):
             if self._half_closed or self._wire.gone:
                 return False
             self._waiting = asyncio.get_running_loop().create_future()
-            in_head = self._reader.stage is Stage.HEAD
-            self._alarm.set(self._settings.header_timeout if in_head else self._settings.idle_timeout)
+            self._expect_more()
             await self._waiting
             self._waiting = None
         self._alarm.clear()
@@ -175,19 +176,25 @@ class Connection(asyncio.Protocol):
     def _read(self, data: bytes) -> None:
         before = self._reader.stage
         self._held[:0] = self._reader.feed(data)
-        reader = self._reader
-        if reader.complete or reader.problem is not None:
+        if self._reader.complete or self._reader.problem is not None:
             self._wake()
-        elif reader.stage is Stage.BODY:
-            self._alarm.set(self._settings.idle_timeout)
-            if reader.wants_continue:
-                reader.wants_continue = False
-                self._wire.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        elif reader.stage is not before:
-            self._alarm.set(self._settings.header_timeout)  # for all of the headers, however many pieces they come in
+        elif self._reader.stage is Stage.BODY or self._reader.stage is not before:
+            self._expect_more()  # a body may take long as long as it comes; the headers have one deadline together
+
+    def _expect_more(self) -> None:
+        in_head = self._reader.stage is Stage.HEAD
+        self._alarm.set(self._settings.header_timeout if in_head else self._settings.idle_timeout)
+        if self._reader.wants_continue:
+            self._reader.wants_continue = False
+            self._wire.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+    @property
+    def _idle(self) -> bool:
+        """Whether no request is here that has to be answered."""
+        return self._waiting is not None and not self._waiting.done()
 
     def _wake(self) -> None:
-        if self._waiting is not None and not self._waiting.done():
+        if self._waiting is not None and not self._waiting.done():  # as `_idle`, in words that mypy understands
             self._waiting.set_result(None)
 
     # --- answers
@@ -250,9 +257,9 @@ class Connection(asyncio.Protocol):
 
     async def _interruptibly(self, work: Awaitable[None], what: str) -> bool:
         """Do work that may be cancelled when the server stops, or its reader left; whether it came to its end."""
-        self._interruptible = self._task
+        task = self._interruptible = _running_task()
         if self._stopping or (self._websocket is None and (self._half_closed or self._wire.gone)):
-            self._task.cancel()  # takes effect where the work first waits, so it can clean up
+            task.cancel()  # takes effect where the work first waits, so it can clean up
         try:
             await work
             return True
@@ -265,28 +272,47 @@ class Connection(asyncio.Protocol):
         finally:
             self._interruptible = None
             # A cancellation that the work survived would hit whatever waits next.
-            self._last = self._last or self._task.cancelling() > 0
+            self._last = self._last or task.cancelling() > 0
 
     async def _delivered(self) -> None:
         """Wait until the client took its answer, so that one that never reads cannot make us pile them up."""
+        self._undelivered = self._wire.backlog
         self._alarm.set(self._settings.idle_timeout)
-        self._interruptible = self._task
+        self._interruptible = _running_task()
         try:
             await self._wire.drain()
         finally:
             self._interruptible = None
             self._alarm.clear()
 
+    def _takes_its_answer(self) -> bool:
+        """Whether the client took some since we last looked; then we wait on."""
+        before, self._undelivered = self._undelivered, self._wire.backlog
+        if not 0 < self._undelivered < before:
+            return False
+        self._alarm.set(self._settings.idle_timeout)
+        return True
+
     def _finish(self) -> None:
         self._last = True
-        if self._websocket is not None or self._wire.gone:
-            return  # a WebSocket ends with its own handshake
+        if self._wire.gone:
+            return
+        if self._websocket is not None:
+            self._websocket.start_closing(1011)  # of no effect, unless something went wrong on the way
+            return
+        self._undelivered = self._wire.backlog
         if self._stopping or self._half_closed:
             self._wire.close()
         else:
             self._wire.end()
             self._wire.go_on_reading()
         self._alarm.set(LINGER_SECONDS)
+
+
+def _running_task() -> asyncio.Task[None]:
+    task = asyncio.current_task()
+    assert task is not None
+    return task
 
 
 def _unspeakable(error: ValueError) -> Response:

@@ -91,6 +91,7 @@ class RequestReader:
 
     def on_body(self, body: bytes) -> None:
         self._unfinished = 0
+        self.wants_continue = False  # it did not wait
         self._length += len(body)
         if self._length > self._max_body:
             self._stop(413, f"the body is longer than {self._max_body} bytes")

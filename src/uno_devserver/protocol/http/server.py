@@ -47,6 +47,7 @@ class HttpServer:
         self._listeners: list[asyncio.Server] = []
         self._connections: set[Connection] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._stopping = False
         self.port: int = self._sockets[0].getsockname()[1]
 
     async def start(self) -> None:
@@ -56,6 +57,7 @@ class HttpServer:
 
     async def stop(self, grace_seconds: float = GRACE_SECONDS) -> None:
         """Accept nothing more, end streams and WebSockets, give handlers at work the grace, then close everything."""
+        self._stopping = True
         for listener in self._listeners:
             listener.close()
         for each in self._sockets:  # closed with their listeners, unless the server was never started
@@ -66,7 +68,10 @@ class HttpServer:
         await self._end_connections()
 
     def _connection(self) -> Connection:
-        return Connection(self._settings, self._connections, self._tasks)
+        connection = Connection(self._settings, self._connections, self._tasks)
+        if self._stopping:  # it was accepted just before
+            connection.stop()
+        return connection
 
     async def _end_tasks(self, grace_seconds: float) -> None:
         """Handlers whose client left are at work without a connection, so tasks are what counts."""
