@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uno_devserver.system.files import FileProblem, decode, read_bytes, read_text, write_atomic
+from uno_devserver.system.files import FileProblem, decode, read_bytes, read_text, rewrite, write_atomic
 
 REFUSED_AT_ONCE = pytest.mark.timeout(5)
 
@@ -330,6 +330,62 @@ def test_the_leftover_of_a_killed_writer_does_not_stop_a_later_one_with_its_proc
 
     assert path.read_bytes() == b"new"
     assert sorted(os.listdir(tmp_path)) == sorted(["file", *leftovers])
+
+
+# --- changing a file that stays the same file ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o600, 0o666, 0o755])
+def test_a_rewritten_file_keeps_its_mode_whatever_the_umask(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    path.chmod(mode)
+
+    rewrite(str(path), b"new")
+
+    assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"new", mode)
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_the_target_of_a_link_is_rewritten_and_the_link_stays(tmp_path: Path) -> None:
+    target = tmp_path / "elsewhere" / "target"
+    target.parent.mkdir()
+    target.write_bytes(b"old")
+    link = tmp_path / "link"
+    link.symlink_to("elsewhere/target")
+
+    rewrite(str(link), b"new")
+
+    assert (os.readlink(link), target.read_bytes()) == ("elsewhere/target", b"new")
+
+
+def test_a_write_protected_file_is_not_rewritten(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    path.chmod(0o444)
+
+    with pytest.raises(PermissionError, match="write-protected"):
+        rewrite(str(path), b"new")
+
+    assert path.read_bytes() == b"old"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can own files of others")
+def test_a_file_that_root_rewrites_stays_its_owners(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    os.chown(path, 12345, 23456)
+
+    rewrite(str(path), b"new")
+
+    assert (path.stat().st_uid, path.stat().st_gid) == (12345, 23456)
+
+
+def test_only_what_exists_is_rewritten(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        rewrite(str(tmp_path / "missing"), b"new")
+
+    assert os.listdir(tmp_path) == []
 
 
 def _python(code: str) -> list[str]:

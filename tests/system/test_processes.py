@@ -4,12 +4,30 @@ from __future__ import annotations
 
 import os
 import pwd
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from uno_devserver.system.processes import CHAIN_LIMIT, chain, is_alive, machine_name, user_name
+from support.servers import IGNORES_SIGTERM, LISTENS, WITH_CHILD, Processes, wait_until
+from uno_devserver.system.processes import (
+    CHAIN_LIMIT,
+    START_SLACK_SECONDS,
+    Stopped,
+    chain,
+    command_line,
+    is_alive,
+    listens_on,
+    machine_name,
+    process_started,
+    stop_process,
+    user_name,
+    working_directory,
+)
 
 # Each process starts the next one; the last prints its id; all wait for the end of the input.
 ANCESTORS = """
@@ -21,6 +39,13 @@ else:
     print(os.getpid(), flush=True)
 sys.stdin.read()
 """
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    started = Processes()
+    yield started
+    started.end()
 
 
 @pytest.fixture
@@ -47,6 +72,123 @@ def test_a_process_that_ended_does_not_live(ended: int) -> None:
 @pytest.mark.parametrize("pid", [0, -1, 2**31, 2**63, 10**30])
 def test_a_number_that_no_process_can_have_does_not_live(pid: int) -> None:
     assert not is_alive(pid)
+
+
+def test_a_process_that_nobody_has_asked_about_since_it_ended_does_not_live(processes: Processes) -> None:
+    zombie = processes.zombie()
+
+    assert os.path.exists(f"/proc/{zombie}"), "the system still knows it"
+    assert not is_alive(zombie)
+    assert process_started(zombie) is None
+
+
+# --- since when ---------------------------------------------------------------------------------------------------
+
+
+def test_a_process_was_created_when_it_was_started(processes: Processes) -> None:
+    before = time.time()
+    process = processes.start()
+    after = time.time()
+
+    created = process_started(process.pid)
+
+    assert created
+    assert before - START_SLACK_SECONDS <= created <= after + START_SLACK_SECONDS
+
+
+@pytest.mark.parametrize("pid", [0, -1, 2**31, 10**30])
+def test_what_is_no_process_was_never_created(pid: int, ended: int) -> None:
+    assert process_started(pid) is None
+    assert process_started(ended) is None
+
+
+# --- what it does -------------------------------------------------------------------------------------------------
+
+
+def test_a_process_listens_on_its_own_ports_only(processes: Processes) -> None:
+    process, other = processes.start(LISTENS), processes.start(LISTENS)
+    (port,), (other_port,) = process.said, other.said
+
+    assert listens_on(process.pid, port)
+    assert not listens_on(process.pid, other_port)
+    assert not listens_on(other.pid, port)
+
+
+def test_a_process_tells_its_folder_and_its_command_line(processes: Processes, tmp_path: Path) -> None:
+    process = processes.start(cwd=tmp_path)
+
+    assert working_directory(process.pid) == str(tmp_path)
+    assert command_line(process.pid)[:2] == (sys.executable, "-ISc")
+
+
+def test_a_process_that_is_gone_tells_nothing(ended: int) -> None:
+    assert (listens_on(ended, 80), working_directory(ended), command_line(ended)) == (False, None, ())
+
+
+# --- stopping -----------------------------------------------------------------------------------------------------
+
+
+def created(pid: int) -> float:
+    moment = process_started(pid)
+    assert moment is not None
+    return moment
+
+
+def test_a_process_that_obeys_is_asked_and_not_killed(processes: Processes) -> None:
+    process = processes.start()
+
+    assert stop_process(process.pid, created(process.pid)) == Stopped()
+    assert process.exit_code() == -signal.SIGTERM
+
+
+def test_a_process_whose_parent_does_not_ask_about_it_is_gone_nevertheless(processes: Processes) -> None:
+    """The .NET tool waits for such a process without end."""
+    process = processes.start()
+    begun = time.monotonic()
+
+    outcome = stop_process(process.pid, created(process.pid), grace_seconds=20)
+
+    assert outcome.gone
+    assert time.monotonic() - begun < 10
+    assert os.path.exists(f"/proc/{process.pid}"), "nobody asked meanwhile"
+
+
+def test_a_process_that_does_not_obey_is_killed_after_the_grace(processes: Processes) -> None:
+    process = processes.start(IGNORES_SIGTERM)
+
+    outcome = stop_process(process.pid, created(process.pid), grace_seconds=0.1)
+
+    assert outcome == Stopped(killed=True)
+    assert process.exit_code() == -signal.SIGKILL
+
+
+def test_the_children_of_a_killed_process_go_too(processes: Processes) -> None:
+    process = processes.start(WITH_CHILD)
+    (child,) = process.said
+    assert is_alive(child)
+
+    assert stop_process(process.pid, created(process.pid), grace_seconds=0.1).killed
+
+    wait_until(lambda: not is_alive(child))
+
+
+def test_a_process_that_only_has_the_id_is_left_alone(processes: Processes) -> None:
+    process = processes.start()
+
+    outcome = stop_process(process.pid, created(process.pid) - 3600)
+
+    assert outcome.gone, "the one that was meant is"
+    assert process.runs
+
+
+def test_a_process_that_has_ended_counts_as_stopped(ended: int, processes: Processes) -> None:
+    assert stop_process(ended, time.time()) == Stopped()
+    assert stop_process(processes.zombie(), time.time()) == Stopped()
+
+
+@pytest.mark.parametrize("pid", [0, 1, -1, os.getpid()], ids=["0", "init", "all", "ourselves"])
+def test_the_system_and_ourselves_are_not_stopped(pid: int) -> None:
+    assert not stop_process(pid, process_started(pid) or 0).gone
 
 
 # --- ancestors ----------------------------------------------------------------------------------------------------
