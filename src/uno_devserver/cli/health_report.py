@@ -53,7 +53,8 @@ def _block(title: str, lines: list[str]) -> list[str]:
 
 
 def _addin(addin: HostAddIn) -> str:
-    return f"{addin.name} {addin.version or ''}".strip() + (": loaded" if addin.loaded else ": not loaded")
+    state = "not loaded" if not addin.loaded else "loaded, with errors" if addin.error else "loaded"
+    return f"{addin.name} {addin.version or ''}".strip() + f": {state}"
 
 
 def _server(active: ActiveServer) -> Iterator[str]:

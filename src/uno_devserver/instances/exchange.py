@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable, Mapping
 
+MAX_PORT = 65535
 MAX_BYTES = 4 * 1024 * 1024  # a list of a hundred tools has some hundred KB
 REFUSED = "refuses connections"
 _SILENT = "gave no answer in time"
@@ -50,6 +51,8 @@ def ask(
     """
     import socket
 
+    if not 0 < port <= MAX_PORT:  # the resolver would take it modulo 65536, and a stranger would be asked
+        raise NoAnswer("is no port")
     host = f"[{address}]" if ":" in address else address
     fields = {"Host": f"{host}:{port}", "Connection": "close", **(headers or {})}
     if body:
@@ -63,7 +66,7 @@ def ask(
         raise NoAnswer(_SILENT) from error
     except ConnectionRefusedError as error:
         raise NoAnswer(REFUSED) from error
-    except (OSError, OverflowError) as error:  # the latter for a number that is no port
+    except OSError as error:
         raise NoAnswer(f"cannot be reached: {error}") from error
 
 

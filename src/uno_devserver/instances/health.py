@@ -93,14 +93,21 @@ def _why_no_mcp(facts: HealthFacts) -> tuple[str, str]:
 
 
 def _addin_issues(facts: HealthFacts) -> Iterator[Issue]:
-    failed = [addin for addin in facts.host.add_ins if not addin.loaded]
-    for addin in failed:
+    well = facts.host.status == HealthStatus.HEALTHY.value
+    # In a healthy Host, one that is neither loaded nor in error is still to come.
+    ailing = [addin for addin in facts.host.add_ins if addin.error or not (addin.loaded or well)]
+    for addin in ailing:
         name = f"{addin.name} {addin.version or ''}".strip()
         where = f" ({addin.path})" if addin.path else ""
-        message = f"The add-in {name}{where} was not loaded: {addin.error or 'the Host does not say why'}"
+        how = "works only in part" if addin.loaded else "was not loaded"
+        message = f"The add-in {name}{where} {how}: {addin.error or 'the Host does not say why'}"
         yield warning("AddInLoadFailed", message.rstrip(".") + ".", _for_dotnet_only(addin, facts.host.kind))
-    if not failed and facts.host.status == HealthStatus.DEGRADED.value:
-        yield warning("AddInLoadFailed", "The Host calls itself degraded: its own search for add-ins failed.")
+    if not ailing and facts.host.status == HealthStatus.DEGRADED.value:
+        reason = facts.host.discovery_error or "it calls itself degraded and does not say why"
+        message = f"The Host could not find out which add-ins it has to load: {reason}"
+        yield warning(
+            "AddInLoadFailed", message.rstrip(".") + ".", "See what the Host prints; see 'uno-devserver disco'."
+        )
 
 
 def _for_dotnet_only(addin: HostAddIn, kind: HostKind | None) -> str:

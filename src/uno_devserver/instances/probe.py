@@ -10,6 +10,7 @@ import json
 import time
 from enum import Enum
 
+from ..system.processes import listens_on
 from ..system.values import Value
 from .exchange import REFUSED, Answer, NoAnswer, ask
 
@@ -42,7 +43,7 @@ class HostAddIn(Value):
     version: str | None
     path: str | None
     loaded: bool
-    error: str | None
+    error: str | None  # why it is not loaded, or what of it does not work
 
 
 class Probe(Value):
@@ -57,6 +58,7 @@ class Probe(Value):
     version: str | None = None
     started: str | None = None
     add_ins: tuple[HostAddIn, ...] = ()
+    discovery_error: str | None = None  # why it could not find out which add-ins there are
     tool_count: int = 0
     ide_channel_connected: bool | None = None
 
@@ -91,7 +93,9 @@ def _ask_at(address: str, server: Server, deadline: float) -> Probe:
     told = _health_page(ask(address, server.port, "GET", "/health", deadline=patience))
     if told is not None and told["processId"] != server.process_id:
         return Probe(problem=f"is answered by process {told['processId']}, not by the registered {server.process_id}")
-    # No Accept header: the .NET Host says 406 at once, where it would wait for a session otherwise.
+    if told is None and not listens_on(server.process_id, server.port):
+        return Probe(problem=f"is answered by another process than the registered {server.process_id}")
+    # The beginning of the answer is enough: it could be a stream that never ends.
     mcp = ask(address, server.port, "GET", "/mcp", deadline=deadline, enough=lambda _: True).status != 404
     if told is not None:
         return _told(told).replace(answers=True, mcp=mcp, kind=HostKind.BUNDLED)
@@ -112,6 +116,7 @@ def _told(report: Mapping[str, object]) -> Probe:
         version=_text(report.get("hostVersion")),
         started=_text(report.get("startedAt")),
         add_ins=tuple(_add_in(entry) for entry in _objects(add_ins)),
+        discovery_error=_text(report.get("discoveryError")),
         tool_count=tools if isinstance(tools, int) else 0,
         ide_channel_connected=channel if isinstance(channel, bool) else None,
     )
@@ -124,7 +129,7 @@ def _add_in(entry: Mapping[str, object]) -> HostAddIn:
         _text(entry.get("version")),
         path,
         entry.get("loaded") is True,
-        _text(entry.get("error")),
+        (_text(entry.get("error")) or "").strip() or None,
     )
 
 
