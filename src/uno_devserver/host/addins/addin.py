@@ -1,0 +1,304 @@
+"""The object that an add-in registers with: the whole of what its author needs to know.
+
+    from uno_devserver.host.addins import AddIn
+
+    def register(addin: AddIn) -> None:
+        @addin.tool
+        def shout(text: str) -> str:
+            "Return the text in capitals."
+            return text.upper()
+
+A mistake in what is registered (a type without a schema, an impossible name) is an exception here, so the add-in
+fails when it is loaded, not when it is called.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol, TypeVar, overload
+
+from ...system.log import log
+from .completions import make_completion
+from .offer import Offer
+from .peers import IdeHandler, Processor, guarded
+from .prompts import make_prompt
+from .resources import make_resource
+from .signatures import signature_of
+from .tools import make_tool
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Home(Protocol):
+    """What the Host does for one add-in."""
+
+    def claim(self, kind: str, name: str) -> bool:
+        """Reserve a name; False, and reported, when another add-in has it."""
+
+    def release(self, kind: str, name: str) -> None: ...
+
+    def changed(self, method: str, params: Mapping[str, Any] | None = None) -> None:
+        """Tell the clients that a list or a resource changed. Safe from any thread."""
+
+    def failed(self) -> None:
+        """Count a failed handler."""
+
+    def send_to_ide(self, type_name: str, body: Mapping[str, Any]) -> bool: ...
+
+
+class AddInLog:
+    """The Host's log, each line with the add-in's name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def debug(self, message: str) -> None:
+        log.debug(f"[{self._name}] {message}")
+
+    def info(self, message: str) -> None:
+        log.info(f"[{self._name}] {message}")
+
+    def warn(self, message: str) -> None:
+        log.warn(f"[{self._name}] {message}")
+
+
+class AddIn:
+    """Handed to `register`. Everything may be registered later too; clients are told when a list changes."""
+
+    def __init__(
+        self,
+        name: str,
+        home: Home,
+        *,
+        workspace: str,
+        solution: str | None = None,
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name = name
+        self.workspace = workspace  # the folder that the Host works for
+        self.solution = solution  # the solution file, if there is one
+        self.log = AddInLog(name)
+        self._home = home
+        self._settings = {key.lower(): value for key, value in (settings or {}).items()}
+        self._offer = Offer()
+
+    def setting(self, key: str) -> str | None:
+        """A flag of the Host's command line that it does not know itself (`--key value`); None when not given."""
+        return self._settings.get(key.lower())
+
+    @overload
+    def tool(self, function: Function, /) -> Function: ...
+    @overload
+    def tool(
+        self,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        read_only: bool | None = None,
+        idempotent: bool | None = None,
+        destructive: bool | None = None,
+        open_world: bool | None = None,
+        input_schema: Mapping[str, Any] | None = None,
+        output_schema: Mapping[str, Any] | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> Callable[[Function], Function]: ...
+    def tool(
+        self,
+        function: Callable[..., Any] | None = None,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        read_only: bool | None = None,
+        idempotent: bool | None = None,
+        destructive: bool | None = None,
+        open_world: bool | None = None,
+        input_schema: Mapping[str, Any] | None = None,
+        output_schema: Mapping[str, Any] | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Offer a typed function as a tool; its name, docstring and annotations describe it.
+
+        `read_only` and `idempotent` tools may be called again when a Host dies before it answers. `input_schema` and
+        `output_schema` are shown instead of the ones that the annotations give; the annotations still check.
+        """
+        hints = {
+            "readOnlyHint": read_only,
+            "destructiveHint": destructive,
+            "idempotentHint": idempotent,
+            "openWorldHint": open_world,
+        }
+        names = _names_at_caller()
+
+        def add(function: Function) -> Function:
+            tool = make_tool(
+                function,
+                signature_of(function, names),
+                name=name,
+                title=title,
+                description=description,
+                hints=hints,
+                input_schema=input_schema,
+                output_schema=output_schema,
+                meta=meta,
+            )
+            self._add("tool", self._offer.tools, tool.name, tool)
+            self.tools_changed()
+            return function
+
+        return add if function is None else add(function)
+
+    def remove_tool(self, name: str) -> None:
+        """Stop offering a tool; KeyError when this add-in does not offer it."""
+        del self._offer.tools[name]
+        self._home.release("tool", name)
+        self.tools_changed()
+
+    def tools_changed(self) -> None:
+        """Tell the clients to list the tools again; needed only where the Host cannot see the change."""
+        self._home.changed("notifications/tools/list_changed")
+
+    def resource(
+        self,
+        uri: str,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        mime_type: str | None = None,
+        annotations: Mapping[str, Any] | None = None,
+    ) -> Callable[[Function], Function]:
+        """Offer what a function returns (text, bytes, or data as JSON) under an address.
+
+        With variables, `notes://{day}/{+path}`, it is a template; the function takes them by name.
+        """
+        names = _names_at_caller()
+
+        def add(function: Function) -> Function:
+            resource = make_resource(
+                uri,
+                function,
+                signature_of(function, names),
+                name=name,
+                title=title,
+                description=description,
+                mime_type=mime_type,
+                annotations=annotations,
+            )
+            self._add("resource", self._offer.resources, uri, resource)
+            self._home.changed("notifications/resources/list_changed")
+            return function
+
+        return add
+
+    def resource_updated(self, uri: str) -> None:
+        """Tell the clients that subscribed to this address to read it again."""
+        self._home.changed("notifications/resources/updated", {"uri": uri})
+
+    @overload
+    def prompt(self, function: Function, /) -> Function: ...
+    @overload
+    def prompt(
+        self, *, name: str | None = None, title: str | None = None, description: str | None = None
+    ) -> Callable[[Function], Function]: ...
+    def prompt(
+        self,
+        function: Callable[..., Any] | None = None,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+    ) -> Any:
+        """Offer a function as a prompt: it returns text, content, or a list of `user(...)` and `assistant(...)`."""
+        names = _names_at_caller()
+
+        def add(function: Function) -> Function:
+            signature = signature_of(function, names)
+            prompt = make_prompt(function, signature, name=name, title=title, description=description)
+            self._add("prompt", self._offer.prompts, prompt.name, prompt)
+            self._home.changed("notifications/prompts/list_changed")
+            return function
+
+        return add if function is None else add(function)
+
+    def completion(self, reference: str, argument: str) -> Callable[[Function], Function]:
+        """Suggest values for an argument of a prompt (by its name) or a variable of a resource template.
+
+        The function takes the text so far, and may take the other arguments as a dict; it returns the values.
+        """
+
+        def add(function: Function) -> Function:
+            completion = make_completion(reference, argument, function)
+            self._add("completion", self._offer.completions, (reference, argument), completion)
+            return function
+
+        return add
+
+    def processor(self, scope: str) -> Callable[[Function], Function]:
+        """Handle the frames that apps send on `/rc` in this scope: `handle(name, content, app)`."""
+
+        def add(function: Function) -> Function:
+            if self._home.claim("processor", scope):
+                handler = guarded(function, f"the processor of scope '{scope}'", self.name, self._home.failed)
+                self._offer.processors.append(Processor(scope, handler, self.name))
+            return function
+
+        return add
+
+    def ide_message(self, type_name: str) -> Callable[[Function], Function]:
+        """Handle the messages of one type that the IDE sends: `handle(body, ide)`."""
+
+        def add(function: Function) -> Function:
+            handler = guarded(function, f"the handler of '{type_name}'", self.name, self._home.failed)
+            self._offer.ide_handlers.append(IdeHandler(type_name, handler, self.name))
+            return function
+
+        return add
+
+    def send_to_ide(self, type_name: str, body: Mapping[str, Any]) -> bool:
+        """Send a message to the IDE; False when none is connected."""
+        return self._home.send_to_ide(type_name, body)
+
+    def on_start(self, function: Function) -> Function:
+        """Run this once all add-ins are loaded, before any call. If it fails, the add-in is not offered."""
+        self._offer.on_start.append(function)
+        return function
+
+    def on_stop(self, function: Function) -> Function:
+        """Run this when the Host stops; a few seconds are allowed."""
+        self._offer.on_stop.append(function)
+        return function
+
+    def background(self, function: Function) -> Function:
+        """Run this async function as long as the Host runs; it is cancelled at the end."""
+        self._offer.background.append(function)
+        return function
+
+    def health(self, function: Function) -> Function:
+        """Show what this returns, a short text, in the health report; if it raises, the Host is `Degraded`."""
+        self._offer.health = function
+        return function
+
+    def serve(self, server: object) -> None:
+        """Offer all of a server made with the official SDK (`MCPServer`, or the low-level `Server`)."""
+        from .sdk import SdkServer
+
+        self._offer.servers.append(SdkServer(server, self.name, self._home.changed))
+
+    def _add(self, kind: str, offered: dict[Any, Any], name: Any, item: object) -> None:
+        if name in offered:
+            raise ValueError(f"the {kind} '{name}' is registered twice")
+        if self._home.claim(kind, str(name)):
+            offered[name] = item
+
+
+def offer_of(addin: AddIn) -> Offer:
+    """For the Host; an author has no use for it."""
+    return addin._offer
+
+
+def _names_at_caller() -> dict[str, Any]:
+    """The names visible where a decorator is used: annotations are text, and may name types defined in `register`."""
+    return dict(sys._getframe(2).f_locals)

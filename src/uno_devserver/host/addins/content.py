@@ -1,0 +1,123 @@
+"""What a tool, a resource or a prompt gives back: text, pictures, sound, links, files.
+
+Whatever a function returns becomes something that can be sent: text that is not valid Unicode (file names need not be)
+is shown by its bytes, and a value without a JSON form is refused with its type.
+"""
+
+from __future__ import annotations
+
+import binascii
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ...system.values import Value
+
+
+class Content(Value):
+    """One block of a result; made by the functions below."""
+
+    block: dict[str, Any]
+
+
+class ToolResult(Value):
+    """A tool's whole answer, for what a plain return value cannot say."""
+
+    content: Sequence[Content | str] = ()
+    structured: Mapping[str, Any] | None = None
+    is_error: bool = False
+    meta: Mapping[str, Any] | None = None
+
+
+class Message(Value):
+    """One message of a prompt."""
+
+    role: str
+    content: Content
+
+
+def text(value: str, *, annotations: Mapping[str, Any] | None = None) -> Content:
+    return _block({"type": "text", "text": sendable(value)}, annotations)
+
+
+def image(data: bytes, mime_type: str = "image/png", *, annotations: Mapping[str, Any] | None = None) -> Content:
+    return _block({"type": "image", "data": _base64(data), "mimeType": mime_type}, annotations)
+
+
+def audio(data: bytes, mime_type: str = "audio/wav", *, annotations: Mapping[str, Any] | None = None) -> Content:
+    return _block({"type": "audio", "data": _base64(data), "mimeType": mime_type}, annotations)
+
+
+def resource_link(
+    uri: str,
+    name: str,
+    *,
+    title: str | None = None,
+    description: str | None = None,
+    mime_type: str | None = None,
+    annotations: Mapping[str, Any] | None = None,
+) -> Content:
+    """A resource that the client may read if it wants to."""
+    more = {"title": title, "description": description, "mimeType": mime_type}
+    link = {"type": "resource_link", "uri": uri, "name": name}
+    return _block(link | {key: value for key, value in more.items() if value is not None}, annotations)
+
+
+def embedded(
+    uri: str, data: str | bytes, mime_type: str | None = None, *, annotations: Mapping[str, Any] | None = None
+) -> Content:
+    """A resource with its contents."""
+    return _block({"type": "resource", "resource": resource_contents(uri, data, mime_type)}, annotations)
+
+
+def user(content: str | Content) -> Message:
+    return Message("user", as_content(content))
+
+
+def assistant(content: str | Content) -> Message:
+    return Message("assistant", as_content(content))
+
+
+def as_content(value: str | Content) -> Content:
+    return text(value) if isinstance(value, str) else value
+
+
+def resource_contents(uri: str, data: str | bytes, mime_type: str | None) -> dict[str, Any]:
+    if isinstance(data, bytes):
+        return {"uri": uri, "mimeType": mime_type or "application/octet-stream", "blob": _base64(data)}
+    return {"uri": uri, "mimeType": mime_type or "text/plain", "text": sendable(data)}
+
+
+def sendable(value: str) -> str:
+    """The text, its bytes that are no Unicode shown by number: JSON cannot carry them."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "backslashreplace").decode()
+    return value
+
+
+def plain(value: Any) -> Any:
+    """The value made of JSON's types only; TypeError when it has no such form."""
+    return msgspec.to_builtins(value, str_keys=True, enc_hook=_plain_path)
+
+
+def as_json(value: Any) -> str:
+    """The JSON of a plain value; ValueError when text inside is not valid Unicode."""
+    return msgspec.json.encode(value).decode()
+
+
+def _plain_path(value: Any) -> Any:
+    if isinstance(value, os.PathLike):
+        return sendable(str(os.fspath(value)))
+    raise TypeError(f"a value of type {type(value).__name__} has no JSON form")
+
+
+def _block(block: dict[str, Any], annotations: Mapping[str, Any] | None) -> Content:
+    return Content(block if annotations is None else block | {"annotations": dict(annotations)})
+
+
+def _base64(data: bytes) -> str:
+    return binascii.b2a_base64(data, newline=False).decode("ascii")

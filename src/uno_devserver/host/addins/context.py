@@ -1,0 +1,128 @@
+"""The call that a function of an add-in is answering: who asks, and what can be told or asked meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from ...protocol.eras import LOG_LEVELS, wants_log
+from ...protocol.service import Call, Session
+from ...system.values import Value
+from .content import plain, sendable
+
+SAMPLE_TOKENS = 1000  # a page of text, where an author does not say
+
+
+class Elicited(Value):
+    """What the user did with a question: `accept` with the content, `decline`, or `cancel`."""
+
+    action: str
+    content: Any = None
+
+    @property
+    def accepted(self) -> bool:
+        return self.action == "accept"
+
+
+class Context:
+    """Ask for it by annotation: `def tool(..., ctx: Context)`.
+
+    `log`, `progress`, `close_stream` and the properties may be used from any thread. What asks the client (`sample`,
+    `elicit`, `roots`, `ask`) is awaited, so it is for async functions; RpcError when the client refuses or cannot.
+    """
+
+    def __init__(self, call: Call, logger: str) -> None:
+        self._call = call
+        self._logger = logger
+        self._cancelled = False
+
+    @property
+    def session(self) -> Session:
+        """The client's connection; `ctx.session.client` says who it is and what it can do."""
+        return self._call.session
+
+    @property
+    def request_id(self) -> int | str:
+        return self._call.id
+
+    @property
+    def cancelled(self) -> bool:
+        """Nobody waits for the answer any more; a plain function that runs long looks at this."""
+        return self._cancelled
+
+    def log(self, level: str, data: Any, logger: str | None = None) -> None:
+        """Tell the client something, if it wants to hear of that level (debug, info, notice, warning, error, …)."""
+        if level not in LOG_LEVELS:
+            raise ValueError(f"log level '{level}' is unknown; use one of {', '.join(LOG_LEVELS)}")
+        params = {"level": level, "logger": logger or self._logger, "data": _sendable(data)}
+        if wants_log(self._call.log_level, "notifications/message", params):
+            self._call.notify("notifications/message", params)
+
+    def progress(self, progress: float, total: float | None = None, message: str | None = None) -> None:
+        """Tell the client how far the work is, if it asked for that; `progress` only ever grows."""
+        token = progress_token(self._call)
+        if token is None:
+            return
+        params: dict[str, Any] = {"progressToken": token, "progress": progress}
+        if total is not None:
+            params["total"] = total
+        if message is not None:
+            params["message"] = sendable(message)
+        self._call.notify("notifications/progress", params)
+
+    def close_stream(self) -> None:
+        """End the connection that waits for this answer; the client comes back for it. For work that takes minutes."""
+        self._call.close_stream()
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask the client anything the protocol knows."""
+        return await self._call.ask(method, params)
+
+    async def sample(
+        self,
+        prompt: str | Mapping[str, Any],
+        *,
+        max_tokens: int = SAMPLE_TOKENS,
+        system: str | None = None,
+    ) -> dict[str, Any]:
+        """Let the client's model answer a text, or the whole parameters of `sampling/createMessage`."""
+        if not isinstance(prompt, str):
+            return await self.ask("sampling/createMessage", prompt)
+        message = {"role": "user", "content": {"type": "text", "text": sendable(prompt)}}
+        params: dict[str, Any] = {"messages": [message], "maxTokens": max_tokens}
+        if system is not None:
+            params["systemPrompt"] = system
+        return await self.ask("sampling/createMessage", params)
+
+    async def elicit(self, message: str, schema: type | Mapping[str, Any]) -> Elicited:
+        """Ask the user for values: a flat type (then the content is of that type), or a JSON schema as it is."""
+        from .forms import form_schema
+
+        requested = dict(schema) if isinstance(schema, Mapping) else form_schema(schema)
+        result = await self.ask("elicitation/create", {"message": sendable(message), "requestedSchema": requested})
+        action, content = str(result.get("action")), result.get("content")
+        if action == "accept" and isinstance(schema, type):
+            content = msgspec.convert(content, schema)
+        return Elicited(action, content)
+
+    async def roots(self) -> list[dict[str, Any]]:
+        """The folders the client works in: `uri` and perhaps `name` each."""
+        result = await self.ask("roots/list", {})
+        return list(result.get("roots", []))
+
+    def abandon(self) -> None:
+        """For the Host: the client cancelled the call, or went away."""
+        self._cancelled = True
+
+
+def progress_token(call: Call) -> int | str | None:
+    """What the client calls this request in progress notifications; None when it wants none."""
+    meta = call.params.get("_meta")
+    token = meta.get("progressToken") if isinstance(meta, Mapping) else None
+    return token if isinstance(token, (int, str)) else None
+
+
+def _sendable(data: Any) -> Any:
+    return sendable(data) if isinstance(data, str) else plain(data)

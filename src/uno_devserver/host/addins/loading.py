@@ -1,0 +1,204 @@
+"""From the text of `--addins` to registered add-ins.
+
+An add-in that cannot be loaded, in whatever way it fails, costs nothing but itself: it is reported with one line that
+says why and where, and the others load. Nothing is written beside an add-in, and its folder is not put on `sys.path`.
+"""
+
+from __future__ import annotations
+
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from types import FrameType, ModuleType, TracebackType
+from typing import Any
+
+from ...system.values import Value
+from .tools import sentence
+
+REGISTER_SECONDS = 15.0  # the official SDK alone takes seconds to import on a busy machine
+MODULE_PREFIX = "uno_devserver_addin_"
+REASON_CHARACTERS = 500  # a reason is one line
+
+
+class Refused(Exception):
+    """The add-in cannot be loaded, and why."""
+
+
+class Source(Value):
+    """Where an add-in lies."""
+
+    name: str
+    path: str  # as it was given
+    file: str  # the file to run
+    package: str | None  # its folder, when it is a package
+
+
+class Loaded(Value):
+    version: str | None
+    module: str  # its name in `sys.modules`
+
+
+def parse_addins(value: str) -> list[str]:
+    """The paths in a value of `--addins`: split at `;`, trimmed, the empty ones dropped, each once ignoring case."""
+    paths: dict[str, str] = {}
+    for part in value.split(";"):
+        if path := part.strip():
+            paths.setdefault(path.lower(), path)
+    return list(paths.values())
+
+
+def name_of(path: str) -> str:
+    """What an add-in is called: as its file or folder, without the extension."""
+    base = os.path.basename(path.rstrip("/\\"))
+    if base.lower() == "__init__.py":
+        base = os.path.basename(os.path.dirname(path))
+    stem, extension = os.path.splitext(base)
+    return stem if extension.lower() in (".py", ".dll") else base
+
+
+def locate(path: str) -> Source:
+    """The add-in at a path; Refused when there is none that this Host can load."""
+    name = name_of(path)
+    if not os.path.isabs(path):
+        raise Refused(f"{path} is not an absolute path")
+    if path.lower().endswith(".dll"):
+        raise Refused(f"{path} is a .NET assembly and needs the .NET Host: start with '--host dotnet'")
+    if os.path.isdir(path):
+        file = os.path.join(path, "__init__.py")
+        if not os.path.isfile(file):
+            raise Refused(f"{path} is a folder without an __init__.py")
+        return Source(name, path, file, path)
+    if not os.path.exists(path):
+        raise Refused(f"{path} does not exist")
+    if not path.lower().endswith(".py") or not os.path.isfile(path):
+        raise Refused(f"{path} is neither a Python file nor a package folder")
+    is_package = os.path.basename(path) == "__init__.py"
+    return Source(name, path, path, os.path.dirname(path) if is_package else None)
+
+
+def load(
+    source: Source, number: int, register: Callable[[ModuleType], None], seconds: float = REGISTER_SECONDS
+) -> Loaded:
+    """Import an add-in and let `register` call its entry point, within a time; Refused when that fails."""
+    _install_finder()
+    module = f"{MODULE_PREFIX}{number}_{source.name}"
+    outcome: list[Loaded | BaseException] = []
+
+    def work() -> None:
+        try:
+            outcome.append(_import(source, module, register))
+        except BaseException as error:  # SystemExit too: an add-in must not end the Host
+            outcome.append(error)
+
+    thread = threading.Thread(target=work, name=f"load {source.name}", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not outcome:
+        where = _where_is(thread, source)
+        _interrupt(thread)
+        raise Refused(f"it did not finish loading within {seconds:g} s{where}")
+    result = outcome[0]
+    if isinstance(result, Loaded):
+        return result
+    forget(module)
+    raise Refused(reason(result, source)) from result
+
+
+def forget(module: str) -> None:
+    """Take an add-in's modules out of the interpreter's list."""
+    for name in list(sys.modules):
+        if name == module or name.startswith(module + "."):
+            del sys.modules[name]
+
+
+def reason(error: BaseException, source: Source) -> str:
+    """Why, in one line, and the line of the add-in where it happened."""
+    if isinstance(error, Refused):
+        return str(error)
+    if isinstance(error, SyntaxError):
+        where = f" ({error.filename}:{error.lineno})" if error.filename else ""
+        return _one_line(f"SyntaxError: {error.msg}{where}")
+    return _one_line(sentence(error)) + _where(error.__traceback__, source)
+
+
+def _import(source: Source, name: str, register: Callable[[ModuleType], None]) -> Loaded:
+    locations = None if source.package is None else [source.package]
+    spec = importlib.util.spec_from_file_location(
+        name, source.file, loader=_Loader(name, source.file), submodule_search_locations=locations
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    if not callable(getattr(module, "register", None)):
+        raise Refused(f"it has no function register(addin) ({source.file})")
+    register(module)
+    version = getattr(module, "__version__", None)
+    return Loaded(version if isinstance(version, str) else None, name)
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    """Compiles in memory: nothing is written into a workspace."""
+
+    def set_data(self, path: str, data: Any, *, _mode: int = 0o666) -> None:
+        pass
+
+
+class _Finder:
+    """The same for the modules inside an add-in's package, whenever they are imported."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if not fullname.startswith(MODULE_PREFIX):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
+        if spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
+            spec.loader = _Loader(fullname, spec.loader.path)
+        return spec
+
+
+def _install_finder() -> None:
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+
+
+def _where(trace: TracebackType | None, source: Source) -> str:
+    """The innermost line of the add-in in a traceback."""
+    found = ""
+    while trace is not None:
+        if _belongs(trace.tb_frame, source):
+            found = f" ({trace.tb_frame.f_code.co_filename}:{trace.tb_lineno})"
+        trace = trace.tb_next
+    return found
+
+
+def _where_is(thread: threading.Thread, source: Source) -> str:
+    """The line of the add-in that a thread is in."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    while frame is not None:
+        if _belongs(frame, source):
+            return f" ({frame.f_code.co_filename}:{frame.f_lineno})"
+        frame = frame.f_back
+    return ""
+
+
+def _belongs(frame: FrameType, source: Source) -> bool:
+    file = frame.f_code.co_filename
+    return file == source.file or (source.package is not None and file.startswith(source.package + os.sep))
+
+
+def _interrupt(thread: threading.Thread) -> None:
+    """Ask a thread that hangs to end: in a loop of Python code it does, and leaves the processor to the Host."""
+    import ctypes
+
+    if thread.ident is not None:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit))
+
+
+def _one_line(message: str) -> str:
+    return " ".join(message.split())[:REASON_CHARACTERS]

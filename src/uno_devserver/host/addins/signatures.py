@@ -1,0 +1,185 @@
+"""A function's signature as a contract: the JSON schema of its arguments, and their check before it is called.
+
+The annotations decide: schema and check come from the same msgspec type, so they cannot disagree. What cannot be
+expressed is refused when the function is registered, not when it is called.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, get_type_hints
+
+import msgspec
+
+from ...system.values import Value
+from .content import plain
+from .context import Context
+
+SHOWN_CHOICES = 20  # an error lists the values an argument may have, unless there are too many to read
+
+
+class BadArguments(Exception):
+    """What is wrong with the arguments, as a sentence for the caller."""
+
+
+class Parameter(Value):
+    name: str
+    type: Any
+    required: bool
+
+
+class Signature(Value):
+    parameters: tuple[Parameter, ...]
+    returns: Any  # the annotation, or `inspect.Signature.empty`
+    context: str | None  # the parameter that wants the call's Context
+    open: bool  # `**others`: takes arguments that it does not name
+    arguments: type[msgspec.Struct]
+    schema: dict[str, Any]
+
+    def bind(self, arguments: object, context: Context, *, strict: bool = True) -> dict[str, Any]:
+        """The keyword arguments of a call, of the declared types; BadArguments when they do not fit.
+
+        Not strict: numbers and booleans may come as text, as in prompts and addresses.
+        """
+        if arguments is None:
+            arguments = {}
+        try:
+            values = msgspec.convert(arguments, self.arguments, strict=strict, str_keys=True)
+        except msgspec.ValidationError as error:
+            raise BadArguments(self._sentence(str(error))) from None
+        assert isinstance(arguments, Mapping)
+        # Only what was given: the function's own defaults do the rest.
+        bound = {name: getattr(values, name, value) for name, value in arguments.items()}
+        return bound if self.context is None else bound | {self.context: context}
+
+    def _sentence(self, problem: str) -> str:
+        what, _, where = problem.partition(" - at ")
+        path = where.removeprefix("`$").removeprefix(".").rstrip("`")
+        if field := re.fullmatch(r"Object missing required field `(.*)`", what):
+            return f"Argument '{_joined(path, field[1])}' is missing. {self._takes()}"
+        if field := re.fullmatch(r"Object contains unknown field `(.*)`", what):
+            return f"Argument '{_joined(path, field[1])}' is unknown. {self._takes()}"
+        if not path:
+            return f"The arguments are wrong: {what.replace('`', '')}. {self._takes()}"
+        expected = what[:1].lower() + what[1:].replace("`", "")
+        return f"Argument '{path}' is wrong: {expected}{self._choices(path)}."
+
+    def _takes(self) -> str:
+        names = [p.name if p.required else f"{p.name} (optional)" for p in self.parameters]
+        return f"It takes: {', '.join(names)}." if names else "It takes no arguments."
+
+    def _choices(self, path: str) -> str:
+        schema = self.schema["properties"].get(path, {})
+        schema = self.schema.get("$defs", {}).get(schema.get("$ref", "").removeprefix("#/$defs/"), schema)
+        choices = schema.get("enum", [])
+        return f"; use one of {', '.join(map(repr, choices))}" if 0 < len(choices) <= SHOWN_CHOICES else ""
+
+
+def signature_of(function: Callable[..., Any], names: Mapping[str, Any]) -> Signature:
+    """Read a function; TypeError, with a sentence for its author, when it cannot be offered.
+
+    `names` are those visible where the function is registered: an annotation may name a type defined there.
+    """
+    label = getattr(function, "__name__", repr(function))
+    declared = inspect.signature(function)
+    hints = _hints(function, label, names)
+    context: str | None = None
+    takes_others = False
+    parameters = []
+    for parameter in declared.parameters.values():
+        annotation = hints.get(parameter.name, Any)
+        if annotation is Context:
+            context = parameter.name
+            continue
+        if parameter.kind is parameter.VAR_KEYWORD:
+            takes_others = True
+            continue
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise TypeError(f"{label}(): '{parameter}' is not supported; every argument needs a name of its own")
+        parameters.append(Parameter(parameter.name, annotation, parameter.default is parameter.empty))
+    arguments = msgspec.defstruct(
+        label,
+        [(p.name, p.type) if p.required else (p.name, p.type, _optional()) for p in parameters],
+        kw_only=True,
+        forbid_unknown_fields=not takes_others,
+    )
+    schema = _described(label, arguments)
+    for name, property_ in schema["properties"].items():
+        _show_default(property_, declared.parameters[name].default)
+    return Signature(tuple(parameters), hints.get("return", declared.empty), context, takes_others, arguments, schema)
+
+
+def object_schema(type_: Any) -> dict[str, Any] | None:
+    """The schema of a type whose values are JSON objects; None for every other type."""
+    try:
+        schema = schema_of(type_)
+    except TypeError:  # a content block, or a type of the add-in's own: the value decides what it becomes
+        return None
+    return schema if schema.get("type") == "object" else None
+
+
+def _hints(function: Callable[..., Any], label: str, names: Mapping[str, Any]) -> dict[str, Any]:
+    target = inspect.unwrap(function)
+    if not inspect.isroutine(target) and not inspect.isclass(target):
+        target = type(target).__call__  # an object that can be called
+    try:
+        return get_type_hints(target, localns=dict(names), include_extras=True)
+    except (NameError, TypeError) as error:
+        raise TypeError(f"{label}(): an annotation cannot be read: {error}") from None
+
+
+def schema_of(type_: Any) -> dict[str, Any]:
+    """As msgspec makes it, with the top level in place and the type of choices told, as clients expect."""
+    (top,), definitions = msgspec.json.schema_components([type_], ref_template="#/$defs/{name}")
+    name = str(top.get("$ref", "")).removeprefix("#/$defs/")
+    if name and f"#/$defs/{name}" not in str(definitions):
+        top = definitions.pop(name)
+    elif name:
+        top = {**definitions[name]}  # refers to itself: keep the definition too
+    for schema in (top, *definitions.values()):
+        _tell_types(schema)
+    return top | {"$defs": definitions} if definitions else top
+
+
+def _described(label: str, arguments: type[msgspec.Struct]) -> dict[str, Any]:
+    try:
+        schema = schema_of(arguments)
+    except TypeError as error:
+        reason = str(error).strip().splitlines()[-1]
+        raise TypeError(f"{label}(): an argument's type has no JSON schema: {reason}") from None
+    del schema["title"]
+    return schema
+
+
+def _tell_types(schema: Any) -> None:
+    if isinstance(schema, list):
+        for item in schema:
+            _tell_types(item)
+    elif isinstance(schema, dict):
+        choices = schema.get("enum")
+        if isinstance(choices, list) and all(isinstance(choice, str) for choice in choices):
+            schema.setdefault("type", "string")
+        if schema.get("required") == []:
+            del schema["required"]  # means the same; some validators insist on at least one
+        for item in schema.values():
+            _tell_types(item)
+
+
+def _show_default(property_: dict[str, Any], default: Any) -> None:
+    if default is inspect.Parameter.empty:
+        return
+    try:
+        property_["default"] = plain(default)
+    except TypeError:  # no JSON form: the argument is optional, and that is all a caller can know
+        pass
+
+
+def _joined(path: str, field: str) -> str:
+    return f"{path}.{field}" if path else field
+
+
+def _optional() -> Any:
+    """A field that may be absent; its default is never read, because the function has its own."""
+    return msgspec.field(default_factory=lambda: None)

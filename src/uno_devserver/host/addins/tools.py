@@ -1,0 +1,148 @@
+"""A typed function as an MCP tool.
+
+Calling it always gives a result: wrong arguments and failures are results with `isError` and a sentence that a model
+can act on; the traceback goes to the log, never to the client.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+import traceback
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from ...protocol.eras import MISSING_CAPABILITY, MODERN_VERSIONS
+from ...protocol.jsonrpc import RpcError
+from ...protocol.service import Call
+from ...system.log import log
+from ...system.values import Value
+from .content import Content, ToolResult, as_content, as_json, plain, sendable, text
+from .context import Context
+from .signatures import BadArguments, Signature, object_schema
+from .workers import invoke
+
+NAME = re.compile(r"[A-Za-z0-9_./-]{1,128}")  # as the specification of 2025-11-25, and `/`, which older servers use
+SHOWN_CHARACTERS = 4000  # of an error's message: enough for a compiler's output, not for a dump
+
+
+class ToolError(Exception):
+    """Raise it to tell the caller what went wrong; its text is shown as it is."""
+
+
+class Tool(Value):
+    name: str
+    function: Callable[..., Any]
+    signature: Signature
+    description: dict[str, Any]  # as in tools/list
+    returns: Any  # the type of a structured result, or None
+
+
+def make_tool(
+    function: Callable[..., Any],
+    signature: Signature,
+    *,
+    name: str | None,
+    title: str | None,
+    description: str | None,
+    hints: Mapping[str, bool | None],
+    input_schema: Mapping[str, Any] | None,
+    output_schema: Mapping[str, Any] | None,
+    meta: Mapping[str, Any] | None,
+) -> Tool:
+    name = function.__name__ if name is None else name
+    if not NAME.fullmatch(name):
+        raise ValueError(f"'{name}' cannot be a tool's name: use 1 to 128 letters, digits, '_', '-', '.' or '/'")
+    returned = None if signature.returns in (inspect.Signature.empty, None) else object_schema(signature.returns)
+    shown_output = dict(output_schema) if output_schema is not None else returned
+    annotations = {key: value for key, value in hints.items() if value is not None}
+    listed: dict[str, Any] = {"name": name}
+    if title is not None:
+        listed["title"] = title
+    if about := description if description is not None else inspect.getdoc(function):
+        listed["description"] = about
+    listed["inputSchema"] = dict(input_schema) if input_schema is not None else signature.schema
+    if shown_output is not None:
+        listed["outputSchema"] = shown_output
+    if annotations:
+        listed["annotations"] = annotations
+    if meta is not None:
+        listed["_meta"] = dict(meta)
+    return Tool(name, function, signature, listed, signature.returns if returned else None)
+
+
+async def call_tool(tool: Tool, call: Call, arguments: object, addin: str) -> dict[str, Any]:
+    """The result of `tools/call`."""
+    context = Context(call, addin)
+    try:
+        kwargs = tool.signature.bind(arguments, context)
+        return _result(tool, await invoke(tool.function, **kwargs))
+    except asyncio.CancelledError:
+        context.abandon()
+        raise
+    except BadArguments as error:
+        return _failure(str(error))
+    except ToolError as error:
+        return _failure(str(error))
+    except RpcError as error:
+        # A modern client is told by an error what it has to declare; an older one could not do better than read it.
+        if error.code == MISSING_CAPABILITY and call.session.client.protocol_version in MODERN_VERSIONS:
+            raise
+        return _failure(error.message)
+    except Exception as error:
+        log.warn(f"[{addin}] tool {tool.name} failed:\n{''.join(traceback.format_exception(error)).rstrip()}")
+        return _failure(sentence(error))
+
+
+def sentence(error: BaseException) -> str:
+    """An exception as one sentence: its type and message."""
+    try:
+        message = str(error)
+    except Exception:  # its own __str__ fails
+        message = ""
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def _result(tool: Tool, value: Any) -> dict[str, Any]:
+    if isinstance(value, ToolResult):
+        return _whole(value)
+    if value is None and tool.returns is None:
+        return {"content": []}
+    if isinstance(value, str):
+        return {"content": [text(value).block]}
+    if isinstance(value, Content):
+        return {"content": [value.block]}
+    if isinstance(value, (list, tuple)) and any(isinstance(item, Content) for item in value):
+        return {"content": [as_content(item).block for item in value]}
+    return _structured(tool, plain(value))
+
+
+def _whole(result: ToolResult) -> dict[str, Any]:
+    answer: dict[str, Any] = {"content": [as_content(item).block for item in result.content]}
+    if result.structured is not None:
+        answer["structuredContent"] = plain(result.structured)
+    if result.is_error:
+        answer["isError"] = True
+    if result.meta is not None:
+        answer["_meta"] = plain(result.meta)
+    return answer
+
+
+def _structured(tool: Tool, value: Any) -> dict[str, Any]:
+    """JSON as text, for every client, and as data where it is an object."""
+    if tool.returns is not None:
+        try:
+            msgspec.convert(value, tool.returns, str_keys=True)
+        except msgspec.ValidationError as error:
+            raise TypeError(f"the tool returned something else than it declares: {error}") from None
+    answer: dict[str, Any] = {"content": [text(as_json(value)).block]}
+    if isinstance(value, dict):
+        answer["structuredContent"] = value
+    return answer
+
+
+def _failure(message: str) -> dict[str, Any]:
+    return {"content": [text(sendable(message)[:SHOWN_CHARACTERS]).block], "isError": True}
