@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 def run(invocation: Invocation) -> Result:
     from ..host.main import main
+    from .controller import control
 
     # Standard output is the Host's own; there is nothing to add when it has ended.
-    return Result(None, None, main((*invocation.arguments, *invocation.forwarded, *invocation.child)))
+    return Result(None, None, main((*invocation.arguments, *invocation.forwarded, *invocation.child), control))

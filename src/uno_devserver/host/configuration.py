@@ -61,6 +61,7 @@ class Configuration(Value):
     bind: str | None
     force_msbuild: bool
     settings: Mapping[str, str]  # everything, by lower-case key
+    given: Mapping[str, str]  # of these, what the command line said
 
     @property
     def workspace(self) -> str | None:
@@ -72,7 +73,8 @@ class Configuration(Value):
 
 def read(arguments: Sequence[str], environ: Mapping[str, str]) -> Configuration:
     """The configuration, or a UserError that names the flag."""
-    settings = {**_from_environment(environ), **_from_arguments(arguments)}
+    given = _from_arguments(arguments)
+    settings = {**_from_environment(environ), **given}
     verb = _text(settings, "command")
     if verb is not None and verb.lower() not in VERBS:
         raise _wrong("command", verb, f"use one of {', '.join(VERBS)}")
@@ -88,6 +90,7 @@ def read(arguments: Sequence[str], environ: Mapping[str, str]) -> Configuration:
         _text(settings, "bind"),
         _switch(settings, "force-msbuild-discovery"),
         settings,
+        given,
     )
 
 

@@ -1,19 +1,20 @@
-"""From flags to a running Host, or to a controller that looks after others; returns the exit code."""
+"""From flags to a running Host, or to a controller that looks after others."""
 
 from __future__ import annotations
 
 import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..issues import UserError
 from ..system.text import visible
 from .banner import say
-from .configuration import read, usage
+from .configuration import Configuration, read, usage
 
 
-def main(arguments: Sequence[str]) -> int:
+def main(arguments: Sequence[str], control: Callable[[Configuration], int]) -> int:
+    """`control` runs the verbs of a controller: they are commands of the command line, which is above this."""
     gc.enable()  # the command line runs without: it is gone in a moment, a Host is not
     if any(argument in ("--help", "-h") for argument in arguments):
         say(usage())
@@ -21,8 +22,6 @@ def main(arguments: Sequence[str]) -> int:
     try:
         configuration = read(arguments, os.environ)
         if configuration.verb:
-            from .controller import control
-
             return control(configuration)
         from .app import serve
 

@@ -1,0 +1,39 @@
+"""The Host as a controller (`--command start|stop|list|cleanup`): old launchers know these commands by that name."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..host.configuration import Configuration
+
+# Flags that say which command runs and where; the others are the command's own, or the Host's.
+_OURS = ("command", "workingdir")
+
+
+def control(configuration: Configuration) -> int:
+    """Run the command of that name; returns its exit code."""
+    from .main import main
+
+    return main(command_line(configuration))
+
+
+def command_line(configuration: Configuration) -> list[str]:
+    assert configuration.verb
+    argv = [configuration.verb]
+    folder = configuration.workspace
+    if configuration.verb in ("start", "stop") and folder:
+        argv += ["--solution-dir", folder]
+    if configuration.verb != "start":
+        return argv
+    for key, value in configuration.given.items():
+        if key == "solution":
+            argv += ["--solution", os.path.abspath(value)]
+        elif key == "addins":
+            argv += ["--addins", value.strip() or ";"]
+        elif key == "force-msbuild-discovery":
+            argv += ["--force-msbuild-discovery"] if configuration.force_msbuild else []
+        elif key not in _OURS:
+            argv += [f"--{key}", value]
+    return argv

@@ -1,0 +1,199 @@
+"""The Host as a whole: what it is made of, the order in which that begins, and the order in which it ends.
+
+It is in the registry before it answers and out of it when it is gone; add-ins load beside everything else; whatever
+ends it, it is gone within the bounds of `lifetime`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+import time
+from typing import Any
+
+from .. import __version__
+from ..instances.registry import new_entry, prune, register, unregister, update_channel
+from ..issues import UserError
+from ..protocol.http.guard import guard_for
+from ..protocol.http.listening import ListenProblem, PortTaken, open_sockets
+from ..protocol.http.server import HttpServer
+from ..protocol.service import ServerInfo
+from ..protocol.streamable import StreamableHttp
+from ..system.files import FileProblem
+from ..system.folders import folders
+from ..system.log import log
+from .addin_choice import chosen_addins
+from .addins.collection import AddIns
+from .banner import banner, say
+from .configuration import Configuration
+from .health import report
+from .ide.channel import ChannelProblem, IdeChannel
+from .ide.messages import environment_status
+from .ide_messages import IdeMessages
+from .launches import LaunchMonitor, timeout_from
+from .lifetime import Lifetime, force_exit_after
+from .rc.endpoint import RemoteControl
+from .routes import Routes
+from .service import HostService
+
+SERVER_NAME = "Uno Server"  # as the .NET Host calls itself
+INSTRUCTIONS = "Tools of the workspace's dev server. Call uno_health when something does not work."
+
+# Pages of apps that run as WebAssembly are isolated; they could not load our answers otherwise.
+ISOLATION = (("Cross-Origin-Embedder-Policy", "require-corp"), ("Cross-Origin-Opener-Policy", "same-origin"))
+
+
+def serve(configuration: Configuration) -> int:
+    """Be the Host until something ends it; returns the exit code."""
+    if configuration.port is None:
+        raise UserError("MissingValue", "A Host needs --httpPort.", "Write --httpPort <port>; 0 picks a free one.")
+    try:
+        sockets = open_sockets(configuration.port, configuration.bind)
+    except PortTaken as taken:
+        message = f"Port {configuration.port} is taken by another program."
+        raise UserError("PortTaken", message, "Choose another --httpPort; 0 picks a free one.") from taken
+    except ListenProblem as problem:
+        raise UserError("CannotListen", f"{problem}.", "Choose another --httpPort or --bind.") from problem
+    return asyncio.run(_Host.run(configuration, sockets))
+
+
+class _Host:
+    def __init__(self, configuration: Configuration, sockets: list[socket.socket]) -> None:
+        self._configuration = configuration
+        self._registry = folders().registry
+        self._started = time.monotonic()
+        self.lifetime = Lifetime()
+        self._addins = AddIns(
+            workspace=configuration.workspace or os.getcwd(),
+            solution=configuration.solution,
+            settings=configuration.settings,
+        )
+        self._launches = LaunchMonitor(timeout_from(os.environ))
+        messages = IdeMessages(self._launches, self._addins)
+        self._ide = IdeChannel(on_message=messages.handle, status=self._environment_status)
+        messages.ide = self._ide
+        info = ServerInfo(SERVER_NAME, __version__, "uno-devserver Host", INSTRUCTIONS)
+        self._mcp = StreamableHttp(HostService(self._addins, info, self._health))
+        self._remote_control = RemoteControl(
+            version=__version__,
+            launches=self._launches,
+            workspace=configuration.workspace,
+            processors=lambda: self._addins.processors,
+            ide=self._ide,
+        )
+        self._addins.send_to_ide = messages.send
+        self._addins.announce = self._announce
+        routes = Routes(self._mcp, self._remote_control, self._launches, self._ide, self._rebound, self._health)
+        self._http = HttpServer(routes.handle, sockets, guard=guard_for(configuration.bind), extra_headers=ISOLATION)
+        self._loading: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def run(cls, configuration: Configuration, sockets: list[socket.socket]) -> int:
+        host = cls(configuration, sockets)
+        host.lifetime.heed_signals()
+        try:
+            await host._open()
+            reason = await host.lifetime.ended()
+            log.info(f"The Host ends because {reason.text}.")
+            force_exit_after(host.lifetime.policy.shutdown_seconds, reason.forced_exit)
+        finally:
+            await host._close()
+        return 0
+
+    async def _open(self) -> None:
+        configuration = self._configuration
+        try:
+            await self._ide.bind(configuration.ide_channel)
+        except ChannelProblem as problem:
+            next_step = "Choose another --ideChannel, or leave it out."
+            raise UserError("IdeChannelRefused", str(problem), next_step) from problem
+        if configuration.parent:
+            self.lifetime.follow_parent(configuration.parent)
+        else:
+            self.lifetime.follow_ide(self._ide.wait_disconnected_for)
+        self._sign_in()
+        await self._http.start()
+        self._introduce()
+        self._loading = asyncio.create_task(self._load_addins())
+
+    async def _close(self) -> None:
+        """Out of the registry first: nobody should come any more."""
+        self._sign_out()
+        await self._mcp.close()
+        await self._http.stop()
+        await self._ide.close()
+        self._launches.close()
+        if self._loading is not None:
+            self._loading.cancel()
+        await self._addins.stop()
+
+    def _sign_in(self) -> None:
+        configuration = self._configuration
+        entry = new_entry(
+            self._http.port,
+            parent=configuration.parent,
+            solution=configuration.solution,
+            ide_channel=self._ide.channel_id,
+        )
+        try:
+            say(f"DevServer registered: {register(self._registry, entry)}")
+        except FileProblem as problem:
+            log.warn(f"Failed to register DevServer: {problem}. Other programs will not find it.")
+
+    def _sign_out(self) -> None:
+        try:
+            unregister(self._registry, os.getpid())
+            prune(self._registry)
+        except FileProblem as problem:
+            log.warn(f"Failed to unregister DevServer: {problem}.")
+
+    def _introduce(self) -> None:
+        facts = (
+            ("Version", __version__),
+            ("Runtime", f"Python {sys.version.split()[0]}"),
+            ("Solution", self._configuration.solution or "none"),
+            ("HTTP Port", str(self._http.port)),
+            ("IDE Channel", self._ide.state),
+        )
+        say(banner(facts))
+        say(f"Now listening on: http://{self._configuration.bind or 'localhost'}:{self._http.port}")
+
+    async def _load_addins(self) -> None:
+        paths, problem = await chosen_addins(self._configuration, os.environ)
+        self._addins.load(paths, problem)
+        await self._addins.start()
+        if self._ide.connected:
+            self._ide.send("DevelopmentEnvironmentStatusIdeMessage", self._environment_status())
+
+    def _environment_status(self) -> dict[str, Any]:
+        status = self._addins.status
+        failed = "; ".join(f"{addin.name}: {addin.error}" for addin in status.addins if addin.error)
+        return environment_status(discovery_error=status.discovery_error, load_error=failed or None)
+
+    def _announce(self, method: str, params: Any) -> None:
+        if method == "notifications/resources/updated":
+            self._mcp.resource_updated(params["uri"])
+        else:
+            self._mcp.broadcast(method, params)
+
+    def _rebound(self, channel_id: str) -> None:
+        try:
+            update_channel(self._registry, os.getpid(), channel_id)
+        except FileProblem as problem:
+            log.warn(f"The registry does not show the IDE channel {channel_id}: {problem}.")
+
+    def _health(self) -> dict[str, Any]:
+        more = {
+            "processId": os.getpid(),
+            "port": self._http.port,
+            "solutionPath": self._configuration.solution,
+            "workspaceDirectory": self._configuration.workspace,
+            "uptimeSeconds": round(time.monotonic() - self._started, 1),
+            "toolCount": 1 + sum(len(entry.offer.tools) for entry in self._addins.live),
+            "sessions": self._mcp.session_count,
+            "apps": self._remote_control.connection_count,
+            "launches": self._launches.snapshot(),
+        }
+        return report(self._addins.status, version=__version__, ide_connected=self._ide.connected, more=more)
