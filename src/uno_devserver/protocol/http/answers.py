@@ -7,6 +7,7 @@ import asyncio
 from ...system.log import log
 from . import cors
 from .guard import Guard
+from .heads import check
 from .messages import Answer, Handler, Request, Response, Upgrade
 
 
@@ -48,7 +49,10 @@ def _preflight(request: Request) -> Answer:
 
 async def _handled(request: Request, handler: Handler) -> Answer:
     try:
-        return await handler(request)
+        answer = await handler(request)
+        if not isinstance(answer, Upgrade):
+            check(answer.headers)
+        return answer
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is not None and task.cancelling():

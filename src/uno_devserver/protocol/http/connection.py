@@ -11,13 +11,13 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, cast
 
-from ...system.values import Value
 from .alarm import Alarm
 from .answers import log_failure, refused, respond
-from .guard import Guard
 from .heads import BODILESS, head
-from .messages import Handler, Response, Streaming, Upgrade
-from .reader import Incoming, Problem, RequestReader, Stage
+from .inbox import Inbox
+from .messages import Headers, Response, Streaming, Upgrade
+from .reader import Incoming, Problem
+from .settings import Settings
 from .sink import StreamSink
 from .wire import Wire
 
@@ -25,50 +25,38 @@ if TYPE_CHECKING:
     from .websocket import ServerWebSocket
 
 MAX_CONNECTIONS = 512  # below the usual limit of 1024 open files
-HELD_BYTES = 64 * 1024  # what a client may send ahead while it waits for an answer, before we stop reading
 # After the last answer we go on reading for a while: closing with unread bytes would destroy the answer on its way.
 LINGER_SECONDS = 2.0
-
-
-class Settings(Value):
-    """What all connections of a server have in common."""
-
-    handler: Handler
-    guard: Guard
-    max_body: int
-    max_headers: int
-    header_timeout: float
-    idle_timeout: float
-    extra: bytes  # header lines for every answer
 
 
 class Connection(asyncio.Protocol):
     _wire: Wire
     _alarm: Alarm
+    _inbox: Inbox
     closed: asyncio.Future[None]
 
     def __init__(self, settings: Settings, open_ones: set[Connection], tasks: set[asyncio.Task[None]]) -> None:
         self._settings = settings
         self._open_ones = open_ones
         self._tasks = tasks  # may outlive their connections
-        self._reader = RequestReader(settings.max_body, settings.max_headers)
-        self._held = bytearray()  # came while a request was being answered
         self._task: asyncio.Task[None] | None = None
         self._interruptible: asyncio.Task[None] | None = None  # the task, while it can be cancelled without harm
-        self._waiting: asyncio.Future[None] | None = None  # set while the task waits for a request
-        self._undelivered = 0
         self._websocket: ServerWebSocket | None = None
         self._half_closed = False  # the client sends nothing more
         self._last = False  # nothing is answered after the present request
         self._stopping = False
+        self._undelivered = 0
 
     async def _serve(self) -> None:
         """Answer the client's requests until one of us has enough."""
         try:
-            while not self._last and await self._arrived():
-                await self._answer(self._reader.complete.popleft())
+            while not self._last and (incoming := await self._inbox.next()) is not None:
+                await self._answer(incoming)
                 if self._wire.stalled:
                     await self._delivered()
+            if self._inbox.problem is not None and not self._last:
+                self._last = True
+                self._send(refused(self._inbox.problem.status, self._inbox.problem.reason))
         except ConnectionError:
             pass  # it left without its answer
         except Exception as error:
@@ -81,7 +69,7 @@ class Connection(asyncio.Protocol):
         self._stopping = self._last = True
         if self._interruptible is not None:
             self._interruptible.cancel()
-        elif self._idle or (self._task is not None and self._task.done() and self._websocket is None):
+        elif self._task is not None and (self._inbox.idle or (self._task.done() and self._websocket is None)):
             self._wire.close()
 
     def abort(self) -> None:
@@ -93,10 +81,11 @@ class Connection(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         self._wire = Wire(cast(asyncio.Transport, transport))
         self._alarm = Alarm(loop, self._deadline_passed)
+        self._inbox = Inbox(self._settings, self._wire, self._alarm)
         self.closed = loop.create_future()
         self._open_ones.add(self)
         if len(self._open_ones) > MAX_CONNECTIONS:
-            self._reader.problem = Problem(503, f"{MAX_CONNECTIONS} connections are open already")
+            self._inbox.refuse(Problem(503, f"{MAX_CONNECTIONS} connections are open already"))
         self._task = loop.create_task(self._serve())
         self._tasks.add(self._task)
         self._task.add_done_callback(self._tasks.discard)
@@ -104,20 +93,18 @@ class Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._websocket is not None:
             self._websocket.received(data)
-        elif self._idle:
-            self._read(data)
         elif not self._last:
-            self._held += data
-            if len(self._held) > HELD_BYTES:
-                self._wire.stop_reading()
+            self._inbox.received(data)
 
     def eof_received(self) -> bool:
         """The client sends no more. While a handler works it may still want the answer, so keep the connection."""
+        idle = self._inbox.idle
         self._half_closed = True
+        self._inbox.end()
         if self._websocket is not None:
             self._websocket.lost()
             return False
-        return not (self._idle or self._interruptible is not None or (self._task is not None and self._task.done()))
+        return not (idle or self._interruptible is not None or (self._task is not None and self._task.done()))
 
     def pause_writing(self) -> None:
         self._wire.pause()
@@ -130,9 +117,9 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, _error: Exception | None) -> None:
         self._wire.lost()
         self._alarm.stop()
-        self._wake()
+        self._inbox.end()
         if self._websocket is not None:
-            self._websocket.lost()  # it sees that by itself
+            self._websocket.lost()  # its handler sees that by itself
         elif self._interruptible is not None:
             self._interruptible.cancel()
         self._open_ones.discard(self)
@@ -141,61 +128,10 @@ class Connection(asyncio.Protocol):
     def _deadline_passed(self) -> None:
         if self._websocket is not None:
             self._websocket.on_alarm()
-        elif self._idle and self._reader.stage is Stage.BETWEEN:
-            self._wire.close()
-        elif self._idle:
-            self._reader.problem = Problem(408, "the request did not come to its end in time")
-            self._wake()
-        elif self._waiting is None and not self._takes_its_answer():
+        elif self._inbox.idle:
+            self._inbox.on_alarm()
+        elif not self._takes_its_answer():
             self._wire.abort()
-
-    # --- requests
-
-    async def _arrived(self) -> bool:
-        """Wait for a request; False when there will be none."""
-        while not self._reader.complete:
-            if self._reader.problem is not None:
-                self._last = True
-                self._send(refused(self._reader.problem.status, self._reader.problem.reason))
-                return False
-            if self._held:
-                held = bytes(self._held)
-                self._held.clear()
-                self._wire.go_on_reading()
-                self._read(held)
-                continue
-            if self._half_closed or self._wire.gone:
-                return False
-            self._waiting = asyncio.get_running_loop().create_future()
-            self._expect_more()
-            await self._waiting
-            self._waiting = None
-        self._alarm.clear()
-        return True
-
-    def _read(self, data: bytes) -> None:
-        before = self._reader.stage
-        self._held[:0] = self._reader.feed(data)
-        if self._reader.complete or self._reader.problem is not None:
-            self._wake()
-        elif self._reader.stage is Stage.BODY or self._reader.stage is not before:
-            self._expect_more()  # a body may take long as long as it comes; the headers have one deadline together
-
-    def _expect_more(self) -> None:
-        in_head = self._reader.stage is Stage.HEAD
-        self._alarm.set(self._settings.header_timeout if in_head else self._settings.idle_timeout)
-        if self._reader.wants_continue:
-            self._reader.wants_continue = False
-            self._wire.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-
-    @property
-    def _idle(self) -> bool:
-        """Whether no request is here that has to be answered."""
-        return self._waiting is not None and not self._waiting.done()
-
-    def _wake(self) -> None:
-        if self._waiting is not None and not self._waiting.done():  # as `_idle`, in words that mypy understands
-            self._waiting.set_result(None)
 
     # --- answers
 
@@ -213,22 +149,13 @@ class Connection(asyncio.Protocol):
 
     def _send(self, answer: Response, method: str = "") -> None:
         framing = b"" if answer.status in BODILESS else b"Content-Length: %d\r\n" % len(answer.body)
-        try:
-            start = head(answer.status, answer.headers, framing, self._settings.extra, not self._last)
-        except ValueError as error:
-            self._send(_unspeakable(error), method)
-            return
+        start = self._head(answer.status, answer.headers, framing)
         self._wire.write(start if method == "HEAD" or not framing else start + answer.body)
 
     async def _stream(self, answer: Streaming, incoming: Incoming) -> None:
         self._last = self._last or not incoming.chunks  # the end of the connection is the end of the body
         framing = b"Transfer-Encoding: chunked\r\n" if incoming.chunks else b""
-        try:
-            start = head(answer.status, answer.headers, framing, self._settings.extra, not self._last)
-        except ValueError as error:
-            self._send(_unspeakable(error))
-            return
-        self._wire.write(start)
+        self._wire.write(self._head(answer.status, answer.headers, framing))
         if incoming.request.method == "HEAD":
             return
         sink = StreamSink(self._wire, incoming.chunks)
@@ -247,13 +174,14 @@ class Connection(asyncio.Protocol):
             return
         self._last = True
         self._websocket = websocket = ServerWebSocket(self._wire, self._alarm)
-        websocket.received(bytes(self._held))
-        self._held.clear()
-        self._wire.go_on_reading()
+        websocket.received(self._inbox.take_held())
         if self._half_closed or self._wire.gone:
             websocket.lost()
         whole = await self._interruptibly(answer.run(websocket), f"the WebSocket of {incoming.request.path}")
         websocket.start_closing(1000 if whole else 1001 if self._stopping else 1011)
+
+    def _head(self, status: int, headers: Headers, framing: bytes) -> bytes:
+        return head(status, headers, framing, self._settings.extra, keep_alive=not self._last)
 
     async def _interruptibly(self, work: Awaitable[None], what: str) -> bool:
         """Do work that may be cancelled when the server stops, or its reader left; whether it came to its end."""
@@ -273,6 +201,8 @@ class Connection(asyncio.Protocol):
             self._interruptible = None
             # A cancellation that the work survived would hit whatever waits next.
             self._last = self._last or task.cancelling() > 0
+
+    # --- the end of an answer, and of the connection
 
     async def _delivered(self) -> None:
         """Wait until the client took its answer, so that one that never reads cannot make us pile them up."""
@@ -313,8 +243,3 @@ def _running_task() -> asyncio.Task[None]:
     task = asyncio.current_task()
     assert task is not None
     return task
-
-
-def _unspeakable(error: ValueError) -> Response:
-    log_failure("the answer of a handler", error)
-    return refused(500, "the request failed; the server's log has the reason")

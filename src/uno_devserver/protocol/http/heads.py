@@ -35,15 +35,12 @@ RESERVED = frozenset({"connection", "content-length", "date", "transfer-encoding
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")  # not strftime's, which speak the user's language
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
-_FORBIDDEN = re.compile(r"[\0\r\n]")
+_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 _dated = (0, b"")
 
 
 def head(status: int, headers: Headers, framing: bytes, extra: bytes = b"", keep_alive: bool = True) -> bytes:
-    """The head with its final empty line; `framing` says where the body ends, `extra` is encoded already.
-
-    Raises ValueError for headers that a handler must not or cannot set.
-    """
+    """The head with its final empty line; `framing` says where the body ends, `extra` is encoded already."""
     return b"".join(
         (
             b"HTTP/1.1 %d %s\r\n" % (status, REASONS.get(status, "").encode()),
@@ -57,12 +54,16 @@ def head(status: int, headers: Headers, framing: bytes, extra: bytes = b"", keep
     )
 
 
-def encoded(headers: Headers) -> bytes:
+def check(headers: Headers) -> None:
+    """Raise ValueError for headers that a handler cannot or must not set."""
     for name, value in headers:
-        if _NAME.fullmatch(name) is None or _FORBIDDEN.search(value) is not None:
-            raise ValueError(f"header {name!r} has a name or value that HTTP does not allow: {value!r}")
+        if _NAME.fullmatch(name) is None or _VALUE.fullmatch(value) is None:
+            raise ValueError(f"HTTP does not allow the header {name!r} with the value {value!r}")
         if name.lower() in RESERVED:
-            raise ValueError(f"header {name!r} is set by the server and by nobody else")
+            raise ValueError(f"the header {name!r} is set by the server and by nobody else")
+
+
+def encoded(headers: Headers) -> bytes:
     return "".join([f"{name}: {value}\r\n" for name, value in headers]).encode("latin-1")
 
 

@@ -11,10 +11,11 @@ import socket
 from collections.abc import Sequence
 
 from ...system.log import log
-from .connection import Connection, Settings
+from .connection import Connection
 from .guard import Guard, refusal
-from .heads import encoded
+from .heads import check, encoded
 from .messages import Handler, Headers
+from .settings import Settings
 
 MAX_BODY = 16 * 1024 * 1024
 MAX_HEADERS = 64 * 1024
@@ -40,6 +41,7 @@ class HttpServer:
         idle_timeout: float = IDLE_TIMEOUT_SECONDS,
         extra_headers: Headers = (),
     ) -> None:
+        check(extra_headers)
         self._sockets = list(sockets)
         self._settings = Settings(
             handler, guard, max_body, max_headers, header_timeout, idle_timeout, encoded(extra_headers)
