@@ -256,6 +256,14 @@ def test_without_dotnet_a_bundled_host_that_has_loaded_everything_is_healthy() -
     assert (report.status, report.issues) == (HealthStatus.HEALTHY, ())
 
 
+def test_with_dotnet_at_hand_a_bundled_host_does_not_hide_that_the_sdk_is_not_restored() -> None:
+    unrestored = DISCOVERY.replace(issues=(fatal("SdkNotInCache", "Uno.Sdk is not there."),))
+
+    report = health(RUNNING.replace(discovery=unrestored, host=BUNDLED))
+
+    assert (report.status, found(report)) == (HealthStatus.DEGRADED, [("SdkNotInCache", "Warning")])
+
+
 def test_behind_a_proxy_any_other_server_does_without_dotnet_too() -> None:
     command = Probe(True, True, kind=HostKind.COMMAND, tool_count=1)
 

@@ -1,8 +1,8 @@
 """Is the dev server of a workspace well, and if not, what is to be done? Facts in, a HealthReport out; nothing is read.
 
 The command line and the proxy ask alike, each with the facts that it has. Codes and severities are those of the .NET
-tool, with one difference: what only a .NET Host needs is fatal only where a .NET Host is needed. Where the bundled Host
-serves the workspace and has loaded all its add-ins, a machine without .NET is healthy.
+tool, with one difference: what only a .NET Host needs is fatal only where a .NET Host is needed. A machine without
+.NET, where the bundled Host serves the workspace and has loaded all its add-ins, is healthy.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class _DotNet(Enum):
 
     NEEDED = "only it can serve the workspace"
     WANTED = "the bundled Host serves or can serve, perhaps with less"
-    UNUSED = "the bundled Host or another server does all there is to do"
+    UNUSED = "the bundled Host or another server does all that can be done here"
 
 
 def _discovery_issues(facts: HealthFacts) -> Iterator[Issue]:
@@ -151,12 +151,14 @@ def _discovery_issues(facts: HealthFacts) -> Iterator[Issue]:
 
 def _role_of_dotnet(facts: HealthFacts, discovery: Discovery) -> _DotNet:
     """Everything that is looked for on disk outside the workspace is there for the sake of the .NET Host."""
-    workspace = discovery.workspace
-    if facts.started and facts.host.kind in (HostKind.BUNDLED, HostKind.COMMAND):
+    workspace, kind = discovery.workspace, facts.host.kind
+    by_config = workspace.resolved and workspace.global_json is None  # it need not be about Uno
+    if by_config or (facts.started and kind is HostKind.COMMAND):
+        return _DotNet.UNUSED
+    if facts.started and kind is HostKind.BUNDLED:
         lost = any(not addin.loaded and _is_assembly(addin.path) for addin in facts.host.add_ins)
-        return _DotNet.WANTED if lost else _DotNet.UNUSED
-    if workspace.resolved and workspace.global_json is None:
-        return _DotNet.UNUSED  # a workspace by its own config, which need not be about Uno
+        absent = any(issue.code == "DotNetNotFound" for issue in discovery.issues)
+        return _DotNet.UNUSED if absent and not lost else _DotNet.WANTED
     if not facts.started and not any(_is_assembly(addin.path) for addin in discovery.addins.found):
         return _DotNet.WANTED
     return _DotNet.NEEDED
