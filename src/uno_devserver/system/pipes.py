@@ -29,6 +29,8 @@ MAX_OTHER_UNIX_PATH = 103
 MAX_WINDOWS_PATH = 256
 RESERVED = "anonymous"  # .NET refuses this name on both ends
 
+ACCEPT_TURNS = 3  # of the loop, to let a client in; asyncio forgets one that it is letting in when its server closes
+
 LOCK_SECONDS = 1.0  # another process claims its pipe in far less than a millisecond
 LOCK_POLL_SECONDS = 0.01
 
@@ -58,11 +60,18 @@ class Listener:
         """Whether a client finds it; a cleaner of the temp folder may have removed the socket."""
         return sys.platform == "win32" or (self._identity is not None and self._identity == _identity(self.path))
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """Clients that are on their way in still arrive; then nobody does."""
+        import asyncio
+
         if sys.platform != "win32" and self.reachable:
             os.unlink(self.path)
-        for server in self._servers:
-            server.close()
+        try:
+            for _ in range(ACCEPT_TURNS):
+                await asyncio.sleep(0)
+        finally:
+            for server in self._servers:
+                server.close()
 
 
 async def listen(name: str, on_connection: OnConnection) -> Listener:
@@ -80,7 +89,14 @@ async def listen(name: str, on_connection: OnConnection) -> Listener:
             assert isinstance(loop, asyncio.ProactorEventLoop)  # the default there
             return Listener(path, [*await loop.start_serving_pipe(protocol, path)], None)
         listening = await _claim(name, path)
-        return Listener(path, [await loop.create_unix_server(protocol, sock=listening)], _identity(path))
+        server = await loop.create_unix_server(protocol, sock=listening, start_serving=False)
+        listener = Listener(path, [server], _identity(path))
+        try:
+            await server.start_serving()
+        except BaseException:  # cancelled: nobody would ever close it
+            await listener.close()
+            raise
+        return listener
     except OSError as error:
         if sys.platform == "win32" and isinstance(error, PermissionError):
             raise _taken(name, path) from error  # so Windows says that the pipe's first instance is not ours

@@ -53,16 +53,15 @@ class Binding:
 
     async def open(self) -> None:
         """Listen, or listen again where the socket was removed; PipeProblem when that cannot be."""
-        listener = await listen(self.channel_id, self._arrived)
-        if self._listener is not None:
-            self._listener.close()
-        self._listener = listener
-        log.info(f"IDE channel {self.channel_id}: waiting for an IDE on {listener.path}")
+        previous, self._listener = self._listener, await listen(self.channel_id, self._arrived)
+        log.info(f"IDE channel {self.channel_id}: waiting for an IDE on {self._listener.path}")
+        if previous is not None:
+            await previous.close()
 
     async def close(self) -> None:
-        self._closed = True  # a client may have been accepted that has not arrived yet
+        self._closed = True  # for those who arrive while the pipe is being closed
         if self._listener is not None:
-            self._listener.close()
+            await self._listener.close()
         clients = list(self._clients)
         for client in clients:
             client.cancel()
@@ -75,6 +74,7 @@ class Binding:
         client = asyncio.create_task(self._attend(Connection(reader, writer, self._policy)))
         self._clients.add(client)
         client.add_done_callback(self._clients.discard)
+        client.add_done_callback(lambda _: writer.transport.abort())  # also when it was cancelled before it began
 
     async def _attend(self, connection: Connection) -> None:
         try:

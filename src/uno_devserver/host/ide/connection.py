@@ -67,8 +67,6 @@ class Connection:
             async with asyncio.timeout(self._policy.close_seconds):
                 await self._writer.wait_closed()
         except (TimeoutError, ConnectionError):
-            pass
-        finally:
             self._writer.transport.abort()
 
     async def _read(self, deliver: Callable[[Message], Awaitable[None]]) -> None:
