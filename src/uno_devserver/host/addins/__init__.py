@@ -1,37 +1,54 @@
-"""What an add-in imports: `from uno_devserver.host.addins import AddIn, Context`. See docs/addins.md."""
+"""What an add-in imports: `from uno_devserver.host.addins import AddIn, Context`. See docs/addins.md.
 
-from .addin import AddIn
-from .content import (
-    Content,
-    Message,
-    ToolResult,
-    assistant,
-    audio,
-    embedded,
-    image,
-    resource_link,
-    text,
-    user,
-)
-from .context import Context, Elicited
-from .peers import App, Ide
-from .tools import ToolError
+The names are looked up when they are first used: a Host without add-ins answers its first client without them.
+"""
 
-__all__ = [
-    "AddIn",
-    "App",
-    "Content",
-    "Context",
-    "Elicited",
-    "Ide",
-    "Message",
-    "ToolError",
-    "ToolResult",
-    "assistant",
-    "audio",
-    "embedded",
-    "image",
-    "resource_link",
-    "text",
-    "user",
-]
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .addin import AddIn as AddIn
+    from .content import Content as Content
+    from .content import Message as Message
+    from .content import ToolResult as ToolResult
+    from .content import assistant as assistant
+    from .content import audio as audio
+    from .content import embedded as embedded
+    from .content import image as image
+    from .content import resource_link as resource_link
+    from .content import text as text
+    from .content import user as user
+    from .context import Context as Context
+    from .context import Elicited as Elicited
+    from .peers import App as App
+    from .peers import Ide as Ide
+    from .tools import ToolError as ToolError
+
+_HOMES = {
+    "addin": ("AddIn",),
+    "content": (
+        "Content",
+        "Message",
+        "ToolResult",
+        "assistant",
+        "audio",
+        "embedded",
+        "image",
+        "resource_link",
+        "text",
+        "user",
+    ),
+    "context": ("Context", "Elicited"),
+    "peers": ("App", "Ide"),
+    "tools": ("ToolError",),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+__all__ = list(_HOME_OF)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f".{_HOME_OF[name]}", __name__), name)

@@ -5,7 +5,6 @@ An add-in that fails while it answers fails that answer only; a list leaves out 
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Awaitable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +12,14 @@ from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND
 from ...protocol.service import Call, Result
 from ...system.log import log
 from ...system.values import Value
-from .collection import AddIns, Entry
+from .collection import AddIns
 from .completions import complete, completed
+from .entry import Entry
+from .failures import log_failure, sentence
 from .offer import Offer
 from .prompts import get_prompt
 from .resources import not_found, read_resource
-from .tools import call_tool, sentence
+from .tools import call_tool
 
 if TYPE_CHECKING:
     from .sdk import SdkServer
@@ -144,5 +145,5 @@ async def _guarded(entry: Entry, what: str, answer: Awaitable[Result]) -> Result
     except RpcError:
         raise
     except Exception as error:
-        log.warn(f"[{entry.name}] {what} failed:\n{''.join(traceback.format_exception(error)).rstrip()}")
+        log_failure(entry.name, what, error)
         raise RpcError(INTERNAL_ERROR, sentence(error)) from None

@@ -16,9 +16,8 @@ from types import FrameType, ModuleType, TracebackType
 from typing import Any
 
 from ...system.values import Value
-from .tools import sentence
+from .failures import sentence
 
-REGISTER_SECONDS = 15.0  # the official SDK alone takes seconds to import on a busy machine
 MODULE_PREFIX = "uno_devserver_addin_"
 REASON_CHARACTERS = 500  # a reason is one line
 
@@ -79,9 +78,7 @@ def locate(path: str) -> Source:
     return Source(name, path, path, os.path.dirname(path) if is_package else None)
 
 
-def load(
-    source: Source, number: int, register: Callable[[ModuleType], None], seconds: float = REGISTER_SECONDS
-) -> Loaded:
+def load(source: Source, number: int, register: Callable[[ModuleType], None], seconds: float) -> Loaded:
     """Import an add-in and let `register` call its entry point, within a time; Refused when that fails."""
     _install_finder()
     module = f"{MODULE_PREFIX}{number}_{source.name}"

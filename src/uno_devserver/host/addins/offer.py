@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
-
-from .completions import Completion
-from .peers import IdeHandler, Processor
-from .prompts import Prompt
-from .resources import Resource
-from .tools import Tool
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from .completions import Completion
+    from .peers import IdeHandler, Processor
+    from .prompts import Prompt
+    from .resources import Resource
     from .sdk import SdkServer
+    from .tools import Tool
 
 
 class Offer:

@@ -5,12 +5,11 @@ A handler of an add-in may fail; the failure is logged and counted, and the conn
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
-from ...system.log import log
 from ...system.values import Value
+from .failures import log_failure
 from .workers import invoke
 
 
@@ -54,6 +53,6 @@ def guarded(
             await invoke(function, *args)
         except Exception as error:
             failed()
-            log.warn(f"[{addin}] {what} failed:\n{''.join(traceback.format_exception(error)).rstrip()}")
+            log_failure(addin, what, error)
 
     return handler

@@ -8,7 +8,6 @@ client's era. Only this module imports the SDK, and only an add-in that brings a
 from __future__ import annotations
 
 import asyncio
-import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -30,7 +29,7 @@ from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from ...protocol.service import Call, Params, Result
 from ...system.log import log
 from .context import progress_token
-from .tools import sentence
+from .failures import log_failure, sentence
 
 PAGES = 100  # of one list: a server whose cursor never ends must not keep us for ever
 ROUNDS = 20  # of questions within one call, for the same reason
@@ -126,7 +125,7 @@ class SdkServer:
         except ValidationError:
             raise RpcError(INVALID_PARAMS, "Invalid request parameters") from None
         except Exception as error:
-            log.warn(f"[{self._addin}] {method} failed:\n{''.join(traceback.format_exception(error)).rstrip()}")
+            log_failure(self._addin, method, error)
             raise RpcError(INTERNAL_ERROR, sentence(error)) from None
         return _without_identity(result)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
-import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -18,10 +17,10 @@ import msgspec
 from ...protocol.eras import MISSING_CAPABILITY, MODERN_VERSIONS
 from ...protocol.jsonrpc import RpcError
 from ...protocol.service import Call
-from ...system.log import log
 from ...system.values import Value
 from .content import Content, ToolResult, as_content, as_json, plain, sendable, text
 from .context import Context
+from .failures import log_failure, sentence
 from .signatures import BadArguments, Signature, object_schema
 from .workers import invoke
 
@@ -93,17 +92,8 @@ async def call_tool(tool: Tool, call: Call, arguments: object, addin: str) -> di
             raise
         return _failure(error.message)
     except Exception as error:
-        log.warn(f"[{addin}] tool {tool.name} failed:\n{''.join(traceback.format_exception(error)).rstrip()}")
+        log_failure(addin, f"tool {tool.name}", error)
         return _failure(sentence(error))
-
-
-def sentence(error: BaseException) -> str:
-    """An exception as one sentence: its type and message."""
-    try:
-        message = str(error)
-    except Exception:  # its own __str__ fails
-        message = ""
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def _result(tool: Tool, value: Any) -> dict[str, Any]:

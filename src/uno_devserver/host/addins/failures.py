@@ -1,0 +1,22 @@
+"""How the failure of an add-in is told: a sentence for whoever asked, the traceback for the log."""
+
+from __future__ import annotations
+
+from ...system.log import DEBUG, WARNING, log
+
+
+def sentence(error: BaseException) -> str:
+    """An exception's type and message."""
+    try:
+        message = str(error)
+    except Exception:  # its own __str__ fails
+        message = ""
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def log_failure(addin: str, what: str, error: BaseException, *, known: bool = False) -> None:
+    """Log the traceback; only for debugging when the failure is `known` from the add-in's status."""
+    import traceback
+
+    trace = "".join(traceback.format_exception(error)).rstrip()
+    log.write(DEBUG if known else WARNING, f"[{addin}] {what} failed:\n{trace}")
