@@ -330,11 +330,14 @@ def test_an_empty_folder_is_no_error(machine: Machine) -> None:
 
 def test_a_folder_with_a_host_config_is_a_workspace_without_any_uno_sdk(workspace: WorkspaceBuilder) -> None:
     workspace.file(".devtools/host.config.jsonc", '{ "command": ["python", "server.py"] } // ours\n')
+    workspace.file(".devtools/addins/notes.py", "def register(addin): ...\n")
 
     result = workspace.machine.disco()
 
     assert result.json["effectiveWorkspaceDirectory"] == str(workspace.root)
     assert result.json["resolutionKind"] == "CurrentDirectory"
+    assert (result.exit_code, result.json["errors"]) == (0, [])
+    assert result.json["workspaceAddIns"] == [str(workspace.root / ".devtools" / "addins" / "notes.py")]
 
 
 def test_the_private_sdk_is_another_package_than_the_public_one_of_the_same_version(uno: WorkspaceBuilder) -> None:

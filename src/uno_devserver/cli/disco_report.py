@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..instances.registry import is_in_workspace, running_servers
 from ..system.folders import folders
+from ..workspace.addins import workspace_addins
 from .results import Bullets, Report, Result, Row, Section
 from .server_data import server_data
 
@@ -72,6 +73,7 @@ def _data(discovery: Discovery, active: list[dict[str, object]]) -> dict[str, ob
         "activeServer": next((server for server in active if server["isInWorkspace"]), None),
         "nuGetCacheLocations": list(discovery.package_locations),
         "configPath": workspace.config,
+        "workspaceAddIns": workspace_addins(workspace.working_directory) if workspace.resolved else [],
         "issues": [
             {
                 "code": issue.code,
@@ -168,6 +170,7 @@ def _report(discovery: Discovery, data: dict[str, object], active: list[dict[str
             *(found if discovery.workspace.resolved else ()),
             Bullets("nuGetCacheLocations", discovery.package_locations),
             Bullets("candidateSolutions", discovery.workspace.candidates),
+            Bullets("workspaceAddIns", tuple(workspace_addins(discovery.workspace.working_directory))),
             Bullets("warnings", tuple(_with_remedy(message, discovery) for message in discovery.warnings)),
             Bullets("errors", tuple(_with_remedy(message, discovery) for message in discovery.errors)),
         ),

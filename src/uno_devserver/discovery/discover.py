@@ -107,7 +107,7 @@ def discover(request: Request, environ: Mapping[str, str]) -> Discovery:
     host, roll_forward = session.host()
     settings = session.settings()
     dotnet = session.dotnet()
-    session.issues += [dotnet.issue] if dotnet.issue else []
+    session.issues += [dotnet.issue] if dotnet.issue and session.needs_dotnet else []
     issues = (*session.workspace.issues, *session.sdk.issues, *session.issues, *addins.issues)
     return Discovery(
         session.workspace,
@@ -157,6 +157,11 @@ class _Session:
         self._addins: AddIns | None = None
         self._dotnet: DotNet | None = None
 
+    @property
+    def needs_dotnet(self) -> bool:
+        """A workspace that only its config makes one has a server of its own, and nothing of Uno to miss."""
+        return self.workspace.config is None or self.workspace.global_json is not None
+
     def _workspace(self) -> Workspace:
         workspace = resolve(self.request.directory, explicit=self.request.explicit)
         if workspace.kind is ResolutionKind.Ambiguous and self.request.solution:
@@ -168,7 +173,8 @@ class _Session:
         nothing = SdkPackages(None, (), None)
         if path is None:
             message = f"There is no global.json in {self.directory} or above it."
-            return SdkInfo(None, None, nothing, (fatal("GlobalJsonNotFound", message),))
+            issue = fatal("GlobalJsonNotFound", message)
+            return SdkInfo(None, None, nothing, (issue,) if self.needs_dotnet else ())
         global_json = read_global_json(path)
         if global_json.uno_sdk is None:
             return SdkInfo(global_json, None, nothing, (global_json.issue,) if global_json.issue else ())
