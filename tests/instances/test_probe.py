@@ -11,51 +11,21 @@ from typing import Any
 import pytest
 
 from support.golden import GOLDEN
-from support.stand_in_host import Rule, StandInHost, answer, recorded
+from support.stand_in_host import (
+    Rule,
+    StandInHost,
+    answer,
+    bundled_host,
+    dotnet_host,
+    http_records,
+    recorded,
+)
 from uno_devserver.instances.probe import HostAddIn, HostKind, Probe, probe
 from uno_devserver.instances.registry import Server
 
 # For a Host that answers: a busy machine may be slow. For one that does not: no longer than needed.
 SECONDS = 20.0
 BRIEF = 0.5
-
-HEALTH = {
-    "status": "Healthy",
-    "hostVersion": "0.2.0",
-    "processId": "{PID}",
-    "addIns": [
-        {"name": "colours", "version": "1.0", "assemblyPath": "/ws/colours.py", "loaded": True, "error": None},
-    ],
-    "ideChannelConnected": True,
-    "discoveryError": None,
-    "startedAt": "2026-11-15T08:00:00Z",
-    "toolCount": 7,
-}
-
-
-def health_page(**changes: object) -> Rule:
-    """`GET /health` of a bundled Host."""
-    return answer("GET /health", 200, json.dumps(HEALTH | changes).replace('"{PID}"', "{PID}"))
-
-
-def http_records(name: str) -> dict[str, Any]:
-    exchanges = json.loads((GOLDEN / "host" / "http" / f"{name}.json").read_text("utf-8"))
-    return {exchange["name"]: exchange for exchange in exchanges}
-
-
-def dotnet_host(**instead: Rule) -> list[Rule]:
-    """The recorded answers of a .NET Host whose add-in brings MCP."""
-    record = http_records("with-addin")
-    rules = {
-        "health": recorded("GET /health", record["GET /unknown"]),
-        "get": recorded("GET /mcp", record["GET /mcp no Accept"]),
-        "initialize": recorded('"initialize"', record["initialize 2025-06-18"]),
-        "initialized": recorded("notifications/initialized", record["notifications/initialized"]),
-        "tools": recorded("tools/list", record["tools/list"]),
-        "call": recorded("uno_health", record["tools/call uno_health"]),
-        "delete": recorded("DELETE /mcp", record["DELETE session"]),
-    }
-    return list((rules | instead).values())
 
 
 def probed(tmp_path: Path, rules: Sequence[Rule], seconds: float = SECONDS, address: str = "127.0.0.1") -> Probe:
@@ -68,7 +38,7 @@ def probed(tmp_path: Path, rules: Sequence[Rule], seconds: float = SECONDS, addr
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1"])
 def test_the_bundled_host_tells_all_of_itself_on_its_health_page(tmp_path: Path, address: str) -> None:
-    found = probed(tmp_path, [health_page(), answer("GET /mcp", 405)], address=address)
+    found = probed(tmp_path, bundled_host(), address=address)
 
     assert found == Probe(
         answers=True,
@@ -87,7 +57,7 @@ def test_the_bundled_host_tells_all_of_itself_on_its_health_page(tmp_path: Path,
 def test_the_reason_why_an_add_in_was_not_loaded_is_passed_on(tmp_path: Path) -> None:
     broken = {"name": "b", "version": None, "assemblyPath": "/ws/b.py", "loaded": False, "error": "SyntaxError\n"}
 
-    found = probed(tmp_path, [health_page(status="Degraded", addIns=[broken]), answer("GET /mcp", 405)])
+    found = probed(tmp_path, bundled_host(status="Degraded", addIns=[broken]))
 
     assert (found.status, found.add_ins) == ("Degraded", (HostAddIn("b", None, "/ws/b.py", False, "SyntaxError"),))
 
@@ -95,11 +65,11 @@ def test_the_reason_why_an_add_in_was_not_loaded_is_passed_on(tmp_path: Path) ->
 def test_a_stream_at_mcp_that_never_ends_does_not_hold_up_the_probe(tmp_path: Path) -> None:
     stream = answer("GET /mcp", 200, ": hello\n\n", hold=True, headers={"Content-Type": "text/event-stream"})
 
-    assert probed(tmp_path, [health_page(), stream]).connected
+    assert probed(tmp_path, [bundled_host()[0], stream]).connected
 
 
 def test_another_bundled_host_on_the_port_is_not_taken_for_the_registered_one(tmp_path: Path) -> None:
-    with StandInHost(tmp_path, [health_page(), answer("GET /mcp", 405)]) as host:
+    with StandInHost(tmp_path, bundled_host()) as host:
         found = probe(host.server().replace(process_id=1), SECONDS)
 
     assert found == Probe(problem=f"is answered by process {host.pid}, not by the registered 1")
@@ -120,7 +90,7 @@ def test_a_health_page_of_another_kind_does_not_make_a_bundled_host(tmp_path: Pa
 def test_fields_of_another_type_are_as_good_as_absent(tmp_path: Path, wrong: object) -> None:
     fields = ("status", "hostVersion", "addIns", "ideChannelConnected", "toolCount", "startedAt")
 
-    found = probed(tmp_path, [health_page(**dict.fromkeys(fields, wrong)), answer("GET /mcp", 405)])
+    found = probed(tmp_path, bundled_host(**dict.fromkeys(fields, wrong)))
 
     assert (found.connected, found.kind, found.ide_channel_connected) == (True, HostKind.BUNDLED, None)
     assert found.tool_count == (wrong if isinstance(wrong, int) else 0)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from support.files import write
+from support.golden import GOLDEN
 from uno_devserver.instances.registry import Server
 from uno_devserver.system.processes import machine_name, user_name
 
@@ -89,6 +90,46 @@ def recorded(on: str, exchange: Mapping[str, Any]) -> Rule:
     data = body.encode()
     chunks = [data[:20], data[20:], b""]
     return Rule(on, f"{head}\r\n\r\n" + "".join(f"{len(one):x}\r\n{one.decode()}\r\n" for one in chunks))
+
+
+# What a bundled Host says at `/health`.
+HEALTH = {
+    "status": "Healthy",
+    "hostVersion": "0.2.0",
+    "processId": "{PID}",
+    "addIns": [
+        {"name": "colours", "version": "1.0", "assemblyPath": "/ws/colours.py", "loaded": True, "error": None},
+    ],
+    "ideChannelConnected": True,
+    "discoveryError": None,
+    "startedAt": "2026-11-15T08:00:00Z",
+    "toolCount": 7,
+}
+
+
+def bundled_host(**changes: object) -> list[Rule]:
+    page = json.dumps(HEALTH | changes).replace('"{PID}"', "{PID}")
+    return [answer("GET /health", 200, page), answer("GET /mcp", 405)]
+
+
+def http_records(name: str) -> dict[str, Any]:
+    exchanges = json.loads((GOLDEN / "host" / "http" / f"{name}.json").read_text("utf-8"))
+    return {exchange["name"]: exchange for exchange in exchanges}
+
+
+def dotnet_host(**instead: Rule) -> list[Rule]:
+    """The recorded answers of a .NET Host whose add-in brings MCP."""
+    record = http_records("with-addin")
+    rules = {
+        "health": recorded("GET /health", record["GET /unknown"]),
+        "get": recorded("GET /mcp", record["GET /mcp no Accept"]),
+        "initialize": recorded('"initialize"', record["initialize 2025-06-18"]),
+        "initialized": recorded("notifications/initialized", record["notifications/initialized"]),
+        "tools": recorded("tools/list", record["tools/list"]),
+        "call": recorded("uno_health", record["tools/call uno_health"]),
+        "delete": recorded("DELETE /mcp", record["DELETE session"]),
+    }
+    return list((rules | instead).values())
 
 
 class StandInHost:

@@ -1,0 +1,233 @@
+"""`health` as a user calls it: real processes in the registry, the report as text and as JSON, the exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.golden import GOLDEN
+from support.machine import Machine, Result
+from support.stand_in_host import HEALTH, Rule, StandInHost, answer, bundled_host, dotnet_host
+from support.workspace import WorkspaceBuilder
+from uno_devserver import __version__
+
+
+@pytest.fixture
+def app(workspace: WorkspaceBuilder) -> WorkspaceBuilder:
+    """A complete workspace on a machine with .NET."""
+    workspace.machine.install_dotnet()
+    return workspace.uno_6_5().project("App/App.csproj").solution("App.slnx")
+
+
+@pytest.fixture
+def plain(workspace: WorkspaceBuilder) -> WorkspaceBuilder:
+    """A workspace on a machine without .NET: nothing is restored."""
+    return workspace.global_json({"Uno.Sdk": "6.5.31"}).project("App/App.csproj", restored=False).solution("App.slnx")
+
+
+def health_with(workspace: WorkspaceBuilder, rules: list[Rule], *options: str, solution: str = "App.slnx") -> Result:
+    machine = workspace.machine
+    with StandInHost(machine.root, rules) as host:
+        host.sign_in(machine.data / "Uno Platform" / "DevServers", workspace.root / solution)
+        return machine.run("health", *options)
+
+
+# --- no Host --------------------------------------------------------------------------------------------------------
+
+
+def test_with_nothing_running_it_says_how_to_start(app: WorkspaceBuilder) -> None:
+    result = app.machine.run("health")
+
+    assert (result.exit_code, result.stderr) == (1, "")
+    assert result.stdout.splitlines() == [
+        "Status: Unhealthy",
+        "Connection: Not connected",
+        f"Workspace: {app.root}",
+        f"Solution: {app.root}/App.slnx",
+        "Resolution: CurrentDirectory",
+        "Selection: Automatic",
+        "Tools: 0",
+        "Candidates:",
+        f"- {app.root}/App.slnx",
+        "Issues:",
+        "- [Fatal] HostNotStarted: No Host runs for this workspace.",
+        "  next: Run 'uno-devserver start' in the workspace.",
+    ]
+
+
+def test_in_a_folder_without_a_solution_it_says_what_is_missing(machine: Machine) -> None:
+    result = machine.run("health")
+
+    lines = result.stdout.splitlines()
+    assert result.exit_code == 1
+    assert lines[2:5] == ["Workspace: <unresolved>", "Solution: <none>", "Resolution: NoCandidates"]
+    assert len([line for line in lines if line.startswith("  next: ")]) == 2
+
+
+def test_as_json_the_report_is_one_object(app: WorkspaceBuilder) -> None:
+    result = app.machine.run("health", "--json")
+
+    assert (result.exit_code, result.json["status"], result.issue_codes) == (1, "Unhealthy", ["HostNotStarted"])
+    assert (result.json["devServerVersion"], result.json["unoSdkVersion"]) == (__version__, "6.5.31")
+
+
+def test_a_host_of_another_workspace_is_shown_but_is_not_ours(app: WorkspaceBuilder) -> None:
+    other = app.machine.root / "other" / "Other.sln"
+
+    result = health_with(app, bundled_host(), "--json", solution=str(other))
+
+    assert result.issue_codes == ["HostNotStarted"]
+    [server] = result.json["discovery"]["activeServers"]
+    assert (server["solutionPath"], server["isInWorkspace"]) == (str(other), False)
+
+
+def test_a_host_whose_process_has_ended_does_not_count(app: WorkspaceBuilder) -> None:
+    registry = app.machine.data / "Uno Platform" / "DevServers"
+    with StandInHost(app.machine.root, bundled_host()) as host:
+        host.sign_in(registry, app.root / "App.slnx")
+
+    result = app.machine.run("health", "--json")
+
+    assert (result.issue_codes, result.json["discovery"]["activeServers"]) == (["HostNotStarted"], None)
+
+
+# --- a Host that works ----------------------------------------------------------------------------------------------
+
+
+def test_without_dotnet_a_workspace_with_a_bundled_host_is_healthy(plain: WorkspaceBuilder) -> None:
+    result = health_with(plain, bundled_host(), "--json")
+
+    report = result.json
+    assert (result.exit_code, report["status"], report["issues"]) == (0, "Healthy", [])
+    assert (report["hostKind"], report["toolCount"], report["upstreamConnected"]) == ("bundled", 7, True)
+    [server] = report["discovery"]["activeServers"]
+    assert (report["hostProcessId"], report["hostEndpoint"]) == (server["processId"], server["mcpEndpoint"])
+    assert report["startedAt"] == HEALTH["startedAt"]
+
+
+def test_the_text_has_the_lines_of_the_dotnet_tool_in_their_order(app: WorkspaceBuilder) -> None:
+    record = json.loads((GOLDEN / "host" / "start" / "health-one-text.json").read_text("utf-8"))
+    recorded_labels = _labels(record["stdout"].splitlines()[1:])  # without the banner
+
+    result = health_with(app, bundled_host())
+
+    assert result.exit_code == 0, result.stdout
+    labels = _labels(result.stdout.splitlines())
+    assert [label for label in labels if label in recorded_labels] == recorded_labels
+    assert [label for label in labels if label not in recorded_labels] == [
+        "Host",
+        "Endpoint",
+        "Add-Ins",
+        "- colours 1.0",
+    ]
+    assert "Status: Healthy" in result.stdout
+    assert "Tools: 7" in result.stdout
+    assert "Host: bundled 0.2.0" in result.stdout
+    assert "  Workspace Match: True" in result.stdout
+
+
+def _labels(lines: list[str]) -> list[str]:
+    """`Status`, `- PID` and the like; a line that is a bare path has none."""
+    return [line.split(":")[0] for line in lines if ":" in line]
+
+
+def test_a_dotnet_host_with_its_recorded_answers_is_healthy(app: WorkspaceBuilder) -> None:
+    result = health_with(app, dotnet_host(), "--json")
+
+    assert (result.exit_code, result.json["status"], result.json["issues"]) == (0, "Healthy", [])
+    assert (result.json["hostKind"], result.json["hostVersion"]) == ("dotnet", "6.0.0-real")
+    assert result.json["toolCount"] > 5
+    assert result.json["startedAt"] == result.json["discovery"]["activeServers"][0]["startTime"]
+    assert [addin["name"] for addin in result.json["addIns"]] == ["Sample.AddIn"]
+
+
+# --- a Host that does not -------------------------------------------------------------------------------------------
+
+
+def test_a_host_without_mcp_is_unhealthy_although_it_answers(app: WorkspaceBuilder) -> None:
+    result = health_with(app, [answer("GET /", 404)], "--json")
+
+    assert (result.exit_code, result.json["status"]) == (1, "Unhealthy")
+    assert (result.issue_codes, result.json["upstreamConnected"]) == (["HostMcpEndpointNotAvailable"], False)
+
+
+def test_an_add_in_that_was_not_loaded_is_named_with_the_reason_and_the_next_step(plain: WorkspaceBuilder) -> None:
+    broken = {"name": "b", "version": None, "assemblyPath": "/ws/b.py", "loaded": False, "error": "SyntaxError"}
+
+    result = health_with(plain, bundled_host(status="Degraded", addIns=[broken]))
+
+    assert result.exit_code == 1
+    lines = result.stdout.splitlines()
+    at = lines.index("- [Warning] AddInLoadFailed: The add-in b (/ws/b.py) was not loaded: SyntaxError.")
+    assert lines[at + 1].startswith("  next: ")
+    assert lines[0] == "Status: Degraded"
+    assert "- b: not loaded" in lines
+
+
+def test_a_registered_process_that_does_not_listen_is_unreachable(app: WorkspaceBuilder) -> None:
+    machine = app.machine
+    with StandInHost(machine.root, []) as gone:
+        port = gone.port
+    with StandInHost(machine.root, []) as host:
+        host.port = port
+        host.sign_in(machine.data / "Uno Platform" / "DevServers", app.root / "App.slnx")
+        result = machine.run("health", "--json")
+
+    assert (result.exit_code, result.json["status"]) == (1, "Degraded")
+    assert f"http://localhost:{port}/mcp refuses connections." in result.issue("HostUnreachable")["message"]
+
+
+def test_what_a_host_says_cannot_move_the_cursor(plain: WorkspaceBuilder) -> None:
+    broken = {"name": "b\x1b[2J", "version": None, "assemblyPath": None, "loaded": False, "error": "x\x07"}
+
+    result = health_with(plain, bundled_host(status="Degraded", addIns=[broken]))
+
+    assert "b\\x1b[2J" in result.stdout
+    assert not {"\x1b", "\x07"} & set(result.stdout)
+
+
+# --- several solutions ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two(plain: WorkspaceBuilder) -> WorkspaceBuilder:
+    return plain.solution("Other.slnx")
+
+
+def test_the_host_of_one_of_several_solutions_is_found_and_the_doubt_is_told(two: WorkspaceBuilder) -> None:
+    result = health_with(two, bundled_host(), "--json", solution="Other.slnx")
+
+    assert (result.json["status"], result.issue_codes) == ("Degraded", ["WorkspaceAmbiguous"])
+    assert result.json["upstreamConnected"] is True
+
+
+def test_a_solution_that_is_named_ends_the_doubt(two: WorkspaceBuilder) -> None:
+    result = health_with(two, bundled_host(), "--json", "--solution", "Other.slnx", solution="Other.slnx")
+
+    assert (result.exit_code, result.json["selectedSolutionPath"]) == (0, str(two.root / "Other.slnx"))
+
+
+def test_the_host_of_the_chosen_solution_comes_before_others_of_the_workspace(two: WorkspaceBuilder) -> None:
+    machine = two.machine
+    registry = machine.data / "Uno Platform" / "DevServers"
+    folders = [machine.root / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+    with StandInHost(folders[0], bundled_host()) as first, StandInHost(folders[1], bundled_host(toolCount=2)) as second:
+        first.sign_in(registry, two.root / "App.slnx")
+        second.sign_in(registry, two.root / "Other.slnx")
+        chosen = {name: machine.run("health", "--json", "--solution", name) for name in ("App.slnx", "Other.slnx")}
+
+    assert [result.json["toolCount"] for result in chosen.values()] == [7, 2]
+    assert [len(result.json["discovery"]["activeServers"]) for result in chosen.values()] == [2, 2]
+
+
+def test_solution_dir_names_the_workspace_from_elsewhere(plain: WorkspaceBuilder, tmp_path: Path) -> None:
+    machine = plain.machine
+    with StandInHost(machine.root, bundled_host()) as host:
+        host.sign_in(machine.data / "Uno Platform" / "DevServers", plain.root / "App.slnx")
+        result = machine.run("health", "--json", "--solution-dir", str(plain.root), cwd=tmp_path)
+
+    assert (result.exit_code, result.json["selectionSource"]) == (0, "UserSelected")
