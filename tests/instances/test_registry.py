@@ -16,9 +16,25 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.files import snapshot
+from support.golden import GOLDEN
+from support.servers import Processes
+from support.servers import Registry as Signed
 from uno_devserver.instances.entries import MAX_BYTES
-from uno_devserver.instances.registry import Server, is_in_workspace, running_servers
+from uno_devserver.instances.registry import (
+    Server,
+    is_in_workspace,
+    new_entry,
+    on_port,
+    prune,
+    register,
+    running_servers,
+    serving,
+    unregister,
+    update_channel,
+    write_sidecar,
+)
 from uno_devserver.system.dotnet_formats import to_time
+from uno_devserver.system.files import FileProblem
 from uno_devserver.system.processes import machine_name, user_name
 
 ALIVE = os.getpid()
@@ -282,6 +298,179 @@ def test_reading_removes_nothing(registry: Registry) -> None:
 def test_fields_of_any_kind_are_read_without_an_error(registry: Registry, fields: dict[str, object]) -> None:
     for server in registry.entry(**fields).servers():
         is_in_workspace(server, "/src")
+
+
+# --- signing in and out -------------------------------------------------------------------------------------------
+
+
+def test_a_host_signs_itself_in_and_is_found(folder: Signed) -> None:
+    server = new_entry(5611, parent=os.getppid(), solution="/src/App/App.sln", ide_channel="chan-abc")
+
+    path = register(str(folder), server)
+
+    assert path == str(folder.folder / f"devserver-{os.getpid()}.json")
+    assert running_servers(str(folder)) == (server,)
+    assert (server.process_id, server.machine, server.user) == (os.getpid(), machine_name(), user_name())
+
+
+def test_signing_in_again_replaces_the_entry(folder: Signed) -> None:
+    register(str(folder), new_entry(5611))
+    register(str(folder), new_entry(5612))
+
+    assert [server.port for server in running_servers(str(folder))] == [5612]
+    assert len(folder.names()) == 1, "and leaves nothing else"
+
+
+def test_signing_out_takes_the_sidecar_along(folder: Signed, tmp_path: Path) -> None:
+    other = folder.sign_in(1)
+    folder.sign_in(os.getpid(), workspace=tmp_path)
+
+    unregister(str(folder), os.getpid())
+
+    assert folder.names() == [f"devserver-{other.process_id}.json"]
+    unregister(str(folder), os.getpid())  # once more does no harm
+
+
+def test_a_host_that_is_bound_to_another_channel_says_so(folder: Signed) -> None:
+    register(str(folder), new_entry(5611, solution="/src/App/Příklad.sln", ide_channel="old"))
+    write_sidecar(str(folder), os.getpid(), ide_channel="old", workspace="/src/App")
+
+    assert update_channel(str(folder), os.getpid(), "new")
+
+    (server,) = running_servers(str(folder))
+    assert (server.ide_channel, server.solution, server.workspace) == ("new", "/src/App/Příklad.sln", "/src/App")
+
+
+def test_a_host_that_has_no_channel_any_more_is_not_given_one_by_its_sidecar(folder: Signed) -> None:
+    register(str(folder), new_entry(5611, ide_channel="old"))
+    write_sidecar(str(folder), os.getpid(), ide_channel="old")
+
+    update_channel(str(folder), os.getpid(), None)
+
+    assert running_servers(str(folder))[0].ide_channel is None
+
+
+def test_members_that_we_do_not_know_survive_the_change_of_a_channel(folder: Signed) -> None:
+    path = Path(register(str(folder), new_entry(5611)))
+    content = json.loads(path.read_bytes()) | {"Later": {"List": [1, "x", None], "Yes": True}}
+    path.write_text(json.dumps(content))
+
+    update_channel(str(folder), os.getpid(), "new")
+
+    assert json.loads(path.read_bytes()) == content | {"IdeChannelId": "new"}
+
+
+def test_a_channel_is_not_recorded_for_a_host_that_is_not_signed_in(folder: Signed) -> None:
+    assert not update_channel(str(folder), os.getpid(), "new")
+    assert folder.names() == []
+
+
+def test_a_sidecar_begins_with_the_recorded_lines(folder: Signed) -> None:
+    recorded = (GOLDEN / "host" / "registry" / "aux-sidecar" / "devserver-PID.aux.json").read_text()
+
+    path = write_sidecar(str(folder), 4242, ide_channel="chan-s", workspace="/src/App")
+
+    written = Path(path).read_text()
+    assert written.startswith(recorded.replace("{HOSTPID_CHAN}", "4242").removesuffix("\n}") + ",\n")
+    assert json.loads(written)["WorkspaceDirectory"] == "/src/App"
+    assert Path(path).name == "devserver-4242.aux.json"
+
+
+def test_a_folder_that_cannot_be_used_is_a_problem_that_names_the_file(tmp_path: Path) -> None:
+    (tmp_path / "DevServers").write_text("")
+
+    with pytest.raises(FileProblem, match=f"devserver-{os.getpid()}.json"):
+        register(str(tmp_path / "DevServers"), new_entry(5611))
+    with pytest.raises(FileProblem, match=f"devserver-{os.getpid()}.json"):
+        unregister(str(tmp_path / "DevServers"), os.getpid())
+
+
+READS_WHILE = """
+import json, sys
+folder, pid = sys.argv[1:]
+print("ready", flush=True)
+seen = set()
+for _ in range(100_000):
+    with open(f"{folder}/devserver-{pid}.json", "rb") as file:
+        seen.add(json.loads(file.read())["IdeChannelId"])
+    if len(seen) > 3:
+        break
+print(len(seen))
+"""
+
+
+def test_a_reader_never_sees_half_an_entry(folder: Signed) -> None:
+    register(str(folder), new_entry(5611, ide_channel="0"))
+    arguments = [sys.executable, "-ISc", READS_WHILE, str(folder), str(os.getpid())]
+    with subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as reader:
+        assert reader.stdout
+        reader.stdout.readline()
+        deadline = time.monotonic() + 20
+        number = 0
+        while reader.poll() is None and time.monotonic() < deadline:
+            number += 1
+            update_channel(str(folder), os.getpid(), str(number) * 1000)
+        reader.kill()
+        assert reader.stdout.read() == b"4\n"
+
+
+# --- finding one --------------------------------------------------------------------------------------------------
+
+
+def test_the_server_of_a_solution_is_found_whatever_the_case(folder: Signed, processes: Processes) -> None:
+    folder.sign_in(processes.start().pid, solution="/src/Other/Other.sln")
+    app = folder.sign_in(processes.start().pid, solution="/src/App/App.sln")
+
+    assert serving(str(folder), solution="/SRC/app/./App.SLN") == app
+    assert serving(str(folder), solution="/src/App/App.slnx") is None
+
+
+def test_a_solution_that_is_entered_by_a_link_is_the_same(folder: Signed, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "App.sln").write_text("")
+    (tmp_path / "link").symlink_to("real")
+    server = folder.sign_in(os.getpid(), solution=str(tmp_path / "real" / "App.sln"))
+
+    assert serving(str(folder), solution=str(tmp_path / "link" / "App.sln")) == server
+
+
+def test_a_relative_solution_is_one_of_the_hosts_folder(folder: Signed, processes: Processes, tmp_path: Path) -> None:
+    server = folder.sign_in(processes.start(cwd=tmp_path).pid, solution="App.sln")
+
+    assert serving(str(folder), solution=str(tmp_path / "App.sln")) == server
+    assert serving(str(folder), solution=os.path.abspath("App.sln")) is None
+
+
+def test_the_server_of_a_workspace_without_a_solution_is_found_by_its_sidecar(
+    folder: Signed, processes: Processes, tmp_path: Path
+) -> None:
+    folder.sign_in(processes.start().pid, solution=str(tmp_path / "App.sln"), workspace=tmp_path)
+    folder.sign_in(processes.start().pid)
+    server = folder.sign_in(processes.start().pid, workspace=tmp_path)
+
+    assert serving(str(folder), workspace=str(tmp_path)) == server.replace(workspace=str(tmp_path))
+    assert serving(str(folder), workspace=str(tmp_path / "deeper")) is None
+    assert serving(str(folder)) is None
+
+
+def test_a_server_is_found_by_its_port(folder: Signed, processes: Processes) -> None:
+    server = folder.sign_in(processes.start().pid, port=5612)
+    folder.sign_in(processes.start().pid, port=0)
+
+    assert on_port(str(folder), 5612) == server
+    assert on_port(str(folder), 5613) is None
+    assert on_port(str(folder), 0) is None
+
+
+def test_servers_of_others_and_dead_ones_serve_nobody(folder: Signed, processes: Processes) -> None:
+    folder.sign_in(os.getpid(), solution="/src/App.sln", user="someone")
+    dead = processes.start()
+    folder.sign_in(dead.pid, solution="/src/App.sln")
+    dead.kill()
+
+    assert serving(str(folder), solution="/src/App.sln") is None
+    assert on_port(str(folder), 5611) is None
+    assert [server.user for server in prune(str(folder)).foreign] == ["someone"]
 
 
 # --- whose server -------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Processes that stand in for Hosts: they do nothing but live, and end as they were told to. And their registrations."""
+"""Processes that stand in for Hosts: they do nothing but live, and end as they were told to; and the registry."""
 
 from __future__ import annotations
 

@@ -141,6 +141,8 @@ class _Walk:
             os.unlink(self._path(name))
         except FileNotFoundError:
             return True
+        except IsADirectoryError:  # no entry was ever one; it is somebody's, and does no harm
+            return False
         except OSError as error:
             # One sentence for all of them: they have the same cause.
             self._problem = self._problem or f"{self._path(name)} is stale and cannot be removed: {error.strerror}."

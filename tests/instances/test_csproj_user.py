@@ -1,0 +1,449 @@
+"""`.csproj.user`: a new one has the recorded bytes, and of an existing one nothing but the value changes."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.files import snapshot, write
+from support.golden import GOLDEN
+from uno_devserver.instances.csproj_user import MAX_BYTES, Action, NotUnderstood, merged, write_port
+from uno_devserver.msbuild.xml import XmlProblem
+
+RECORDED = GOLDEN / "bytes" / "csproj-user"
+START = GOLDEN / "host" / "start"
+BEFORE = sorted(path.name.removesuffix(".before.xml") for path in RECORDED.glob("*.before.xml"))
+NEW = sorted(path.name for path in RECORDED.glob("csproj-user-new*.xml"))
+VALUE = "53821#"
+TAB = "\t"
+PROPERTIES = f"<UnoPlatformIDE>cli</UnoPlatformIDE><UnoRemoteControlPort>{VALUE}</UnoRemoteControlPort>"
+GROUP = f"<PropertyGroup>{PROPERTIES}</PropertyGroup>"
+
+
+def solution(root: Path, *projects: str, existing: bool = True) -> str:
+    paths = "".join(f'<Project Path="{project}" />' for project in projects)
+    for project in projects if existing else ():
+        write(root / project, "<Project />")
+    return str(write(root / "App.slnx", f"<Solution>{paths}</Solution>"))
+
+
+def laid_out(child: str, grandchild: str) -> str:
+    """A new group in lines that begin so."""
+    ide, port = PROPERTIES.replace("><Uno", ">\n<Uno").split("\n")
+    return f"\n{child}<PropertyGroup>\n{grandchild}{ide}\n{grandchild}{port}\n{child}</PropertyGroup>"
+
+
+def merge(text: str) -> str:
+    return merged(text.encode(), VALUE).decode()
+
+
+# --- as recorded --------------------------------------------------------------------------------------------------
+
+
+def test_a_new_file_has_the_recorded_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "App" / "App.csproj.user"
+
+    result = write_port(solution(tmp_path, "App/App.csproj"), 53821)
+
+    assert [(file.path, file.action) for file in result.files] == [(str(path), Action.CREATED)]
+    assert path.read_bytes() == (RECORDED / "csproj-user-new.xml").read_bytes()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~_umask()
+
+
+def test_the_recorded_start_gives_the_recorded_files(tmp_path: Path) -> None:
+    """The .NET tool adds a byte order mark to a file that had none, and takes its last newline; ours does not."""
+    before, after = (json.loads((START / "csproj-user.json").read_bytes())[key] for key in ("before", "after"))
+    for name, file in before.items():
+        write(tmp_path / name, base64.b64decode(file["base64"]))
+    path = solution(tmp_path, *(name.removesuffix(".user") for name in after))
+
+    write_port(path, 5651)
+
+    for name, file in after.items():
+        theirs, ours = base64.b64decode(file["base64"]), (tmp_path / name).read_bytes()
+        assert ours == (theirs if name not in before else theirs.removeprefix(b"\xef\xbb\xbf") + b"\n")
+
+
+def test_the_recorded_second_start_changes_the_port(tmp_path: Path) -> None:
+    first = json.loads((START / "csproj-user.json").read_bytes())["after"]
+    second = json.loads((START / "csproj-user-second.json").read_bytes())
+    for name, file in first.items():
+        write(tmp_path / name, base64.b64decode(file["base64"]))
+    path = solution(tmp_path, *(name.removesuffix(".user") for name in first))
+
+    result = write_port(path, 5652)
+
+    assert {file.action for file in result.files} == {Action.UPDATED}
+    assert {name: (tmp_path / name).read_bytes() for name in second} == {
+        name: base64.b64decode(file["base64"]) for name, file in second.items()
+    }
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_what_msbuild_reads_is_what_it_reads_in_the_recorded_file(name: str) -> None:
+    before = (RECORDED / f"{name}.before.xml").read_bytes()
+    recorded = (RECORDED / f"{name}.after-default.xml").read_bytes()
+
+    expected = properties(recorded)
+    if name.startswith("b-"):  # the recording filled in what the .NET tool leaves alone where there is a port already
+        del expected["", "UnoPlatformIDE"]
+    assert properties(merged(before, VALUE)) == expected
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_every_line_of_the_file_stays_except_that_of_the_value(name: str) -> None:
+    before = (RECORDED / f"{name}.before.xml").read_bytes()
+    encoding = "utf-16" if before.startswith(b"\xff\xfe") else "utf-8"
+
+    after = merged(before, VALUE)
+
+    assert after[:2] == before[:2], "a byte order mark is there or not, as before"
+    kept = (
+        before.decode(encoding).replace("1000", VALUE).replace('" />\n', '">\n' if name.startswith("e-") else '" />\n')
+    )
+    lines = after.decode(encoding).splitlines(keepends=True)
+    missing = [line for line in kept.splitlines(keepends=True) if line not in lines]
+    assert missing == []
+    assert merged(after, VALUE) == after, "and once it is right, nothing changes any more"
+
+
+@pytest.mark.parametrize("name", NEW)
+def test_a_file_that_is_right_already_is_right_in_every_layout(name: str) -> None:
+    recorded = (RECORDED / name).read_bytes()
+
+    assert merged(recorded, VALUE) == recorded
+
+
+def properties(document: bytes) -> dict[tuple[str, str], str | None]:
+    """What each property is in the end, per condition of its group: later ones win.
+
+    A carriage return that is written as a reference is lost by the .NET tool; it does not count here.
+    """
+    found = {}
+    for group in ElementTree.fromstring(document):
+        for element in group:
+            name = group.get("Condition", ""), element.tag.rpartition("}")[2]
+            found[name] = element.text and element.text.replace("\r", "")
+    return found
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+# --- an existing file, text by text -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("<UnoRemoteControlPort>1</UnoRemoteControlPort>", "<UnoRemoteControlPort>53821#</UnoRemoteControlPort>"),
+        ("<UnoRemoteControlPort/>", "<UnoRemoteControlPort>53821#</UnoRemoteControlPort>"),
+        ("<UnoRemoteControlPort a='>' />", "<UnoRemoteControlPort a='>'>53821#</UnoRemoteControlPort>"),
+        ("<UnoRemoteControlPort\n></UnoRemoteControlPort >", "<UnoRemoteControlPort\n>53821#</UnoRemoteControlPort >"),
+        ("<UnoRemoteControlPort> 1\n</UnoRemoteControlPort>", "<UnoRemoteControlPort>53821#</UnoRemoteControlPort>"),
+        (
+            "<UnoRemoteControlPort><![CDATA[1]]></UnoRemoteControlPort>",
+            "<UnoRemoteControlPort>53821#</UnoRemoteControlPort>",
+        ),
+    ],
+)
+def test_a_port_is_replaced_where_it_stands(before: str, after: str) -> None:
+    around = "<Project>\r\n <PropertyGroup>{}<B/></PropertyGroup>\t</Project>\n"
+
+    assert merge(around.format(before)) == around.format(after)
+
+
+def test_the_first_group_that_has_the_port_gets_it_whatever_its_condition() -> None:
+    text = """<Project>
+  <PropertyGroup><Other>1</Other></PropertyGroup>
+  <PropertyGroup Condition="'$(Configuration)' == 'Release'">
+    <UnoRemoteControlPort>1</UnoRemoteControlPort><UnoPlatformIDE>vs</UnoPlatformIDE>
+  </PropertyGroup>
+  <PropertyGroup><UnoRemoteControlPort>2</UnoRemoteControlPort></PropertyGroup>
+</Project>"""
+
+    assert merge(text) == text.replace("<UnoRemoteControlPort>1<", f"<UnoRemoteControlPort>{VALUE}<")
+
+
+@pytest.mark.parametrize(
+    "content", [VALUE, f"<![CDATA[{VALUE}]]>", "53821&#35;", f"{VALUE}<!-- set by hand -->", f"<?x y?>{VALUE}"]
+)
+def test_a_value_that_is_right_stays_however_it_is_written(content: str) -> None:
+    text = f"<Project><PropertyGroup><UnoRemoteControlPort>{content}</UnoRemoteControlPort></PropertyGroup></Project>"
+
+    assert merge(text) == text
+
+
+def test_a_comment_inside_the_value_survives() -> None:
+    text = (
+        "<Project><PropertyGroup><UnoRemoteControlPort>1<!-- why -->2</UnoRemoteControlPort></PropertyGroup></Project>"
+    )
+
+    assert merge(text) == text.replace("1<!-- why -->2", f"{VALUE}<!-- why -->")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("<Project/>", f"<Project>{GROUP}</Project>"),
+        ("<Project></Project>", f"<Project>{GROUP}</Project>"),
+        ("<Project ></Project >", f"<Project >{GROUP}</Project >"),
+        ("<Project><A/></Project>", f"<Project><A/>{GROUP}</Project>"),
+        ("<Project>\n\n</Project>\n", f"<Project>{laid_out('  ', '    ')}\n\n</Project>\n"),
+        ("<Project>\n<A>\n<B/>\n</A>\n</Project>", f"<Project>\n<A>\n<B/>\n</A>{laid_out('', '')}\n</Project>"),
+        ("<Project>\n   <A/></Project>", f"<Project>\n   <A/>{laid_out(' ' * 3, ' ' * 6)}\n</Project>"),
+        ("<Project>\n\t<A/>\n</Project>", f"<Project>\n\t<A/>{laid_out(TAB, TAB + TAB)}\n</Project>"),
+        ("\n <Project />", f"\n <Project>{laid_out('   ', '     ')}\n </Project>"),
+        (
+            "<Project>\n<!-- </Project> -->\n</Project>",
+            f"<Project>\n<!-- </Project> -->{laid_out('  ', '    ')}\n</Project>",
+        ),
+    ],
+)
+@pytest.mark.parametrize("newline", ["\n", "\r\n", "\r"], ids=["LF", "CRLF", "CR"])
+def test_a_new_group_is_laid_out_like_the_rest(before: str, after: str, newline: str) -> None:
+    assert merge(before.replace("\n", newline)) == after.replace("\n", newline)
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [
+        "<!-- <PropertyGroup><UnoRemoteControlPort>1</UnoRemoteControlPort></PropertyGroup> -->",
+        "<A><![CDATA[<PropertyGroup><UnoRemoteControlPort>1</UnoRemoteControlPort></PropertyGroup>]]></A>",
+        "<?x <PropertyGroup><UnoRemoteControlPort>1</UnoRemoteControlPort></PropertyGroup> ?>",
+        '<A x="</PropertyGroup>>" y=\'"\'/>'.replace("</", ""),
+        "<Target><PropertyGroup><UnoRemoteControlPort>1</UnoRemoteControlPort></PropertyGroup></Target>",
+        "<PropertyGroup><A><UnoRemoteControlPort>1</UnoRemoteControlPort></A></PropertyGroup>",
+        "<PropertyGroup xmlns='other'><UnoRemoteControlPort>1</UnoRemoteControlPort></PropertyGroup>",
+        "<propertygroup><UnoRemoteControlPort>1</UnoRemoteControlPort></propertygroup>",
+        "<o:PropertyGroup xmlns:o='o'><o:UnoRemoteControlPort>1</o:UnoRemoteControlPort></o:PropertyGroup>",
+    ],
+)
+def test_what_only_looks_like_the_port_is_not_taken_for_it(inside: str) -> None:
+    assert merge(f"<Project>{inside}</Project>") == f"<Project>{inside}{GROUP}</Project>"
+
+
+def test_elements_with_a_prefix_get_the_prefix() -> None:
+    text = "<m:Project xmlns:m='http://schemas.microsoft.com/developer/msbuild/2003'></m:Project>"
+
+    result = merge(text)
+
+    root = ElementTree.fromstring(result)
+    assert [root[0].tag, *(element.tag for element in root[0])] == [
+        root.tag.replace("Project", name) for name in ("PropertyGroup", "UnoPlatformIDE", "UnoRemoteControlPort")
+    ]
+    assert merge(result) == result
+
+
+@pytest.mark.parametrize("bom", [b"", b"\xef\xbb\xbf"])
+@pytest.mark.parametrize("declaration", ["", '<?xml version="1.0" encoding="windows-1252"?>'])
+def test_bytes_of_another_encoding_are_carried_through(bom: bytes, declaration: str) -> None:
+    name = "Grüße".encode("utf-8" if bom else "cp1252")
+    data = bom + declaration.encode() + b"<Project><A>" + name + b"</A></Project>"
+
+    assert merged(data, VALUE) == data.replace(b"</A>", b"</A>" + GROUP.encode())
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le"])
+def test_wide_encodings_stay(encoding: str) -> None:
+    text = "\ufeff<Project><A>Příklad 🚀</A></Project>"
+
+    assert merged(text.encode(encoding), VALUE) == text.replace("</A>", "</A>" + GROUP).encode(encoding)
+
+
+# --- what is left alone -------------------------------------------------------------------------------------------
+
+BAD = {
+    "empty": b"",
+    "text": b"not xml",
+    "cut": b"<Project><PropertyGroup>",
+    "two roots": b"<Project/><Project/>",
+    "undeclared prefix": b"<x:Project/>",
+    "entity": b"<Project>&unknown;</Project>",
+    "other root": b"<configuration/>",
+    "doctype": b"<!DOCTYPE Project [<!ENTITY a 'b'>]><Project/>",
+    "half UTF-16": b"\xff\xfe<\0P",
+    "odd UTF-16": b"\xff\xfe<\0P\0\0",
+    "UTF-16 without a mark": "<Project/>".encode("utf-16-le"),
+    "NUL": b"<Project>\0</Project>",
+    "deep": b"<Project>" + b"<a>" * 5000,
+    "huge": b"<Project>" + b" " * MAX_BYTES + b"</Project>",
+}
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("content", BAD.values(), ids=BAD)
+def test_a_file_that_is_not_understood_is_left_alone_and_the_others_are_written(tmp_path: Path, content: bytes) -> None:
+    bad = write(tmp_path / "A" / "A.csproj.user", content)
+
+    result = write_port(solution(tmp_path, "A/A.csproj", "B/B.csproj"), 5611)
+
+    assert [file.path for file in result.files] == [str(tmp_path / "B" / "B.csproj.user")]
+    (warning,) = result.warnings
+    assert warning.startswith(f"{bad} was left as it is, so its app does not learn port 5611: ")
+    assert len(warning) < 500 + len(str(bad))
+    assert bad.read_bytes() == content
+
+
+def test_a_file_that_is_right_is_not_even_touched(tmp_path: Path) -> None:
+    path = solution(tmp_path, "App.csproj")
+    write_port(path, 5611)
+    user_file = tmp_path / "App.csproj.user"
+    os.utime(user_file, ns=(1, 1))
+    before = user_file.stat()
+
+    result = write_port(path, 5611)
+
+    assert [file.action for file in result.files] == [Action.UNCHANGED]
+    assert (user_file.stat().st_mtime_ns, user_file.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
+
+
+def test_a_write_protected_file_is_respected(tmp_path: Path) -> None:
+    path = write(tmp_path / "App.csproj.user", "<Project/>")
+    path.chmod(0o444)
+
+    (warning,) = write_port(solution(tmp_path, "App.csproj"), 5611).warnings
+
+    assert warning.endswith(
+        "App.csproj.user was left as it is, so its app does not learn port 5611: it is write-protected."
+    )
+    assert path.read_text() == "<Project/>"
+
+
+def test_a_link_is_followed_and_stays_a_link(tmp_path: Path) -> None:
+    target = write(tmp_path / "shared.user", "<Project/>")
+    target.chmod(0o640)
+    (tmp_path / "App.csproj.user").symlink_to("shared.user")
+
+    write_port(solution(tmp_path, "App.csproj"), 53821)
+
+    assert os.readlink(tmp_path / "App.csproj.user") == "shared.user"
+    assert target.read_text() == f"<Project>{GROUP}</Project>"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+
+
+@pytest.mark.timeout(20)
+def test_links_to_nowhere_folders_and_pipes_are_left_alone(tmp_path: Path) -> None:
+    path = solution(tmp_path, "A.csproj", "B.csproj", "C.csproj")
+    (tmp_path / "A.csproj.user").symlink_to("missing")
+    (tmp_path / "B.csproj.user").mkdir()
+    os.mkfifo(tmp_path / "C.csproj.user")
+
+    result = write_port(path, 5611)
+
+    assert (result.files, len(result.warnings)) == ((), 3)
+    assert not (tmp_path / "missing").exists()
+
+
+SETPRIV = shutil.which("setpriv")
+AS_A_USER = [SETPRIV, "--bounding-set=-dac_override"] if SETPRIV and os.geteuid() == 0 else []
+
+
+@pytest.mark.skipif(os.geteuid() == 0 and not AS_A_USER, reason="root without setpriv may write everywhere")
+def test_a_folder_that_cannot_be_written_does_not_stop_the_others(tmp_path: Path) -> None:
+    path = solution(tmp_path, "A/A.csproj", "B/B.csproj")
+    (tmp_path / "A").chmod(0o555)
+    code = (
+        "from uno_devserver.instances.csproj_user import write_port; "
+        f"result = write_port({path!r}, 1); print(len(result.files), *result.warnings)"
+    )
+
+    result = subprocess.run([*AS_A_USER, sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
+
+    (tmp_path / "A").chmod(0o755)
+    assert result.stdout.startswith(f"1 {tmp_path}/A/A.csproj.user was left as it is"), result.stderr
+    assert result.stdout.endswith(": Permission denied.\n")
+
+
+# --- which projects -----------------------------------------------------------------------------------------------
+
+
+def test_only_c_sharp_projects_that_exist_get_a_file(tmp_path: Path) -> None:
+    path = solution(tmp_path, "A.csproj", "B.vbproj", "C.CSPROJ", "D.fsproj")
+    write(
+        tmp_path / "App.slnx", Path(path).read_text().replace("</Solution>", '<Project Path="Gone.csproj"/></Solution>')
+    )
+
+    result = write_port(path, 5611)
+
+    assert [os.path.basename(file.path) for file in result.files] == ["A.csproj.user", "C.CSPROJ.user"]
+    assert result.warnings == ()
+    assert not (tmp_path / "Gone.csproj.user").exists()
+
+
+def test_a_project_beside_the_solutions_folder_belongs_to_it(tmp_path: Path) -> None:
+    (tmp_path / "App").mkdir()
+
+    write_port(solution(tmp_path / "App", "App.csproj", "../Lib/Lib.csproj"), 5611)
+
+    assert (tmp_path / "Lib" / "Lib.csproj.user").exists()
+
+
+def test_a_damaged_solution_is_named_and_what_it_still_tells_is_used(tmp_path: Path) -> None:
+    write(tmp_path / "A.csproj", "<Project/>")
+    header = (
+        'Microsoft Visual Studio Solution File\nProject("{x}") = "A", "A.csproj", "{y}"\nEndProject\nProject(broken\n'
+    )
+    path = write(tmp_path / "App.sln", header)
+
+    result = write_port(str(path), 5611)
+
+    assert [os.path.basename(file.path) for file in result.files] == ["A.csproj.user"]
+    assert result.warnings[0].startswith(f"{path}: ")
+
+
+@pytest.mark.parametrize("name", ["missing.sln", "App.txt"])
+def test_without_a_solution_nothing_is_written(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "App.csproj", "<Project/>")
+    write(tmp_path / "App.txt", "x")
+    before = snapshot(tmp_path)
+
+    result = write_port(str(tmp_path / name), 5611)
+
+    assert (result.files, len(result.warnings)) == ((), 1)
+    assert snapshot(tmp_path) == before
+
+
+# --- any text -----------------------------------------------------------------------------------------------------
+
+PIECES = st.sampled_from(
+    [
+        "<PropertyGroup>",
+        "</PropertyGroup>",
+        "<UnoRemoteControlPort>",
+        "</UnoRemoteControlPort>",
+        "<UnoRemoteControlPort/>",
+    ]
+    + ["<!--", "-->", "<![CDATA[", "]]>", "\r\n", "\n", "\t", " ", "1", "&amp;", "ž", "<A x='>'/>", "<?x ?>", "<", "\0"]
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(PIECES, max_size=14))
+def test_of_any_file_the_port_can_be_read_afterwards_or_it_is_refused(pieces: list[str]) -> None:
+    text = f"<Project>{''.join(pieces)}</Project>\n"
+
+    try:
+        result = merge(text)
+    except (NotUnderstood, XmlProblem):
+        return
+
+    ports = [
+        port.text for port in ElementTree.fromstring(result.encode()).findall("PropertyGroup/UnoRemoteControlPort")
+    ]
+    assert VALUE in ports
+    assert merge(result) == result

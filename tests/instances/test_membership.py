@@ -1,0 +1,119 @@
+"""Whose server is it: which of the running ones belong to the workspace that somebody stands in."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from support.files import write
+from uno_devserver.instances.membership import full_solution, is_in_workspace, of_workspace, same_place
+from uno_devserver.instances.registry import Server
+from uno_devserver.workspace.resolver import resolve
+
+UNO = '{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}'
+
+
+def server(solution: Path | None = None, workspace: Path | None = None) -> Server:
+    return Server(
+        os.getpid(), 0, str(solution) if solution else None, "", 1, "", "", None, str(workspace) if workspace else None
+    )
+
+
+def servers_of(directory: Path, *servers: Server) -> list[Server]:
+    return list(of_workspace(servers, resolve(str(directory))))
+
+
+@pytest.fixture
+def app(tmp_path: Path) -> Path:
+    """A workspace: global.json above, the solution in src/, and beside them another one."""
+    root = tmp_path / "app"
+    write(root / "global.json", UNO)
+    write(root / "src" / "App.slnx", "<Solution />")
+    write(tmp_path / "other" / "global.json", UNO)
+    write(tmp_path / "other" / "Other.slnx", "<Solution />")
+    return root
+
+
+@pytest.fixture
+def other(app: Path) -> Server:
+    return server(app.parent / "other" / "Other.slnx")
+
+
+def test_the_server_of_the_workspaces_solution_belongs_to_it(app: Path, other: Server) -> None:
+    mine = server(app / "src" / "App.slnx")
+
+    assert servers_of(app, mine, other) == [mine]
+    assert servers_of(app / "src", mine, other) == [mine]
+
+
+def test_a_server_without_a_solution_belongs_to_the_workspace_of_its_sidecar(app: Path, other: Server) -> None:
+    mine, nobodys = server(workspace=app), server()
+
+    assert servers_of(app, mine, other, nobodys) == [mine]
+
+
+def test_another_solution_of_the_workspace_belongs_to_it_too(app: Path) -> None:
+    mine, second = server(app / "src" / "App.slnx"), server(app / "tools" / "Tools.slnx")
+
+    assert servers_of(app, mine, second) == [mine, second]
+
+
+def test_a_submodule_with_a_global_json_of_its_own_is_another_workspace(app: Path) -> None:
+    write(app / "modules" / "lib" / "global.json", UNO)
+    mine, submodules = server(app / "src" / "App.slnx"), server(app / "modules" / "lib" / "Lib.slnx")
+
+    assert servers_of(app, mine, submodules) == [mine]
+
+
+def test_deep_inside_a_workspace_its_server_is_found_upwards(app: Path, other: Server) -> None:
+    (app / "src" / "Views" / "Pages").mkdir(parents=True)
+    mine = server(app / "src" / "App.slnx")
+
+    assert servers_of(app / "src" / "Views" / "Pages", mine, other) == [mine]
+
+
+def test_of_several_servers_around_a_folder_the_nearest_is_meant(app: Path) -> None:
+    (app / "src" / "Views").mkdir()
+    outer, inner = server(workspace=app), server(app / "src" / "App.slnx")
+
+    assert servers_of(app / "src" / "Views", outer, inner) == [inner]
+
+
+def test_above_several_workspaces_each_of_their_servers_could_be_meant(app: Path, other: Server) -> None:
+    write(app.parent / "third" / "global.json", UNO)
+    write(app.parent / "third" / "Third.slnx", "<Solution />")
+    mine, far = server(app / "src" / "App.slnx"), server(Path("/elsewhere/Far.slnx"))
+
+    assert not resolve(str(app.parent)).resolved
+    assert servers_of(app.parent, mine, other, far) == [mine, other]
+
+
+def test_a_folder_that_is_gone_has_no_servers(tmp_path: Path, other: Server) -> None:
+    assert servers_of(tmp_path / "gone", other) == []
+
+
+# --- paths --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("workspace", "directory", "inside"),
+    [("/src/app", "/src/App", True), ("/src/App/deep", "/src/App", True), ("/src", "/src/App", False)],
+)
+def test_the_folder_of_a_sidecar_counts_like_a_solution(workspace: str, directory: str, inside: bool) -> None:
+    assert is_in_workspace(server(workspace=Path(workspace)), directory) == inside
+
+
+def test_a_full_path_needs_no_process() -> None:
+    assert full_solution(Server(2**31 - 1, 0, "/src/App.sln", "", 1, "", "", None)) == "/src/App.sln"
+
+
+def test_a_relative_path_of_a_process_that_is_gone_is_not_guessed() -> None:
+    assert full_solution(Server(2**31 - 1, 0, "App.sln", "", 1, "", "", None)) is None
+
+
+@pytest.mark.parametrize("path", ["", None, "\0", "/" + "x" * 5000, "\ud83d"])
+def test_paths_that_no_file_can_have_are_compared_without_an_error(path: str | None) -> None:
+    assert not same_place(path, "/src")
+    assert not same_place("/src", path)
