@@ -12,6 +12,7 @@ import sys
 from ..discovery.discover import SETTINGS_PACKAGE, Request, discover
 from ..issues import REMEDIES, UserError
 from ..system.run import find_program
+from ..workspace.resolver import ResolutionKind
 from .disco import absolute
 from .results import Result
 
@@ -46,19 +47,19 @@ def _dotnet() -> str:
 
 def _program(invocation: Invocation) -> str:
     named = invocation.value("solution-dir")
-    discovery = discover(Request(absolute(named or "."), explicit=named is not None), os.environ)
-    if discovery.settings.program:
-        return discovery.settings.program
-    raise _not_there(discovery)
+    request = Request(absolute(named or "."), explicit=named is not None)
+    discovery = discover(request, os.environ)
+    if discovery.workspace.kind is ResolutionKind.Ambiguous:  # one signs in for all solutions: any of them will do
+        discovery = discover(request.replace(solution=discovery.workspace.candidates[0]), os.environ)
+    if discovery.settings.program is None:
+        raise _not_there(discovery)
+    return discovery.settings.program
 
 
 def _not_there(discovery: Discovery) -> UserError:
     """Why there is no Settings application: the first thing that is missing on the way to it."""
-    workspace, settings = discovery.workspace, discovery.settings
-    causes = workspace.issues if not workspace.resolved else discovery.sdk.issues
-    if not workspace.resolved and workspace.candidates:
-        step = "Run it in the folder of an Uno solution, or name that folder with --solution-dir."
-        return UserError("SettingsNotFound", f"No workspace, no Settings application. {causes[0].message}", step)
+    settings = discovery.settings
+    causes = discovery.sdk.issues if discovery.workspace.resolved else discovery.workspace.issues
     if causes:
         message = f"The Settings application was not found. {causes[0].message}"
         return UserError("SettingsNotFound", message, causes[0].remediation)
