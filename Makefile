@@ -28,10 +28,11 @@ lint: $(STAMP)  ## ruff, mypy --strict, and the layer rule
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-bench: $(STAMP)  ## measure discovery against a bare interpreter start
+bench: $(STAMP)  ## measure discovery and the Host against a bare interpreter start
 	$(BIN)/python -m benchmarks.discovery
+	$(BIN)/python -m benchmarks.host
 
-demo: $(STAMP)  ## show what discovery finds in an example workspace
+demo: $(STAMP)  ## discover, start, use, crash and heal an example workspace's server
 	$(BIN)/python examples/demo.py
 
 clean:  ## remove everything that was generated
