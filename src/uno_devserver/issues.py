@@ -87,6 +87,8 @@ REMEDIES = {
     # add-ins
     "AddInPackageNotCached": _RESTORE,
     "AddInLoadFailed": "Repair or update the add-in, then run 'uno-devserver stop' and 'uno-devserver start'.",
+    "AddInNeedsBundledHost": "Use 'uno-devserver start --host bundled' to have them instead of the .NET ones.",
+    "AddInPathUnusable": "Move it to a folder whose name has no semicolon.",
     "AddInBinaryNotFound": _FORCE_RESTORE,
     "AddInBinaryCorrupted": _FORCE_RESTORE,
     "AddInEntryPointUnknown": "Ask the package's author for a devserver-addin.json or an UnoRemoteControlAddIns item.",

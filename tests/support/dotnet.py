@@ -1,8 +1,8 @@
 """A stand-in for the dotnet command, in a folder that looks like an installation.
 
-It answers `--version`, `--list-sdks`, `--list-runtimes` and `build`, and remembers how it was called. As recorded
-from the real one: a `global.json` with a trailing comma ends `--version` with exit code 1, an SDK that is not
-installed with 155 and the list of SDKs on standard output; dump files are UTF-16 with one byte order mark.
+It answers `--version`, `--list-sdks`, `--list-runtimes` and `build`, runs a Host, and remembers how it was called.
+As recorded from the real one: a `global.json` with a trailing comma ends `--version` with exit code 1, an SDK that is
+not installed with 155 and the list of SDKs on standard output; dump files are UTF-16 with one byte order mark.
 """
 
 from __future__ import annotations
@@ -84,6 +84,8 @@ elif argv == ["--version"]:
     sys.exit(version())
 elif argv[:1] == ["build"]:
     sys.exit(build())
+elif argv and argv[0].endswith(".dll") and os.path.exists(os.path.join(root, "host.py")):
+    os.execv(sys.executable, [sys.executable, "-IS", os.path.join(root, "host.py"), *argv])  # see support.hosts
 else:
     sys.exit("this stand-in does not know: " + " ".join(argv))
 """

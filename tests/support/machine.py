@@ -108,6 +108,18 @@ class Machine:
             assert _is_one_json_document(result.stdout), f"{argv}: {result.stdout!r} {result.stderr!r}"
         return result
 
+    def spawn(self, *argv: str, cwd: Path | None = None, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
+        """Begin `uno-devserver <argv>`; the test sees to its end."""
+        return subprocess.Popen(
+            [sys.executable, "-m", "uno_devserver", *argv],
+            cwd=cwd or self.workspace,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            encoding="utf-8",
+        )
+
     def disco(self, *options: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Result:
         return self.run("disco", "--json", *options, cwd=cwd, env=env)
 

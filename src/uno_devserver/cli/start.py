@@ -42,7 +42,7 @@ def run(invocation: Invocation) -> Result:
 
         wanted = Wanted(invocation.value("host"), invocation.value("addins"))
         chosen = choose(wanted, workspace, request, os.environ)
-        for issue in chosen.issues:
+        for issue in (*(() if workspace.resolved else workspace.issues), *chosen.issues):
             observer.warned(f"{issue.message} {issue.remediation}")
         interrupts.hold()  # from here on a Host may have been started, and must not be left behind
         return chosen

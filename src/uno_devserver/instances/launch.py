@@ -131,7 +131,7 @@ def _launch(order: Order, observer: Observer) -> Launched:
         raise LaunchFailure(Reason.NOT_STARTED, port, text=text) from error
     try:
         observer.spawned(child, port)
-        wait = wait_until_ready(child, port, order.registry, seconds=order.ready_seconds, go_on=observer.go_on)
+        wait = wait_until_ready(child, port, seconds=order.ready_seconds, go_on=observer.go_on)
     except BaseException:
         _end(child, order.registry)
         raise

@@ -1,17 +1,16 @@
 """When is a Host that we launched ready? When it is our child, and nobody else, who answers HTTP on its port.
 
-That a port answers proves nothing: any program may have taken it meanwhile. The end of the child is noticed within
-some milliseconds, and every wait has a limit.
+That a port answers proves nothing, nor that the Host signed in, which it does before it listens: any program may have
+taken the port meanwhile. The end of the child is noticed within some milliseconds, and every wait has a limit.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from enum import Enum
 
+from ..system.listeners import listener_in_family
 from ..system.values import Value
-from .entries import entry_name, read_members, server_of
 from .loopback import Loopback
 
 TYPE_CHECKING = False
@@ -40,10 +39,11 @@ class Wait(Value):
     has_mcp: bool = False
 
 
-def wait_until_ready(child: Child, port: int, registry: str, *, seconds: float, go_on: Callable[[float], bool]) -> Wait:
+def wait_until_ready(child: Child, port: int, *, seconds: float, go_on: Callable[[float], bool]) -> Wait:
     """`go_on` is told the seconds that passed, again and again, and can end the waiting for good."""
     begun = time.monotonic()
     loopback = Loopback()
+    import psutil  # noqa: F401  # takes 20 ms, and has them now, while the Host starts
 
     def pointless() -> bool:
         return child.exit_code() is not None or not go_on(time.monotonic() - begun)
@@ -51,7 +51,7 @@ def wait_until_ready(child: Child, port: int, registry: str, *, seconds: float, 
     while True:
         left = seconds - (time.monotonic() - begun)
         status = loopback.ask("GET", port, MCP_PATH, min(ASK_SECONDS, max(left, 0)), abandon=pointless)
-        process_id = None if status is None else _who_serves(child, port, registry)
+        process_id = None if status is None else listener_in_family(child.pid, port)
         if child.exit_code() is not None:
             return Wait(Readiness.DIED)
         if process_id is not None:
@@ -61,14 +61,3 @@ def wait_until_ready(child: Child, port: int, registry: str, *, seconds: float, 
         if pointless():
             return Wait(Readiness.GIVEN_UP)
         time.sleep(FAST_STEP if seconds - left < FAST_SECONDS else SLOW_STEP)
-
-
-def _who_serves(child: Child, port: int, registry: str) -> int | None:
-    """The process of our family that has the port; None when a stranger has it."""
-    entry = server_of(read_members(os.path.join(registry, entry_name(child.pid))) or {})
-    if entry and entry.port == port:
-        return child.pid
-    # It could not sign in, or it is a script that started the Host.
-    from ..system.listeners import listener_in_family
-
-    return listener_in_family(child.pid, port)

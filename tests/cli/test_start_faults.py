@@ -1,0 +1,302 @@
+"""`start` with Hosts that misbehave and machines that are in the way: a clear answer, soon, and nothing left behind."""
+
+from __future__ import annotations
+
+import os
+import pty
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from support.files import write
+from support.hosts import Manners, StandInHosts, is_running, wait_for
+from support.machine import Machine
+from support.packages import app_mcp
+from support.workspace import WorkspaceBuilder
+
+# Long enough for a Host that listens, short enough to wait for one that does not.
+SOON = ("--timeoutMs", "700")
+
+
+@contextmanager
+def _stranger() -> Iterator[socket.socket]:
+    """This test's own process has a port, and accepts connections without a word."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener
+
+
+def _registered(machine: Machine) -> list[str]:
+    registry = machine.data / "Uno Platform" / "DevServers"
+    return sorted(path.name for path in registry.iterdir()) if registry.exists() else []
+
+
+def _no_host_is_left(hosts: StandInHosts) -> bool:
+    return not [launch["pid"] for launch in hosts.launches() if is_running(launch["pid"])]
+
+
+# --- a Host that dies ----------------------------------------------------------------------------------------------
+
+
+def test_a_host_that_dies_at_once_is_noticed_at_once_and_its_last_words_are_shown(
+    uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    hosts.behave(Manners(dies=True, exit_code=3))
+    begun = time.monotonic()
+
+    result = uno.machine.run("start", "--addins", ";")
+
+    assert time.monotonic() - begun < 5  # and not 30 s
+    assert result.exit_code == 1
+    assert "exit code 3" in result.stderr
+    assert "  | Unhandled exception: the stand-in was told to die" in result.stderr
+    assert len(hosts.launches()) == 1
+    assert _registered(uno.machine) == []
+
+
+def test_a_host_that_dies_of_its_addins_is_started_once_more_without(
+    uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    hosts.behave(Manners(dies_of_addins=True, exit_code=134))
+
+    result = uno.machine.run("start", "--json")
+
+    first, second = hosts.launches()
+    assert app_mcp().dll(uno.machine.nuget, "Uno.UI.App.Mcp.Server.dll") in first["argv"][-1]
+    assert second["argv"][-2:] == ["--addins", ";"]
+    assert result.exit_code == 0
+    assert result.json["safeMode"] is True
+    assert result.json["addIns"] == []
+    [warning] = result.json["warnings"]
+    assert "Uno.UI.App.Mcp.Server.dll" in warning
+    assert "was told to die" in warning
+    assert Path(result.json["logFile"]).read_text().count("stand-in host") == 2
+
+
+def test_a_host_that_dies_without_addins_too_is_not_tried_a_third_time(
+    uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    hosts.behave(Manners(dies=True, exit_code=9))
+
+    result = uno.machine.run("start", "--json")
+
+    assert result.exit_code == 1
+    assert result.json["error"]["code"] == "HostCrashed"
+    assert len(hosts.launches()) == 2
+
+
+# --- a Host that does not serve ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "manners",
+    [Manners(listens=False), Manners(answers=False), Manners(takes_another_port=True)],
+    ids=["never listens", "never answers", "listens elsewhere"],
+)
+def test_a_host_that_does_not_answer_in_time_is_stopped_and_the_rest_is_clean(
+    uno: WorkspaceBuilder, hosts: StandInHosts, manners: Manners
+) -> None:
+    hosts.behave(manners)
+
+    result = uno.machine.run("start", *SOON)
+
+    assert result.exit_code == 1
+    assert "within 0.7 s" in result.stderr
+    assert "  | stand-in host --httpPort" in result.stderr
+    assert "--timeoutMs" in result.stderr
+    assert len(hosts.launches()) == 1  # safe mode is for crashes
+    assert _no_host_is_left(hosts)
+    assert _registered(uno.machine) == []
+
+
+def test_a_host_that_ignores_sigterm_is_killed(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    hosts.behave(Manners(listens=False, ignores_sigterm=True))
+
+    result = uno.machine.run("start", *SOON, timeout=20)
+
+    assert result.exit_code == 1
+    assert _no_host_is_left(hosts)
+    assert _registered(uno.machine) == []
+
+
+def test_a_host_without_mcp_is_ready_and_the_lack_is_told(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    hosts.behave(Manners(status=404))
+
+    result = uno.machine.run("start", "--json")
+
+    assert result.exit_code == 0
+    assert result.json["hasMcp"] is False
+    [warning] = result.json["warnings"]
+    assert warning.startswith("HostMcpEndpointNotAvailable")
+
+
+def test_a_host_that_listens_late_is_waited_for(uno: WorkspaceBuilder, hosts: StandInHosts, tmp_path: Path) -> None:
+    hosts.behave(Manners(waits_for=str(tmp_path / "go")))
+    starting = uno.machine.spawn("start")
+
+    wait_for(hosts.launches, "the launch")
+    assert starting.poll() is None
+    (tmp_path / "go").touch()
+
+    out, _ = starting.communicate(timeout=20)
+    assert starting.returncode == 0
+    assert out.startswith("DevServer is ready on port ")
+
+
+# --- ports ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_port_that_a_stranger_has_is_never_called_ready(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    with _stranger() as listener:
+        port = listener.getsockname()[1]
+
+        result = uno.machine.run("start", "--httpPort", str(port), "--json")
+
+    assert result.exit_code == 1
+    assert result.json["error"]["code"] == "PortTaken"
+    assert f"Port {port} is taken by process {os.getpid()} (" in result.json["error"]["message"]
+    assert hosts.launches() == []
+
+
+def test_a_stranger_who_takes_the_port_while_the_host_starts_is_not_taken_for_it(
+    uno: WorkspaceBuilder, hosts: StandInHosts, tmp_path: Path
+) -> None:
+    hosts.behave(Manners(waits_for=str(tmp_path / "go")))
+    with socket.socket() as finder:
+        finder.bind(("127.0.0.1", 0))
+        port = finder.getsockname()[1]
+    starting = uno.machine.spawn("start", "--httpPort", str(port), "--addins", ";")
+    wait_for(hosts.launches, "the launch")
+
+    with subprocess.Popen([sys.executable, "-c", _WEB_SERVER, str(port)], stdout=subprocess.PIPE) as stranger:
+        assert stranger.stdout
+        assert stranger.stdout.readline() == b"listening\n"
+        wait_for(lambda: stranger.stdout and stranger.stdout.readline() == b"asked\n", "a question to the stranger")
+        (tmp_path / "go").touch()
+        _, errors = starting.communicate(timeout=20)
+        stranger.kill()
+
+    assert starting.returncode == 1
+    assert f"Port {port} is taken by process {stranger.pid}" in errors
+
+
+# Answers everything, as a web server would.
+_WEB_SERVER = r"""
+import socket, sys
+listener = socket.create_server(("127.0.0.1", int(sys.argv[1])))
+print("listening", flush=True)
+while True:
+    connection, _ = listener.accept()
+    connection.recv(65536)
+    print("asked", flush=True)
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+    connection.close()
+"""
+
+
+def test_a_port_that_was_lost_in_the_last_moment_is_replaced_by_another(
+    uno: WorkspaceBuilder, hosts: StandInHosts, tmp_path: Path
+) -> None:
+    hosts.behave(Manners(waits_for=str(tmp_path / "go")))
+    starting = uno.machine.spawn("start", "--json")
+    wait_for(hosts.launches, "the launch")
+    [first] = hosts.launches()
+
+    with socket.socket() as stranger:
+        stranger.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        stranger.bind(("127.0.0.1", int(first["argv"][2])))
+        stranger.listen()
+        (tmp_path / "go").touch()
+        starting.communicate(timeout=20)
+
+    assert starting.returncode == 0
+    second = hosts.launches()[1]
+    assert second["argv"][2] != first["argv"][2]
+    assert second["argv"][3:] == first["argv"][3:]  # with its add-ins: it was not they who were at fault
+    user = (uno.root / "src/App/App.csproj.user").read_text("utf-8-sig")
+    assert f">{second['argv'][2]}#<" in user
+
+
+# --- folders -------------------------------------------------------------------------------------------------------
+
+
+def test_a_registry_that_cannot_be_written_does_not_prevent_the_start(
+    uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    write(uno.machine.data / "Uno Platform" / "DevServers", "a file where the folder should be")
+    hosts.behave(Manners(signs_in=False))
+
+    result = uno.machine.run("start", "--json")
+
+    assert result.exit_code == 0
+    assert result.json["processId"] == hosts.launches()[0]["pid"]
+    assert any("registry" in warning for warning in result.json["warnings"])
+
+
+def test_a_registry_full_of_garbage_does_not_matter(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    registry = uno.machine.data / "Uno Platform" / "DevServers"
+    for number, content in enumerate([b"", b"{", b"\xff\xfe\x00", b"[]", b'{"ProcessId": "x"}', b"null" * 1000]):
+        write(registry / f"devserver-{9_000_000 + number}.json", content)
+
+    result = uno.machine.run("start")
+
+    assert result.exit_code == 0
+
+
+def test_a_state_folder_that_cannot_be_used_is_named(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    write(uno.machine.data / "Uno Platform" / "uno.devserver", "a file where the folder should be")
+
+    result = uno.machine.run("start", "--json")
+
+    assert result.exit_code == 1
+    assert result.json["error"]["code"] == "StateNotWritable"
+    assert str(uno.machine.state / "logs") in result.json["error"]["message"]
+
+
+# --- people --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_start_stops_the_host_that_it_started(
+    uno: WorkspaceBuilder, hosts: StandInHosts, number: signal.Signals
+) -> None:
+    hosts.behave(Manners(listens=False))
+    starting = uno.machine.spawn("start")
+    wait_for(lambda: _registered(uno.machine), "the registration")
+
+    starting.send_signal(number)
+
+    _, errors = starting.communicate(timeout=20)
+    assert starting.returncode == 128 + number
+    assert "nothing is left running" in errors
+    assert _no_host_is_left(hosts)
+    assert _registered(uno.machine) == []
+
+
+def test_a_person_at_a_terminal_sees_that_time_passes(
+    uno: WorkspaceBuilder, hosts: StandInHosts, tmp_path: Path
+) -> None:
+    hosts.behave(Manners(waits_for=str(tmp_path / "go")))
+    terminal, end = pty.openpty()
+    starting = uno.machine.spawn("start", stderr=end)
+    os.close(end)
+
+    shown = b""
+    while b" 1 s" not in shown:
+        shown += os.read(terminal, 4096)
+    (tmp_path / "go").touch()
+    starting.communicate(timeout=20)
+    shown += os.read(terminal, 4096)
+    os.close(terminal)
+
+    assert shown.startswith(b"\rStarting the Host ... 1 s")
+    assert shown.endswith(b"\r\x1b[K")
+    assert starting.returncode == 0

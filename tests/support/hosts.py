@@ -1,0 +1,180 @@
+"""A stand-in for the .NET Host that lies in the Uno packages, made to behave or to misbehave as a test wants it.
+
+The stand-in `dotnet` runs it in its own process, as the real one does. It signs in and listens as the Host does, and
+remembers how it was called. Every one that is left is ended by `end_all`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from support.dotnet import FakeDotNet
+
+# How long anything may take that happens at once on an idle machine.
+PATIENCE = 20.0
+
+_SCRIPT = r"""
+import json, os, signal, socket, sys, time
+
+root = os.path.dirname(os.path.abspath(__file__))
+with open(os.path.join(root, "host.json"), encoding="utf-8") as stream:
+    manners = json.load(stream)
+given = sys.argv[2:]
+flags = {key.lstrip("-").lower(): value for key, value in zip(given, given[1:]) if key.startswith("--")}
+port = int(flags["httpport"])
+
+
+def remember(**facts):
+    with open(os.path.join(root, "hosts.jsonl"), "a", encoding="utf-8") as stream:
+        stream.write(json.dumps({"pid": os.getpid(), **facts}) + "\n")
+
+
+remember(
+    argv=sys.argv[1:],
+    cwd=os.getcwd(),
+    roll_forward=os.environ.get("DOTNET_ROLL_FORWARD"),
+    stdin=os.path.realpath("/proc/self/fd/0"),
+    stdout=os.path.realpath("/proc/self/fd/1"),
+    session=os.getsid(0),
+)
+print("stand-in host", *given, flush=True)
+if manners["ignores_sigterm"]:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+else:
+    def leave(*_):
+        if os.path.exists(entry):
+            os.unlink(entry)
+        os._exit(manners["exit_code"])
+    signal.signal(signal.SIGTERM, leave)
+    signal.signal(signal.SIGINT, leave)
+addins = [path for path in flags.get("addins", "an add-in that MSBuild names").split(";") if path]
+if manners["dies"] or (manners["dies_of_addins"] and addins):
+    print("Unhandled exception: the stand-in was told to die", file=sys.stderr, flush=True)
+    os._exit(manners["exit_code"])
+
+data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+folder = os.path.join(data, "Uno Platform", "DevServers")
+entry = os.path.join(folder, f"devserver-{os.getpid()}.json")
+if manners["signs_in"]:
+    os.makedirs(folder, exist_ok=True)
+    import pwd
+    with open(entry + ".new", "w", encoding="utf-8") as stream:
+        json.dump({
+            "ProcessId": os.getpid(),
+            "ParentProcessId": int(flags.get("ppid", 0)),
+            "SolutionPath": flags.get("solution"),
+            "StartTime": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + ".0000000Z",
+            "Port": port,
+            "MachineName": os.uname().nodename.partition(".")[0],
+            "UserName": pwd.getpwuid(os.geteuid()).pw_name,
+            "IdeChannelId": flags.get("idechannel"),
+        }, stream, indent=2)
+    os.replace(entry + ".new", entry)
+
+while manners["waits_for"] and not os.path.exists(manners["waits_for"]):
+    time.sleep(0.005)
+while not manners["listens"]:
+    time.sleep(1)
+address = manners["address"]
+listener = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET)
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+try:
+    listener.bind((address, 0 if manners["takes_another_port"] else port))
+    listener.listen()
+except OSError as error:
+    print(f"Failed to bind to address: {error}", file=sys.stderr, flush=True)
+    os._exit(134)
+while True:
+    connection, _ = listener.accept()
+    if not manners["answers"]:
+        held = globals().setdefault("held", [])
+        held.append(connection)
+        continue
+    try:
+        request = connection.recv(65536).decode("latin-1")
+        remember(request=request)
+        status = manners["rebind_status"] if request.startswith("POST /devserver/idechannel/") else manners["status"]
+        connection.sendall(f"HTTP/1.1 {status} Said So\r\nContent-Length: 0\r\n\r\n".encode())
+    except OSError:
+        pass
+    connection.close()
+"""
+
+
+@dataclass(frozen=True)
+class Manners:
+    """What the stand-in does; the defaults are those of a Host in good health."""
+
+    signs_in: bool = True
+    listens: bool = True
+    answers: bool = True  # or accepts connections and stays silent
+    status: int = 406  # of GET /mcp without an Accept header; a Host without MCP says 404
+    rebind_status: int = 200
+    address: str = "127.0.0.1"
+    takes_another_port: bool = False
+    waits_for: str = ""  # a file that has to appear before it listens
+    dies: bool = False
+    dies_of_addins: bool = False
+    ignores_sigterm: bool = False
+    exit_code: int = 0
+
+
+class StandInHosts:
+    """All the Hosts that a stand-in dotnet ran."""
+
+    def __init__(self, dotnet: FakeDotNet) -> None:
+        self._root = dotnet.root
+        (self._root / "host.py").write_text(_SCRIPT, "utf-8")
+        self.behave(Manners())
+
+    def behave(self, manners: Manners) -> None:
+        """How Hosts that are launched from now on behave."""
+        (self._root / "host.json").write_text(json.dumps(vars(manners)), "utf-8")
+
+    def launches(self) -> list[dict[str, Any]]:
+        """How each was called: argv (from the Host's path on), cwd, environment, process."""
+        return [fact for fact in self._facts() if "argv" in fact]
+
+    def requests(self) -> list[str]:
+        """The first lines of what they were asked over HTTP."""
+        return [fact["request"].split("\r\n")[0] for fact in self._facts() if "request" in fact]
+
+    def end_all(self) -> None:
+        for fact in self.launches():
+            end(fact["pid"], str(self._root))
+
+    def _facts(self) -> list[dict[str, Any]]:
+        path = self._root / "hosts.jsonl"
+        return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
+
+
+def is_running(pid: int) -> bool:
+    """Also False for one that has ended and that nobody has asked for its exit code."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text("latin-1").rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state not in "ZX"
+
+
+def end(pid: int, mark: str) -> None:
+    """Kill a process of a test, if it is still the one whose command line has the mark."""
+    try:
+        if mark in Path(f"/proc/{pid}/cmdline").read_text("utf-8", "replace"):
+            os.kill(pid, signal.SIGKILL)
+    except (FileNotFoundError, ProcessLookupError):
+        pass
+
+
+def wait_for(condition: Callable[[], object], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"{what} did not happen"
+        time.sleep(0.005)
