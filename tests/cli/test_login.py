@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,6 +23,7 @@ from uno_devserver.cli.login import run
 from uno_devserver.cli.parse import parse
 
 WAIT_SECONDS = 20.0
+PRLIMIT = shutil.which("prlimit")
 
 # Notes how it was called, then does what the test wants.
 _DOTNET = """#!{python} -IS
@@ -144,6 +146,15 @@ def test_a_dotnet_that_cannot_be_run_is_named(machine: Machine, application: Set
 
     assert result.exit_code == 1
     assert f"{machine.dotnet.root}/dotnet could not be started" in result.stderr
+
+
+@pytest.mark.skipif(PRLIMIT is None, reason="needs prlimit of util-linux")
+def test_where_no_file_can_be_written_it_says_so(machine: Machine, application: Settings) -> None:
+    result = machine.run("login", prefix=[str(PRLIMIT), "--fsize=0"])
+
+    assert result.exit_code == 1
+    assert "no place to go: No usable temporary directory" in result.stderr
+    assert not application.called
 
 
 # --- headless -------------------------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def _not_there(discovery: Discovery) -> UserError:
         return UserError("SettingsNotFound", message, causes[0].remediation)
     if settings.version is None:
         message = f"This Uno SDK has no Settings application: its packages.json does not name {SETTINGS_PACKAGE}."
-        return UserError("SettingsNotFound", message, "Choose Uno.Sdk 6.0 or newer in global.json.")
+        return UserError("SettingsNotFound", message, "Choose a newer Uno.Sdk version in global.json.")
     where = f"incomplete: {settings.folder}" if settings.folder else "not restored"
     message = f"The package of the Settings application, {SETTINGS_PACKAGE} {settings.version}, is {where}."
     code = "AddInBinaryNotFound" if settings.folder else "AddInPackageNotCached"
@@ -74,10 +74,8 @@ def _not_there(discovery: Discovery) -> UserError:
 
 def _with_a_window(command: list[str], grace_seconds: float) -> Result:
     import subprocess
-    import tempfile
 
-    # A file and no pipe: the application may write long after we have gone.
-    with tempfile.TemporaryFile() as output:
+    with _scratch_file() as output:
         try:
             process = subprocess.Popen(
                 command,
@@ -97,6 +95,18 @@ def _with_a_window(command: list[str], grace_seconds: float) -> Result:
         if code:
             raise UserError("SettingsFailed", *_failure(command, code, output))
     return Result({"processId": process.pid, "exitCode": 0}, "The Settings application has done its work and ended.")
+
+
+def _scratch_file() -> IO[bytes]:
+    """For the application's output. No pipe: it may write long after we have gone."""
+    import tempfile
+
+    try:
+        return tempfile.TemporaryFile()
+    except OSError as error:
+        message = f"The output of the Settings application has no place to go: {error.strerror}."
+        step = "Make room in the folder for temporary files, or name another one with TMPDIR."
+        raise UserError("SettingsFailed", message, step) from error
 
 
 def _failure(command: list[str], code: int, output: IO[bytes]) -> tuple[str, str]:
