@@ -1,0 +1,270 @@
+"""What a .NET assembly says of itself, read from its metadata without loading it.
+
+The little of PE and CLI (ECMA-335, partition II) that is needed: module id, name, version, and the assembly's own
+attributes. A file that is damaged, cut short or hostile is a `NotAnAssembly`; nothing is trusted to be in bounds.
+"""
+
+from __future__ import annotations
+
+import struct
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+
+from ..system.files import FileProblem, read_bytes
+from ..system.values import Value
+
+MAX_BYTES = 256 * 1024 * 1024  # the largest assemblies people build have some 50 MB
+MAX_ATTRIBUTES = 1000  # of one assembly; a compiler writes a dozen
+MAX_NAME = 1024  # as the runtime limits it
+MAX_STREAMS = 16  # there are five kinds, and Edit and Continue adds a few
+MAX_STREAM_NAME = 32
+
+# The platform an app was built for, "Desktop1.0": what the app itself reports when it connects.
+TARGET_PLATFORM = "System.Runtime.Versioning.TargetPlatformAttribute"
+SERVER_PROCESSOR = "Uno.UI.RemoteControl.Host.ServerProcessorAttribute"
+
+
+class NotAnAssembly(Exception):
+    """The file is no .NET assembly; says why."""
+
+
+class Assembly(Value):
+    mvid: str  # lower case, with dashes
+    name: str
+    version: str
+    platform: str | None
+    processors: tuple[str, ...]  # full names of the types it offers as server processors
+
+
+def read_assembly(path: str) -> Assembly:
+    """The assembly in a file; FileNotFoundError is let through, all else is NotAnAssembly."""
+    try:
+        return parse(read_bytes(path, MAX_BYTES))
+    except FileProblem as problem:
+        raise NotAnAssembly(problem.reason) from problem
+
+
+def parse(data: bytes) -> Assembly:
+    try:
+        metadata = _Metadata(data, *_metadata_range(data))
+        return metadata.assembly()
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise NotAnAssembly("its metadata is damaged or cut short") from error
+
+
+def _metadata_range(data: bytes) -> tuple[int, int]:
+    """Where the CLI metadata is in the file: offset and length."""
+    if data[:2] != b"MZ":
+        raise NotAnAssembly("it is no PE file")
+    (pe,) = struct.unpack_from("<I", data, 0x3C)
+    if data[pe : pe + 4] != b"PE\0\0":
+        raise NotAnAssembly("it is no PE file")
+    section_count, optional_size = struct.unpack_from("<6xH12xH", data, pe)
+    optional = pe + 24
+    (magic,) = struct.unpack_from("<H", data, optional)
+    directories = optional + {0x10B: 96, 0x20B: 112}.get(magic, optional_size)
+    if directories + 15 * 8 > optional + optional_size:
+        raise NotAnAssembly("it is no .NET file")
+    (cli,) = struct.unpack_from("<I", data, directories + 14 * 8)
+    if cli == 0:
+        raise NotAnAssembly("it holds native code only")
+    sections = [
+        struct.unpack_from("<8x4I", data, optional + optional_size + 40 * number) for number in range(section_count)
+    ]
+    rva, size = struct.unpack_from("<8xII", data, _offset(cli, sections))
+    return _offset(rva, sections), size
+
+
+def _offset(rva: int, sections: Sequence[tuple[int, ...]]) -> int:
+    for _, address, size, start in sections:
+        if address <= rva < address + size:
+            return start + rva - address
+    raise NotAnAssembly("its metadata is damaged or cut short")
+
+
+# The tables up to the last one that is needed, and their columns: a number of bytes, a heap (S, G, B), the rows of a
+# table (T and its number), or of one of several tables (a name below).
+_TABLES: tuple[str, ...] = (
+    "2 S G G G",  # 00 Module
+    "ResolutionScope S S",  # 01 TypeRef
+    "4 S S TypeDefOrRef T04 T06",  # 02 TypeDef
+    "T04",
+    "2 S B",  # 04 Field
+    "T06",
+    "4 2 2 S B T08",  # 06 MethodDef
+    "T08",
+    "2 2 S",  # 08 Param
+    "T02 TypeDefOrRef",
+    "MemberRefParent S B",  # 0A MemberRef
+    "2 HasConstant B",
+    "HasCustomAttribute CustomAttributeType B",  # 0C CustomAttribute
+    "HasFieldMarshal B",
+    "2 HasDeclSecurity B",
+    "2 4 T02",
+    "4 T04",  # 10 FieldLayout
+    "B",
+    "T02 T14",
+    "T14",
+    "2 S TypeDefOrRef",  # 14 Event
+    "T02 T17",
+    "T17",
+    "2 S B",  # 17 Property
+    "2 T06 HasSemantics",
+    "T02 MethodDefOrRef MethodDefOrRef",
+    "S",  # 1A ModuleRef
+    "B",
+    "2 MemberForwarded S T1A",
+    "4 T04",
+    "4 4",  # 1E, written by Edit and Continue
+    "4",
+    "4 2 2 2 2 4 B S S",  # 20 Assembly
+)
+_TYPE_REF, _TYPE_DEF, _MEMBER_REF, _CUSTOM_ATTRIBUTE, _ASSEMBLY = 0x01, 0x02, 0x0A, 0x0C, 0x20
+
+# Which tables such a column may mean; the lowest bits of a value say which one. None: never used.
+_CODED: dict[str, tuple[int | None, ...]] = {
+    "TypeDefOrRef": (0x02, 0x01, 0x1B),
+    "HasConstant": (0x04, 0x08, 0x17),
+    "HasCustomAttribute": (
+        *(0x06, 0x04, 0x01, 0x02, 0x08, 0x09, 0x0A, 0x00, 0x0E, 0x17, 0x14),
+        *(0x11, 0x1A, 0x1B, 0x20, 0x23, 0x26, 0x27, 0x28, 0x2A, 0x2C, 0x2B),
+    ),
+    "HasFieldMarshal": (0x04, 0x08),
+    "HasDeclSecurity": (0x02, 0x06, 0x20),
+    "MemberRefParent": (0x02, 0x01, 0x1A, 0x06, 0x1B),
+    "HasSemantics": (0x14, 0x17),
+    "MethodDefOrRef": (0x06, 0x0A),
+    "MemberForwarded": (0x04, 0x06),
+    "CustomAttributeType": (None, None, 0x06, 0x0A, None),
+    "ResolutionScope": (0x00, 0x1A, 0x23, 0x01),
+}
+_PARENT_IS_THE_ASSEMBLY = 1 << 5 | 14
+
+
+class _Metadata:
+    """The metadata of a module: its heaps, and its tables as rows of numbers."""
+
+    def __init__(self, data: bytes, start: int, size: int) -> None:
+        if data[start : start + 4] != b"BSJB":
+            raise NotAnAssembly("its metadata is damaged or cut short")
+        self._streams = dict(_streams(data[start : start + size]))
+        tables = self._streams.get("#~") or self._streams.get("#-") or b""
+        wide, valid = struct.unpack_from("<6xBxQ8x", tables)
+        at = 24
+        self._rows = [0] * 64
+        for number in range(64):
+            if valid >> number & 1:
+                (self._rows[number],) = struct.unpack_from("<I", tables, at)
+                at += 4
+        at += 4 if wide & 0x40 else 0  # one more number, which only Edit and Continue writes
+        self._heap_widths = {"S": 4 if wide & 1 else 2, "G": 4 if wide & 2 else 2, "B": 4 if wide & 4 else 2}
+        self._tables = tables
+        self._formats: list[tuple[struct.Struct, int]] = []  # of each table: its row, and where the first one is
+        for number, columns in enumerate(_TABLES):
+            row = struct.Struct("<" + "".join("H" if self._width(c) == 2 else "I" for c in columns.split()))
+            self._formats.append((row, at))
+            at += row.size * self._rows[number]
+
+    def assembly(self) -> Assembly:
+        if self._rows[_ASSEMBLY] == 0:
+            raise NotAnAssembly("it is a module without an assembly")
+        _, _, mvid, _, _ = self._row(0, 1)
+        _, *version, _, _, name, _ = self._row(_ASSEMBLY, 1)
+        found = list(self._attributes())
+        platforms = [text for kind, text in found if kind == TARGET_PLATFORM and text]
+        # A type of another assembly is followed by that assembly's name.
+        processors = [text.split(",")[0].strip() for kind, text in found if kind == SERVER_PROCESSOR and text]
+        return Assembly(
+            self._guid(mvid),
+            self._string(name),
+            ".".join(map(str, version)),
+            platforms[0] if platforms else None,
+            tuple(processors),
+        )
+
+    def _attributes(self) -> Iterator[tuple[str, str | None]]:
+        """The assembly's attributes: full name of the type, and the first argument if that is a text or a type."""
+        everyone = range(1, self._rows[_CUSTOM_ATTRIBUTE] + 1)
+        # The table is sorted by the owner: an application has tens of thousands, of which a dozen matter.
+        first = bisect_left(everyone, _PARENT_IS_THE_ASSEMBLY, key=lambda n: self._row(_CUSTOM_ATTRIBUTE, n)[0])
+        for number in everyone[first : first + MAX_ATTRIBUTES]:
+            parent, constructor, value = self._row(_CUSTOM_ATTRIBUTE, number)
+            if parent != _PARENT_IS_THE_ASSEMBLY:
+                return
+            kind = self._type_of(constructor)
+            if kind in (TARGET_PLATFORM, SERVER_PROCESSOR):
+                yield kind, _first_argument(self._blob(value))
+
+    def _type_of(self, constructor: int) -> str | None:
+        kind, number = constructor & 7, constructor >> 3
+        if kind == 2:  # a method of this very assembly: its type is the last one that begins at or before it
+            everyone = range(1, self._rows[_TYPE_DEF] + 1)
+            return self._type_name(_TYPE_DEF, bisect_right(everyone, number, key=lambda n: self._row(_TYPE_DEF, n)[5]))
+        parent = self._row(_MEMBER_REF, number)[0]
+        tables = {0: _TYPE_DEF, 1: _TYPE_REF}
+        return self._type_name(tables[parent & 7], parent >> 3) if parent & 7 in tables else None
+
+    def _type_name(self, table: int, number: int) -> str:
+        _, name, namespace = self._row(table, number)[:3]
+        return f"{self._string(namespace)}.{self._string(name)}"
+
+    def _row(self, table: int, number: int) -> tuple[int, ...]:
+        if not 1 <= number <= self._rows[table]:
+            raise IndexError(number)
+        row, start = self._formats[table]
+        return row.unpack_from(self._tables, start + row.size * (number - 1))
+
+    def _width(self, column: str) -> int:
+        if column.isdigit():
+            return int(column)
+        if column in self._heap_widths:
+            return self._heap_widths[column]
+        if column not in _CODED:
+            return 2 if self._rows[int(column[1:], 16)] < 1 << 16 else 4
+        choices = _CODED[column]
+        tag_bits = (len(choices) - 1).bit_length()
+        most = max(self._rows[table] for table in choices if table is not None)
+        return 2 if most < 1 << (16 - tag_bits) else 4
+
+    def _string(self, index: int) -> str:
+        heap = self._streams.get("#Strings", b"")
+        return heap[index : index + MAX_NAME].partition(b"\0")[0].decode()
+
+    def _guid(self, index: int) -> str:
+        if index < 1:
+            raise IndexError(index)
+        first, second, third, rest = struct.unpack_from("<IHH8s", self._streams.get("#GUID", b""), 16 * (index - 1))
+        return f"{first:08x}-{second:04x}-{third:04x}-{rest[:2].hex()}-{rest[2:].hex()}"
+
+    def _blob(self, index: int) -> bytes:
+        length, start = _packed(self._streams.get("#Blob", b""), index)
+        return self._streams["#Blob"][start : start + length]
+
+
+def _streams(metadata: bytes) -> Iterator[tuple[str, bytes]]:
+    (version_length,) = struct.unpack_from("<12xI", metadata)
+    at = 16 + version_length
+    (count,) = struct.unpack_from("<2xH", metadata, at)
+    at += 4
+    for _ in range(min(count, MAX_STREAMS)):
+        offset, size = struct.unpack_from("<II", metadata, at)
+        name = metadata[at + 8 : at + 8 + MAX_STREAM_NAME].partition(b"\0")[0]
+        yield name.decode("ascii"), metadata[offset : offset + size]
+        at += 8 + (len(name) // 4 + 1) * 4  # its end is marked by one to four zeros
+
+
+def _first_argument(blob: bytes) -> str | None:
+    if blob[:2] != b"\x01\x00" or blob[2] == 0xFF:  # 0xFF: null
+        return None
+    length, start = _packed(blob, 2)
+    return blob[start : start + length].decode()
+
+
+def _packed(data: bytes, at: int) -> tuple[int, int]:
+    """A compressed number and where it ends."""
+    first = data[at]
+    if first < 0x80:
+        return first, at + 1
+    if first < 0xC0:
+        return (first & 0x3F) << 8 | data[at + 1], at + 2
+    return (first & 0x1F) << 24 | data[at + 1] << 16 | data[at + 2] << 8 | data[at + 3], at + 4

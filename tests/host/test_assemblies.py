@@ -1,0 +1,100 @@
+"""What is read from the metadata of .NET assemblies."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from support.assemblies import MVID, SERVER_PROCESSOR, TARGET_FRAMEWORK, TARGET_PLATFORM, assembly
+from uno_devserver.host.assemblies import Assembly, NotAnAssembly, parse, read_assembly
+
+APP = assembly([(TARGET_FRAMEWORK, ".NETCoreApp,Version=v10.0"), (TARGET_PLATFORM, "Desktop1.0")])
+
+
+def test_the_identity_of_an_assembly_is_read() -> None:
+    assert parse(APP) == Assembly(MVID, "Sample.App", "1.2.3.4", "Desktop1.0", ())
+
+
+def test_an_assembly_without_the_attribute_has_no_platform() -> None:
+    assert parse(assembly([(TARGET_FRAMEWORK, ".NETCoreApp,Version=v10.0")])).platform is None
+    assert parse(assembly()).platform is None
+    assert parse(assembly([(TARGET_PLATFORM, None)])).platform is None
+
+
+@pytest.mark.parametrize("pe32_plus", [False, True])
+@pytest.mark.parametrize("wide", [False, True])
+def test_large_assemblies_with_wide_indexes_are_read_too(wide: bool, pe32_plus: bool) -> None:
+    data = assembly([(TARGET_PLATFORM, "ios26.0")], wide=wide, pe32_plus=pe32_plus)
+
+    assert parse(data).platform == "ios26.0"
+    assert parse(data).version == "1.2.3.4"
+
+
+def test_attribute_types_of_the_assembly_itself_are_recognised() -> None:
+    data = assembly([(TARGET_FRAMEWORK, "x"), (TARGET_PLATFORM, "Own1.0")], own_attribute_types=True)
+
+    assert parse(data).platform == "Own1.0"
+
+
+def test_declared_processors_are_named_without_their_assembly() -> None:
+    types = ["Uno.Hot.Processor", "Uno.Other.Processor, Other, Version=1.0.0.0, Culture=neutral"]
+    data = assembly([(SERVER_PROCESSOR, name) for name in types])
+
+    assert parse(data).processors == ("Uno.Hot.Processor", "Uno.Other.Processor")
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "no PE file"),
+        (b"#!/bin/sh\n", "no PE file"),
+        (b"MZ" + b"\0" * 200, "no PE file"),
+        (b"MZ", "damaged"),
+        (assembly(manifest=False), "without an assembly"),
+        (APP[:0x80] + b"PE\0\0" + b"\0" * 400, "no .NET file"),
+        (APP.replace(b"BSJB", b"XXXX"), "damaged"),
+    ],
+)
+def test_what_is_no_assembly_is_refused_with_a_reason(data: bytes, reason: str) -> None:
+    with pytest.raises(NotAnAssembly, match=reason):
+        parse(data)
+
+
+def test_native_code_is_no_assembly() -> None:
+    start = 0x80 + 24 + 96 + 14 * 8
+    native = APP[:start] + b"\0" * 8 + APP[start + 8 :]
+
+    with pytest.raises(NotAnAssembly, match="native"):
+        parse(native)
+
+
+def test_an_assembly_cut_short_anywhere_is_refused_or_read() -> None:
+    for length in range(len(APP)):
+        try:
+            parse(APP[:length])
+        except NotAnAssembly:
+            pass
+
+
+@given(st.integers(0, 2**32))
+def test_a_damaged_assembly_is_refused_or_read(seed: int) -> None:
+    # given: a few bytes of the interesting part overwritten
+    chance = random.Random(seed)
+    data = bytearray(APP)
+    for _ in range(chance.randint(1, 8)):
+        data[chance.randrange(0x80, len(data))] = chance.choice((0, 1, 0x7F, 0x80, 0xFF, chance.randrange(256)))
+
+    # then: nothing but an answer or the one exception
+    try:
+        parse(bytes(data))
+    except NotAnAssembly:
+        pass
+
+
+def test_a_folder_is_no_assembly(tmp_path: Path) -> None:
+    with pytest.raises(NotAnAssembly, match="not a regular file"):
+        read_assembly(str(tmp_path))

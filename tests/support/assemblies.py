@@ -1,0 +1,135 @@
+"""Tiny .NET assemblies, written byte by byte: as much of PE and CLI as it takes to be one."""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Sequence
+
+MVID = "0b7a1a0e-8d1c-4f0e-9d58-0c2f5d1f3a10"
+TARGET_PLATFORM = ("System.Runtime.Versioning", "TargetPlatformAttribute")
+TARGET_FRAMEWORK = ("System.Runtime.Versioning", "TargetFrameworkAttribute")
+SERVER_PROCESSOR = ("Uno.UI.RemoteControl.Host", "ServerProcessorAttribute")
+
+Attribute = tuple[tuple[str, str], str | None]  # the type's namespace and name, and its one argument
+
+
+def assembly(
+    attributes: Sequence[Attribute] = (),
+    *,
+    mvid: str = MVID,
+    name: str = "Sample.App",
+    version: tuple[int, int, int, int] = (1, 2, 3, 4),
+    own_attribute_types: bool = False,
+    wide: bool = False,
+    manifest: bool = True,
+    pe32_plus: bool = False,
+) -> bytes:
+    """`own_attribute_types`: the types are defined in the assembly itself; `wide`: every index has four bytes."""
+    metadata = _metadata(attributes, mvid, name, version, own_attribute_types, wide, manifest)
+    return _pe(metadata, pe32_plus)
+
+
+def _pe(metadata: bytes, pe32_plus: bool) -> bytes:
+    address, raw = 0x2000, 0x400
+    body = struct.pack("<IHHII", 72, 2, 5, address + 72, len(metadata)).ljust(72, b"\0") + metadata
+    directories = bytearray(16 * 8)
+    struct.pack_into("<II", directories, 14 * 8, address, 72)
+    fixed = (b"\x0b\x02" if pe32_plus else b"\x0b\x01").ljust(112 if pe32_plus else 96, b"\0")
+    optional = fixed + directories
+    coff = struct.pack("<HHIIIHH", 0x14C, 1, 0, 0, 0, len(optional), 0x2102)
+    section = b".text\0\0\0" + struct.pack("<IIII", len(body), address, len(body), raw).ljust(32, b"\0")
+    dos = b"MZ".ljust(0x3C, b"\0") + struct.pack("<I", 0x80)
+    return (dos.ljust(0x80, b"\0") + b"PE\0\0" + coff + optional + section).ljust(raw, b"\0") + body
+
+
+class _Heap:
+    def __init__(self) -> None:
+        self.data = bytearray(1)
+
+    def string(self, text: str) -> int:
+        return self._add(text.encode() + b"\0")
+
+    def blob(self, content: bytes) -> int:
+        assert len(content) < 0x4000
+        length = bytes([len(content)]) if len(content) < 0x80 else struct.pack(">H", 0x8000 | len(content))
+        return self._add(length + content)
+
+    def _add(self, data: bytes) -> int:
+        at = len(self.data)
+        self.data += data
+        return at
+
+
+def _metadata(
+    attributes: Sequence[Attribute],
+    mvid: str,
+    name: str,
+    version: tuple[int, int, int, int],
+    own: bool,
+    wide: bool,
+    manifest: bool,
+) -> bytes:
+    index = "I" if wide else "H"
+    strings, blobs = _Heap(), _Heap()
+    padding = 0x1_0000 if wide else 0  # rows enough to make every index to these tables wide
+    rows: dict[int, list[bytes]] = {0x00: [struct.pack(f"<H4{index}", 0, strings.string("m.dll"), 1, 0, 0)]}
+    rows[0x0C] = []
+    if own:
+        # One type without methods first, as compilers write it.
+        rows[0x02] = [struct.pack(f"<I{index}{index}{index}HH", 0, strings.string("<Module>"), 0, 0, 1, 1)]
+        rows[0x06] = []
+        for number, ((namespace, kind), _) in enumerate(attributes, 1):
+            names = strings.string(kind), strings.string(namespace)
+            rows[0x02].append(struct.pack(f"<I{index}{index}{index}HH", 0, *names, 0, 1, number))
+            rows[0x06].append(struct.pack(f"<IHH{index}{index}H", 0, 0, 0, strings.string(".ctor"), 0, 1))
+    else:
+        rows[0x01] = [struct.pack(f"<{index}{index}{index}", 0, 0, 0)] * padding
+        rows[0x0A] = [struct.pack(f"<{index}{index}{index}", 0, 0, 0)] * padding
+        for number, ((namespace, kind), _) in enumerate(attributes, padding + 1):
+            rows[0x01].append(
+                struct.pack(f"<{index}{index}{index}", 0, strings.string(kind), strings.string(namespace))
+            )
+            rows[0x0A].append(struct.pack(f"<{index}{index}{index}", number << 3 | 1, strings.string(".ctor"), 0))
+    # Attributes of a module and of a file surround those of the assembly, as the table is sorted.
+    rows[0x0C].append(struct.pack(f"<{index}{index}{index}", 1 << 5 | 7, (padding + 1) << 3 | 3, 0))
+    for number, (_, argument) in enumerate(attributes, padding + 1):
+        value = b"\xff" if argument is None else _packed_string(argument)
+        constructor = number << 3 | (2 if own else 3)
+        rows[0x0C].append(
+            struct.pack(f"<{index}{index}{index}", 46, constructor, blobs.blob(b"\1\0" + value + b"\0\0"))
+        )
+    rows[0x0C].append(struct.pack(f"<{index}{index}{index}", 2 << 5 | 14, 3, 0))
+    if manifest:
+        rows[0x20] = [struct.pack(f"<I4HI{index}{index}{index}", 0x8004, *version, 0, 0, strings.string(name), 0)]
+    present = {number: content for number, content in rows.items() if content}
+    valid = sum(1 << number for number in present)
+    tables = struct.pack("<IBBBBQQ", 0, 2, 0, 7 if wide else 0, 1, valid, 0)
+    tables += b"".join(struct.pack("<I", len(present[number])) for number in sorted(present))
+    tables += b"".join(b"".join(present[number]) for number in sorted(present))
+    streams = {
+        "#~": tables,
+        "#Strings": bytes(strings.data),
+        "#GUID": uuid.UUID(mvid).bytes_le,
+        "#Blob": bytes(blobs.data),
+    }
+    return _root(streams)
+
+
+def _packed_string(text: str) -> bytes:
+    data = text.encode()
+    assert len(data) < 0x80
+    return bytes([len(data)]) + data
+
+
+def _root(streams: dict[str, bytes]) -> bytes:
+    head = b"BSJB" + struct.pack("<HHII", 1, 1, 0, 12) + b"v4.0.30319\0\0" + struct.pack("<HH", 0, len(streams))
+    names = [name.encode().ljust((len(name) // 4 + 1) * 4, b"\0") for name in streams]
+    at = len(head) + sum(8 + len(name) for name in names)
+    body = b""
+    for name, data in zip(names, streams.values(), strict=True):
+        padded = data.ljust((len(data) + 3) // 4 * 4, b"\0")
+        head += struct.pack("<II", at, len(padded)) + name
+        at += len(padded)
+        body += padded
+    return head + body
