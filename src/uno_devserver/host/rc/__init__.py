@@ -1,0 +1,1 @@
+"""The `/rc` WebSocket: how a running app speaks with its Host."""

@@ -1,0 +1,120 @@
+"""Processors that an app asks for: ours are there, those of .NET are named with the reason why they are not."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from host.rc.apps import SERVER_SCOPE, VERSION, app_of, remote_control
+from support.assemblies import SERVER_PROCESSOR, assembly
+from uno_devserver.host.addins.peers import Processor
+from uno_devserver.host.rc.discovery import NEEDS_DOTNET
+
+PROCESSORS_DLL = "Uno.UI.RemoteControl.Server.Processors.dll"
+HOT_RELOAD = "Uno.UI.RemoteControl.Host.HotReload.ServerHotReloadProcessor"
+
+
+def discover(*base_paths: object, processors: list[Processor] | None = None) -> list[dict[str, Any]]:
+    """The answers to discoveries on one connection, one after the other."""
+
+    async def scenario() -> list[dict[str, Any]]:
+        async with app_of(remote_control(processors=lambda: processors or [])) as app:
+            answers = []
+            for base in base_paths:
+                content = {"BasePath": base, "AppInstanceId": "app-1"}
+                name, answer = await app.ask(SERVER_SCOPE, "ProcessorsDiscovery", content)
+                assert name == "ProcessorsDiscoveryResponse"
+                answers.append(answer)
+            return answers
+
+    return asyncio.run(scenario())
+
+
+def dll(path: Path, *types: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(assembly([(SERVER_PROCESSOR, name) for name in types], version=(6, 5, 0, 1)))
+    return path
+
+
+def described(path: Path, type_: str) -> dict[str, Any]:
+    return {
+        "AssemblyPath": str(path),
+        "Type": type_,
+        "Version": "6.5.0.1",
+        "IsLoaded": False,
+        "LoadError": NEEDS_DOTNET,
+    }
+
+
+def test_dotnet_processors_in_a_folder_are_named_with_what_they_need(tmp_path: Path) -> None:
+    found = dll(tmp_path / PROCESSORS_DLL, HOT_RELOAD)
+    dll(tmp_path / "Other.Processors.dll", "Not.Ours")
+    dll(tmp_path / "Uno.UI.dll", "Not.A.Processor")
+
+    (answer,) = discover(str(tmp_path))
+
+    assert answer["Assemblies"] == [str(found)]
+    assert answer["Processors"] == [described(found, HOT_RELOAD)]
+
+
+def test_the_folder_of_the_newest_framework_is_looked_into(tmp_path: Path) -> None:
+    dll(tmp_path / PROCESSORS_DLL, "Old")
+    dll(tmp_path / "net9.0" / PROCESSORS_DLL, "Nine")
+    ten = dll(tmp_path / "net10.0" / PROCESSORS_DLL, "Ten")
+
+    assert discover(str(tmp_path))[0]["Assemblies"] == [str(ten)]
+
+
+def test_a_single_assembly_can_be_named(tmp_path: Path) -> None:
+    found = dll(tmp_path / "Any.dll", "Acme.One", "Acme.Two")
+
+    (answer,) = discover(str(found))
+
+    assert answer["Processors"] == [described(found, "Acme.One"), described(found, "Acme.Two")]
+
+
+def test_processors_add_up_over_a_connection_and_assemblies_do_not(tmp_path: Path) -> None:
+    one, two = dll(tmp_path / "One.dll", "One"), dll(tmp_path / "Two.dll", "Two")
+
+    first, second, third = discover(str(one), str(two), str(one))
+
+    assert [first["Assemblies"], second["Assemblies"]] == [[str(one)], [str(two)]]
+    assert first["Processors"] == [described(one, "One")]
+    assert second["Processors"] == third["Processors"] == [described(one, "One"), described(two, "Two")]
+
+
+def test_processors_of_addins_are_listed_as_loaded() -> None:
+    async def nothing(*_: object) -> None: ...
+
+    (answer,) = discover(None, processors=[Processor("Acme", nothing, "/addins/acme.py")])
+
+    assert answer["Processors"] == [
+        {"AssemblyPath": "/addins/acme.py", "Type": "Acme", "Version": VERSION, "IsLoaded": True, "LoadError": None}
+    ]
+
+
+@pytest.mark.parametrize(
+    "base", [None, "", "relative", "a\0b", "/none/such", "/dev/zero", "/proc/self/mem", 5, "x" * 100_000]
+)
+def test_odd_paths_are_answered_quickly_with_nothing(base: object) -> None:
+    began = time.monotonic()
+
+    (answer,) = discover(base)
+
+    assert (answer["Assemblies"], answer["Processors"]) == ([], [])
+    assert time.monotonic() - began < 0.9  # the .NET Host tries for a second
+
+
+def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+    found = dll(tmp_path / PROCESSORS_DLL, HOT_RELOAD)
+    (tmp_path / "Uno.Broken.Processors.dll").write_bytes(b"MZ broken")
+    (tmp_path / "Uno.Folder.Processors.dll").mkdir()
+    (tmp_path / "Uno.Gone.Processors.dll").symlink_to("nowhere")
+    os.mkfifo(tmp_path / "Uno.Pipe.Processors.dll")
+
+    assert discover(str(tmp_path))[0]["Assemblies"] == [str(found)]
