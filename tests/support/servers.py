@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from support.machine import Machine
 from uno_devserver.instances.registry import Server, new_entry, register, write_sidecar
 from uno_devserver.system.dotnet_formats import to_time
 
@@ -125,6 +126,10 @@ class Registry:
 
     def names(self) -> list[str]:
         return sorted(os.listdir(self.folder)) if self.folder.exists() else []
+
+
+def registry_of(machine: Machine) -> Registry:
+    return Registry(machine.data / "Uno Platform" / "DevServers")
 
 
 def an_hour_ago() -> str:

@@ -1,0 +1,82 @@
+"""`cleanup`: stale registrations go, everything else stays, and no process is ended."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from support.files import snapshot
+from support.golden import GOLDEN
+from support.machine import Machine
+from support.servers import Processes, Registry, an_hour_ago, registry_of
+
+DEAD = 2**22 + 1  # beyond what Linux gives to processes
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    started = Processes()
+    yield started
+    started.end()
+
+
+@pytest.fixture
+def registry(machine: Machine) -> Registry:
+    return registry_of(machine)
+
+
+def test_with_nothing_to_do_it_prints_the_recorded_lines(
+    machine: Machine, registry: Registry, processes: Processes
+) -> None:
+    registry.sign_in(processes.start().pid)
+    recorded = json.loads((GOLDEN / "host" / "controller" / "one-cleanup.json").read_bytes())
+    before = snapshot(registry.folder)
+
+    result = machine.run("cleanup")
+
+    assert (result.exit_code, result.stdout.splitlines()) == (0, recorded["stdout"].splitlines()[1:])
+    assert snapshot(registry.folder) == before
+
+
+def test_what_is_stale_goes_and_is_named(machine: Machine, registry: Registry, processes: Processes) -> None:
+    reused, alive = processes.start(), processes.start()
+    registry.sign_in(DEAD)
+    registry.sign_in(reused.pid, started=an_hour_ago())
+    registry.sign_in(alive.pid)
+    registry.sign_in(DEAD + 1, machine="other")
+    registry.file(f"devserver-{DEAD + 2}.json", "garbage")
+    kept = registry.file("devserver-1.json", "garbage")
+
+    result = machine.run("cleanup", "--json").json
+
+    stale = [f"devserver-{pid}.json" for pid in (DEAD, reused.pid, DEAD + 2)]
+    assert sorted(result["removed"]) == sorted(str(registry.folder / name) for name in stale)
+    assert (result["running"], result["unreadable"], result["problems"]) == ([alive.pid], [str(kept)], [])
+    assert registry.names() == sorted([f"devserver-{alive.pid}.json", f"devserver-{DEAD + 1}.json", kept.name])
+    assert reused.runs
+    assert alive.runs
+
+
+def test_the_text_names_each_file(machine: Machine, registry: Registry) -> None:
+    registry.sign_in(DEAD)
+    kept = registry.file("devserver-1.json", "garbage")
+
+    assert machine.run("cleanup").stdout.splitlines() == [
+        "Cleaning up stale DevServer registrations...",
+        f"Removed {registry}/devserver-{DEAD}.json",
+        f"Left {kept}: it is no registration, and not certainly stale.",
+        "Cleanup completed.",
+    ]
+
+
+def test_a_registry_that_cannot_be_read_is_a_failure(machine: Machine, registry: Registry) -> None:
+    registry.folder.parent.mkdir(parents=True)
+    registry.folder.write_text("a file")
+
+    result = machine.run("cleanup")
+
+    assert result.exit_code == 1
+    assert result.stdout.endswith("Cleanup not completed.\n")
+    assert result.stderr == f"warn: The registry {registry} cannot be read: Not a directory.\n"

@@ -1,0 +1,282 @@
+"""`list`: every registered server, as the .NET tool prints it and with what that tool does not tell."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from support.golden import GOLDEN
+from support.machine import Machine
+from support.servers import Processes, Registry, an_hour_ago, registry_of
+from uno_devserver.cli.list import host_kind
+from uno_devserver.system.processes import machine_name, user_name
+
+CONTROLLER = GOLDEN / "host" / "controller"
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    started = Processes()
+    yield started
+    started.end()
+
+
+@pytest.fixture
+def registry(machine: Machine) -> Registry:
+    return registry_of(machine)
+
+
+# --- text ---------------------------------------------------------------------------------------------------------
+
+
+def test_without_servers_it_says_so(machine: Machine, registry: Registry) -> None:
+    result = machine.run("list")
+
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert lines(result.stdout) == theirs("zero-list")
+    assert not registry.folder.exists(), "looking leaves nothing behind"
+
+
+def test_a_server_is_listed_with_the_recorded_lines(machine: Machine, registry: Registry, processes: Processes) -> None:
+    server, parent = processes.start(), processes.start()
+    solution = machine.workspace / "App.sln"
+    started = "2099-11-15T08:16:13.9Z"
+    registry.sign_in(server.pid, parent_process_id=parent.pid, solution=str(solution), started=started)
+
+    result = machine.run("list", cwd=machine.root)
+
+    name = "python"
+    expected = [
+        line.replace("{HOSTPID} (dotnet)", f"{server.pid} ({name})")
+        .replace("{PPID} (python3)", f"{parent.pid} ({name})")
+        .replace("{DIR}", str(machine.workspace))
+        .replace("{MACHINE}", machine_name())
+        .replace("{USER}", user_name())
+        .replace("2026-", "2099-")
+        for line in theirs("one-list")
+        if "Process Chain" not in line
+    ]
+    printed = re.sub(r"\(python[\d.]*\)", f"({name})", result.stdout)
+    assert [line for line in lines(printed) if line in expected] == expected
+    assert re.search(rf"  Process Chain: .* → python\S* \({parent.pid}\) → python\S* \({server.pid}\)\n", result.stdout)
+
+
+def test_what_scripts_search_for_is_there(machine: Machine, registry: Registry, processes: Processes) -> None:
+    registry.sign_in(processes.start().pid, port=53821, solution=str(machine.workspace / "App.sln"))
+
+    output = machine.run("list").stdout
+
+    assert re.search(r"Port\s*:\s*53821", output)
+    assert str(machine.workspace) in output
+
+
+def test_a_server_without_parent_solution_and_channel_says_so(
+    machine: Machine, registry: Registry, processes: Processes
+) -> None:
+    """The .NET tool names a process for the parent 0."""
+    registry.sign_in(processes.start().pid)
+
+    printed = lines(machine.run("list").stdout)
+
+    assert "  Parent PID: <none>" in printed
+    assert "  Solution: N/A" in printed
+    assert "  Workspace: N/A" in printed
+    assert "  IDE Channel: <none>" in printed
+
+
+def test_several_servers_come_in_the_order_of_their_process_ids(
+    machine: Machine, registry: Registry, processes: Processes
+) -> None:
+    pids = sorted(processes.start().pid for _ in range(3))
+    for port, pid in enumerate(reversed(pids), start=5000):
+        registry.sign_in(pid, port=port)
+
+    output = machine.run("list").stdout
+
+    assert [int(pid) for pid in re.findall(r"^Process ID: (\d+)", output, re.MULTILINE)] == pids
+    assert output.endswith("\nTotal active DevServers: 3\n")
+
+
+def test_the_workspaces_server_is_marked(machine: Machine, registry: Registry, processes: Processes) -> None:
+    mine, other = processes.start().pid, processes.start().pid
+    registry.sign_in(mine, workspace=machine.workspace)
+    registry.sign_in(other, workspace=machine.home)
+
+    here, there = machine.run("list"), machine.run("list", "--solution-dir", str(machine.home))
+
+    assert marked(here.stdout) == [mine]
+    assert marked(there.stdout) == [other]
+
+
+def test_control_characters_of_an_entry_do_not_reach_the_terminal(
+    machine: Machine, registry: Registry, processes: Processes
+) -> None:
+    registry.sign_in(processes.start().pid, solution="/src/\x1b[2J\x07.sln", ide_channel="\x9b31m")
+
+    output = machine.run("list").stdout
+
+    assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]", output)
+
+
+# --- JSON ---------------------------------------------------------------------------------------------------------
+
+
+def test_json_has_the_fields_of_disco_and_more(machine: Machine, registry: Registry, processes: Processes) -> None:
+    server = processes.start()
+    solution = str(machine.workspace / "App.sln")
+    entry = registry.sign_in(server.pid, port=53821, solution=solution, workspace=machine.workspace)
+
+    (listed,) = machine.run("list", "--json").json["servers"]
+
+    chain = listed.pop("processChain")
+    assert list(listed) == [
+        "processId",
+        "port",
+        "mcpEndpoint",
+        "parentProcessId",
+        "startTime",
+        "ideChannelId",
+        "solutionPath",
+        "isInWorkspace",
+        "workspaceDirectory",
+        "hostKind",
+        "machineName",
+        "userName",
+        "foreign",
+    ]
+    assert listed == {
+        "processId": server.pid,
+        "port": 53821,
+        "mcpEndpoint": "http://localhost:53821/mcp",
+        "parentProcessId": 0,
+        "startTime": entry.started,
+        "ideChannelId": None,
+        "solutionPath": solution,
+        "isInWorkspace": True,
+        "workspaceDirectory": str(machine.workspace),
+        "hostKind": None,
+        "machineName": machine_name(),
+        "userName": user_name(),
+        "foreign": False,
+    }
+    assert [link["processId"] for link in chain[:2]] == [server.pid, os.getpid()]
+
+
+def test_json_without_servers_is_an_empty_list(machine: Machine) -> None:
+    assert machine.run("list", "--json").json == {"servers": []}
+
+
+# --- stale, foreign and broken entries ----------------------------------------------------------------------------
+
+
+def test_a_killed_server_is_neither_listed_nor_discovered_and_its_entry_goes(
+    machine: Machine, registry: Registry, processes: Processes
+) -> None:
+    server = processes.start()
+    registry.sign_in(server.pid, solution=str(machine.workspace / "App.sln"), workspace=machine.workspace)
+    (machine.workspace / "App.sln").write_text("Microsoft Visual Studio Solution File\n")
+    (machine.workspace / "global.json").write_text('{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}')
+    assert [one["processId"] for one in machine.disco().json["activeServers"]] == [server.pid]
+
+    server.kill()
+
+    assert machine.disco().json["activeServers"] == []
+    assert machine.run("list", "--json").json == {"servers": []}
+    assert registry.names() == []
+
+
+def test_a_reused_process_id_is_no_server(machine: Machine, registry: Registry, processes: Processes) -> None:
+    stranger = processes.start()
+    registry.sign_in(stranger.pid, started=an_hour_ago())
+
+    assert machine.run("list", "--json").json == {"servers": []}
+    assert stranger.runs
+
+
+def test_a_server_of_another_machine_or_user_is_shown_as_such(machine: Machine, registry: Registry) -> None:
+    """As recorded, but for the local process that the .NET tool takes for it."""
+    recorded = json.loads((GOLDEN / "host" / "registry" / "foreign-machine-list.json").read_bytes())
+    for name, content in recorded["files"].items():
+        registry.file(name, content)
+
+    text, data = machine.run("list"), machine.run("list", "--json").json
+
+    assert lines(text.stdout)[1] == "Process ID: 1 [another machine or user]"
+    for line in ("  Port: 77", "  Solution: N/A", "  Machine: other-machine", "  User: someone"):
+        assert line in lines(recorded["list"]["stdout"])
+        assert line in lines(text.stdout)
+    (listed,) = data["servers"]
+    assert (listed["foreign"], listed["isInWorkspace"], listed["processChain"]) == (True, False, [])
+    assert registry.names() == sorted(recorded["files"])
+
+
+def test_garbage_does_not_hide_a_server(machine: Machine, registry: Registry, processes: Processes) -> None:
+    server = registry.sign_in(processes.start().pid)
+    registry.file("devserver-1.json", "not json")
+    registry.file("devserver-2.aux.json", "\0")
+
+    result = machine.run("list", "--json")
+
+    assert [one["processId"] for one in result.json["servers"]] == [server.process_id]
+    assert result.stderr == ""
+
+
+def test_a_registry_that_cannot_be_read_is_a_warning(machine: Machine, registry: Registry) -> None:
+    registry.folder.parent.mkdir(parents=True)
+    registry.folder.write_text("a file")
+
+    result = machine.run("list")
+
+    assert result.exit_code == 0
+    assert result.stderr == f"warn: The registry {registry} cannot be read: Not a directory.\n"
+    assert "No active DevServers found." in result.stdout
+
+
+def test_it_works_in_a_folder_that_is_gone(machine: Machine, registry: Registry, processes: Processes) -> None:
+    gone = machine.root / "gone"
+    gone.mkdir()
+    registry.sign_in(processes.start().pid)
+    leave = ["/bin/sh", "-c", 'cd "$1" && /bin/rmdir "$1" && shift && exec "$@"', "sh", str(gone)]
+
+    result = machine.run("list", prefix=leave)
+
+    assert (result.exit_code, marked(result.stdout)) == (0, [])
+    assert "Total active DevServers: 1" in result.stdout
+
+
+# --- the kind of Host ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"),
+    [
+        (("/usr/bin/dotnet", "/nuget/tools/rc/host/net10.0/Uno.UI.RemoteControl.Host.dll", "--httpPort"), "dotnet"),
+        (("C:\\nuget\\Uno.UI.RemoteControl.Host.exe", "--httpPort", "1"), "dotnet"),
+        (("/usr/bin/python3", "-P", "-m", "uno_devserver.host", "--httpPort", "1"), "bundled"),
+        (("/usr/bin/python3", "/home/d/.local/bin/uno-devserver", "host", "--httpPort", "1"), "bundled"),
+        (("/usr/bin/python3", "-m", "uno_devserver", "host"), "bundled"),
+        (("/usr/bin/python3", "-m", "uno_devserver", "start"), None),
+        (("/opt/my-host", "--solution", "/src/Uno.UI.RemoteControl.Host/x", "host"), None),
+        ((), None),
+    ],
+)
+def test_the_command_line_tells_the_kind_of_host(arguments: tuple[str, ...], kind: str | None) -> None:
+    assert host_kind(arguments) == kind
+
+
+def lines(output: str) -> list[str]:
+    return [line for line in output.splitlines() if line]
+
+
+def theirs(name: str) -> list[str]:
+    """What the .NET tool printed, without the line about its own start."""
+    recorded = json.loads((CONTROLLER / f"{name}.json").read_bytes())
+    return lines(recorded["stdout"])[1:]
+
+
+def marked(output: str) -> list[int]:
+    return [int(pid) for pid in re.findall(r"^Process ID: (\d+).* \[workspace\]$", output, re.MULTILINE)]

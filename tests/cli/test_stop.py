@@ -1,0 +1,274 @@
+"""`stop`: this workspace's servers, one by its process id, or all of this user; never anything else."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.files import write
+from support.golden import GOLDEN
+from support.machine import Machine
+from support.servers import IGNORES_SIGTERM, Processes, Registry, StandIn, an_hour_ago, registry_of
+
+UNO = '{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}'
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    started = Processes()
+    yield started
+    started.end()
+
+
+@pytest.fixture
+def registry(machine: Machine) -> Registry:
+    return registry_of(machine)
+
+
+class Workspaces:
+    """Workspaces of one machine, with servers."""
+
+    def __init__(self, machine: Machine, registry: Registry, processes: Processes) -> None:
+        self._machine = machine
+        self._registry = registry
+        self._processes = processes
+
+    def add(self, name: str) -> Path:
+        folder = self._machine.root / "repos" / name
+        write(folder / "global.json", UNO)
+        write(folder / f"{name}.slnx", "<Solution />")
+        return folder
+
+    def server(self, folder: Path, code: str = "", port: int = 5611) -> StandIn:
+        """A running server of the workspace's solution."""
+        server = self._processes.start(code) if code else self._processes.start()
+        self._registry.sign_in(server.pid, port=port, solution=str(folder / f"{folder.name}.slnx"))
+        return server
+
+
+@pytest.fixture
+def workspaces(machine: Machine, registry: Registry, processes: Processes) -> Workspaces:
+    return Workspaces(machine, registry, processes)
+
+
+def recorded(name: str) -> list[str]:
+    """What the .NET tool printed, without the line about its own start."""
+    lines = json.loads((GOLDEN / "host" / "controller" / f"{name}.json").read_bytes())["stdout"].splitlines()
+    return [str(line) for line in lines[1:]]
+
+
+# --- this workspace -----------------------------------------------------------------------------------------------
+
+
+def test_without_servers_it_says_so(machine: Machine) -> None:
+    result = machine.run("stop")
+
+    assert (result.exit_code, result.stdout.splitlines(), result.stderr) == (0, recorded("zero-stop"), "")
+
+
+def test_the_workspaces_server_is_stopped_and_no_other(
+    machine: Machine, registry: Registry, workspaces: Workspaces
+) -> None:
+    """The .NET tool stops every server, of every solution and user."""
+    app, lib = workspaces.add("app"), workspaces.add("lib")
+    mine, other = workspaces.server(app), workspaces.server(lib, port=5612)
+
+    result = machine.run("stop", cwd=app)
+
+    expected = [line.replace("{HOSTPID}", str(mine.pid)) for line in recorded("one-stop")]
+    assert (result.exit_code, result.stdout.splitlines()) == (0, expected)
+    assert mine.exit_code() == -signal.SIGTERM
+    assert other.runs
+    assert registry.names() == [f"devserver-{other.pid}.json"]
+
+
+def test_the_workspace_can_be_named(machine: Machine, workspaces: Workspaces) -> None:
+    app = workspaces.add("app")
+    server = workspaces.server(app)
+
+    assert machine.run("stop", "--solution-dir", str(app)).exit_code == 0
+    assert server.exit_code() == -signal.SIGTERM
+
+
+def test_a_server_without_a_solution_is_the_one_of_the_folder_in_its_sidecar(
+    machine: Machine, registry: Registry, processes: Processes
+) -> None:
+    """No Uno workspace and no .NET is needed."""
+    mine, other = processes.start(), processes.start()
+    registry.sign_in(mine.pid, workspace=machine.workspace)
+    registry.sign_in(other.pid, workspace=machine.home)
+
+    assert machine.run("stop", cwd=machine.workspace).exit_code == 0
+
+    assert mine.exit_code() == -signal.SIGTERM
+    assert other.runs
+
+
+def test_elsewhere_nothing_is_stopped_and_the_others_are_named(machine: Machine, workspaces: Workspaces) -> None:
+    app = workspaces.add("app")
+    server = workspaces.server(app)
+
+    result = machine.run("stop")
+
+    first, hint = result.stdout.splitlines()
+    assert (result.exit_code, first) == (0, "No active DevServers found to stop.")
+    assert hint == (
+        f"These run elsewhere: PID {server.pid} on port 5611 ({app}/app.slnx). Stop one with --pid, or all with --all."
+    )
+    assert server.runs
+
+
+def test_above_several_workspaces_it_does_not_guess(machine: Machine, workspaces: Workspaces) -> None:
+    servers = [workspaces.server(workspaces.add(name)) for name in ("app", "lib")]
+
+    result = machine.run("stop", "--json", cwd=machine.root / "repos")
+
+    assert (result.exit_code, result.json["error"]["code"]) == (1, "WorkspaceAmbiguous")
+    assert all(f"PID {server.pid} on port" in result.json["error"]["message"] for server in servers)
+    assert all(server.runs for server in servers)
+
+
+# --- all, and one -------------------------------------------------------------------------------------------------
+
+
+def test_all_servers_of_this_user_are_stopped(machine: Machine, registry: Registry, workspaces: Workspaces) -> None:
+    first, second = sorted(
+        (workspaces.server(workspaces.add(name)) for name in ("app", "lib")), key=lambda server: server.pid
+    )
+    foreign = registry.sign_in(os.getpid(), user="someone")
+
+    result = machine.run("stop", "--all")
+
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        f"Stopping DevServer with PID {first.pid} on port 5611...",
+        f"Stopping DevServer with PID {second.pid} on port 5611...",
+        "Successfully stopped 2 DevServer(s)",
+    ]
+    assert (first.exit_code(), second.exit_code()) == (-signal.SIGTERM, -signal.SIGTERM)
+    assert registry.names() == [f"devserver-{foreign.process_id}.json"]
+
+
+def test_one_server_is_stopped_by_its_process_id_from_anywhere(machine: Machine, workspaces: Workspaces) -> None:
+    mine, other = workspaces.server(workspaces.add("app")), workspaces.server(workspaces.add("lib"))
+
+    result = machine.run("stop", "--pid", str(mine.pid), "--json")
+
+    assert result.json == {
+        "results": [
+            {
+                "processId": mine.pid,
+                "port": 5611,
+                "solutionPath": str(machine.root / "repos" / "app" / "app.slnx"),
+                "workspaceDirectory": None,
+                "stopped": True,
+                "killed": False,
+                "error": None,
+            }
+        ],
+        "otherProcessIds": [other.pid],
+    }
+    assert mine.exit_code() == -signal.SIGTERM
+    assert other.runs
+
+
+def test_a_process_that_is_no_server_is_not_stopped(machine: Machine, processes: Processes) -> None:
+    stranger = processes.start()
+
+    result = machine.run("stop", "--pid", str(stranger.pid))
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert result.stderr.startswith(f"error: No server with PID {stranger.pid} is registered; nothing was stopped.\n")
+    assert stranger.runs
+
+
+def test_a_process_that_has_only_got_a_servers_id_is_not_stopped(
+    machine: Machine, registry: Registry, processes: Processes
+) -> None:
+    stranger = processes.start()
+    registry.sign_in(stranger.pid, started=an_hour_ago(), workspace=machine.workspace)
+
+    by_id = machine.run("stop", "--pid", str(stranger.pid))
+    registry.sign_in(stranger.pid, started=an_hour_ago(), workspace=machine.workspace)
+    all_of_them = machine.run("stop", "--all")
+
+    assert (by_id.exit_code, all_of_them.exit_code) == (1, 0)
+    assert stranger.runs
+    assert registry.names() == []
+
+
+def test_a_server_of_another_user_is_left_to_that_user(
+    machine: Machine, registry: Registry, processes: Processes
+) -> None:
+    server = processes.start()
+    registry.sign_in(server.pid, user="someone", machine="other")
+
+    result = machine.run("stop", "--pid", str(server.pid))
+
+    assert result.exit_code == 1
+    assert "belongs to user 'someone' on machine 'other'" in result.stderr
+    assert server.runs
+    assert registry.names() == [f"devserver-{server.pid}.json"]
+
+
+@pytest.mark.parametrize("pid", ["abc", "-1", "1.5", "0x10", "²", "9" * 5000])
+def test_what_is_no_process_id_is_refused(machine: Machine, pid: str) -> None:
+    result = machine.run("stop", f"--pid={pid}", "--json")
+
+    assert (result.exit_code, result.json["error"]["code"]) == (2, "BadValue")
+
+
+def test_one_and_all_contradict_each_other(machine: Machine) -> None:
+    assert machine.run("stop", "--all", "--pid", "1").exit_code == 2
+
+
+# --- servers that misbehave ---------------------------------------------------------------------------------------
+
+
+def test_a_server_that_ignores_the_request_is_killed(
+    machine: Machine, registry: Registry, workspaces: Workspaces
+) -> None:
+    app = workspaces.add("app")
+    server = workspaces.server(app, IGNORES_SIGTERM)
+
+    result = machine.run("stop", cwd=app, timeout=30)
+
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        f"Stopping DevServer with PID {server.pid} on port 5611...",
+        f"DevServer with PID {server.pid} did not end when it was asked to, and was killed.",
+        "Successfully stopped 1 DevServer(s)",
+    ]
+    assert server.exit_code() == -signal.SIGKILL
+    assert registry.names() == []
+
+
+def test_a_server_that_nobody_reaps_does_not_hold_up_the_command(
+    machine: Machine, registry: Registry, processes: Processes
+) -> None:
+    """The .NET tool waits for it without end; here its parent, this test, asks only after the command."""
+    server = processes.start()
+    registry.sign_in(server.pid, workspace=machine.workspace)
+
+    result = machine.run("stop")
+
+    assert result.stdout.endswith("Successfully stopped 1 DevServer(s)\n")
+    assert registry.names() == []
+    assert server.exit_code() == -signal.SIGTERM
+
+
+def test_an_entry_that_names_the_first_process_stops_nothing(machine: Machine, registry: Registry) -> None:
+    registry.sign_in(1)
+
+    result = machine.run("stop", "--all")
+
+    assert result.exit_code == 1
+    assert result.stderr.splitlines() == [
+        "fail: Error stopping DevServer with PID 1: process 1 is not one to stop",
+        "fail: Failed to stop 1 DevServer(s)",
+    ]
