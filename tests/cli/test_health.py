@@ -107,6 +107,14 @@ def test_without_dotnet_a_workspace_with_a_bundled_host_is_healthy(plain: Worksp
     assert report["startedAt"] == HEALTH["startedAt"]
 
 
+def test_a_bundled_host_of_a_folder_without_a_solution_is_healthy(machine: Machine) -> None:
+    with StandInHost(machine.root, bundled_host()) as host:
+        host.sign_in(machine.data / "Uno Platform" / "DevServers", None, machine.workspace)
+        result = machine.run("health", "--json")
+
+    assert (result.exit_code, result.json["status"], result.json["resolutionKind"]) == (0, "Healthy", "NoCandidates")
+
+
 def test_the_text_has_the_lines_of_the_dotnet_tool_in_their_order(app: WorkspaceBuilder) -> None:
     record = json.loads((GOLDEN / "host" / "start" / "health-one-text.json").read_text("utf-8"))
     recorded_labels = _labels(record["stdout"].splitlines()[1:])  # without the banner

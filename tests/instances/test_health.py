@@ -310,6 +310,17 @@ def test_a_workspace_by_its_own_config_need_not_be_about_uno() -> None:
     assert found(report) == [("HostNotStarted", "Fatal")]
 
 
+@pytest.mark.parametrize(("host", "status"), [(BUNDLED, HealthStatus.HEALTHY), (DOTNET, HealthStatus.DEGRADED)])
+def test_a_folder_without_uno_is_healthy_when_the_bundled_host_serves_it(host: Probe, status: HealthStatus) -> None:
+    nothing = UNRESOLVED.replace(
+        kind=ResolutionKind.NoCandidates, candidates=(), issues=(warning("NoSolutionFound", "No solution."),)
+    )
+
+    report = health(RUNNING.replace(discovery=DISCOVERY.replace(workspace=nothing, issues=nothing.issues), host=host))
+
+    assert report.status is status
+
+
 @pytest.mark.parametrize("host", [BUNDLED, DOTNET])
 def test_what_is_wrong_with_the_workspace_itself_counts_with_every_host(host: Probe) -> None:
     issue = warning("WorkspaceAmbiguous", "Two fit.")

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 
 from support.files import write
 from support.golden import GOLDEN
-from uno_devserver.instances.registry import Server
+from uno_devserver.instances.registry import Server, write_sidecar
 from uno_devserver.system.processes import machine_name, user_name
 
 STARTED = "2026-11-15T08:27:37.4240525Z"
@@ -155,8 +155,8 @@ class StandInHost:
     def server(self, solution: str | None = None) -> Server:
         return Server(self.pid, 0, solution, STARTED, self.port, machine_name(), user_name(), None)
 
-    def sign_in(self, registry: Path, solution: Path | None) -> None:
-        """As a .NET Host does."""
+    def sign_in(self, registry: Path, solution: Path | None, workspace: Path | None = None) -> None:
+        """As a Host does; with `workspace`, as a launcher adds to it."""
         entry = {
             "ProcessId": self.pid,
             "ParentProcessId": 0,
@@ -168,3 +168,5 @@ class StandInHost:
             "IdeChannelId": None,
         }
         write(registry / f"devserver-{self.pid}.json", json.dumps(entry, indent=2))
+        if workspace:
+            write_sidecar(str(registry), self.pid, ide_channel=None, workspace=str(workspace))

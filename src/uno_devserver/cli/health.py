@@ -8,8 +8,8 @@ from .. import __version__
 from ..discovery.discover import Request, discover
 from ..instances.health import health
 from ..instances.health_report import ActiveServer, HealthFacts, HealthStatus
-from ..instances.membership import full_solution, same_place
-from ..instances.registry import is_in_workspace, running_servers
+from ..instances.membership import full_solution, of_workspace, same_place
+from ..instances.registry import running_servers
 from ..system.folders import folders
 from .disco import absolute
 from .health_report import text
@@ -39,18 +39,10 @@ def _servers(workspace: Workspace) -> tuple[ActiveServer, ...]:
         return ()
     from ..system.processes import chain
 
+    mine = of_workspace(running, workspace)
     return tuple(
-        ActiveServer(server, _belongs(server, workspace), chain(server.process_id, server.parent_process_id))
-        for server in running
+        ActiveServer(server, server in mine, chain(server.process_id, server.parent_process_id)) for server in running
     )
-
-
-def _belongs(server: Server, workspace: Workspace) -> bool:
-    """Where several solutions fit and none was chosen, the server of any of them is the workspace's."""
-    if workspace.resolved:
-        return is_in_workspace(server, workspace.working_directory)
-    solution = full_solution(server)
-    return any(same_place(solution, candidate) for candidate in workspace.candidates)
 
 
 def _own(servers: tuple[ActiveServer, ...], workspace: Workspace) -> Server | None:

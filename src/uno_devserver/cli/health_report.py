@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..system.text import visible
+from .server_data import chain_text, started_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,8 +11,6 @@ if TYPE_CHECKING:
 
     from ..instances.health_report import ActiveServer, HealthReport
     from ..instances.probe import HostAddIn
-
-HOST_NAME = "Uno.UI.RemoteControl.Host"  # long, and the same in every chain of processes
 
 
 def text(report: HealthReport) -> str:
@@ -63,18 +62,7 @@ def _server(active: ActiveServer) -> Iterator[str]:
     yield f"  Solution: {server.solution or '<none>'}"
     yield f"  IDE Channel: {server.ide_channel or '<none>'}"
     yield f"  Parent PID: {server.parent_process_id}"
-    yield f"  Started: {_moment(server.started)}"
+    yield f"  Started: {started_text(server)}"
     yield f"  Workspace Match: {active.in_workspace}"
     if active.chain:
-        names = [f"{_name(link.name)} ({link.pid})" if link.name else str(link.pid) for link in reversed(active.chain)]
-        yield f"  Process Chain: {' → '.join(names)}"
-
-
-def _moment(stamp: str) -> str:
-    """`2026-08-22T10:02:07.1234567Z` in the words of the .NET tool; anything else as it stands."""
-    whole = len(stamp) > 19 and stamp[10] == "T" and stamp.endswith("Z")
-    return f"{stamp[:10]} {stamp[11:19]} UTC" if whole else stamp or "<unknown>"
-
-
-def _name(process: str) -> str:
-    return "Host" if process.startswith(HOST_NAME) else process
+        yield f"  Process Chain: {chain_text(active.chain)}"

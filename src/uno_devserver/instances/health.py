@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 REMARKS = frozenset({"PackageVersionOverridden", "AddInConditionUnknown", "AddInTargetsDeprecated"})
 # Without its list of packages an SDK brings no Host, but the add-ins of the projects are found all the same.
 ONLY_WARNINGS = frozenset({"PackagesJsonNotFound", "PackagesJsonInvalid"})
+# The bundled Host serves any folder, and then it does not matter that there is nothing of Uno in it.
+NO_UNO = frozenset({"NoSolutionFound", "WorkspaceNotResolved"})
 
 
 def health(facts: HealthFacts) -> HealthReport:
@@ -59,7 +61,7 @@ def _how_to_start(facts: HealthFacts) -> str:
     """The usual command, once there is something that it could start."""
     if facts.start_step or facts.discovery is None or facts.discovery.workspace.resolved:
         return facts.start_step
-    return "Settle what the other issues say of the workspace, then run 'uno-devserver start' there."
+    return "Settle what the other issues say, then run 'uno-devserver start'; in a folder without Uno, just run it."
 
 
 def _what_ran(facts: HealthFacts) -> str:
@@ -143,10 +145,15 @@ def _discovery_issues(facts: HealthFacts) -> Iterator[Issue]:
         if issue.code in REMARKS:
             continue
         if issue in of_the_workspace:
-            yield issue
+            if issue.code not in NO_UNO or not _serves_without_uno(facts):
+                yield issue
         elif role is not _DotNet.UNUSED:
             mild = role is _DotNet.WANTED or issue.code in ONLY_WARNINGS
             yield issue.replace(severity=Severity.WARNING) if mild else issue
+
+
+def _serves_without_uno(facts: HealthFacts) -> bool:
+    return facts.started and facts.host.kind in (HostKind.BUNDLED, HostKind.COMMAND)
 
 
 def _role_of_dotnet(facts: HealthFacts, discovery: Discovery) -> _DotNet:
