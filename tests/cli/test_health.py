@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from support.golden import GOLDEN
 from support.machine import Machine, Result
-from support.stand_in_host import HEALTH, Rule, StandInHost, answer, bundled_host, dotnet_host
+from support.stand_in_host import Rule, StandInHost, answer, bundled_host, dotnet_host
 from support.workspace import WorkspaceBuilder
 from uno_devserver import __version__
+
+START_SECONDS = 40.0  # what start allows a Host on a busy machine, and a bit
 
 
 @pytest.fixture
@@ -104,7 +107,7 @@ def test_without_dotnet_a_workspace_with_a_bundled_host_is_healthy(plain: Worksp
     assert (report["hostKind"], report["toolCount"], report["upstreamConnected"]) == ("bundled", 7, True)
     [server] = report["discovery"]["activeServers"]
     assert (report["hostProcessId"], report["hostEndpoint"]) == (server["processId"], server["mcpEndpoint"])
-    assert report["startedAt"] == HEALTH["startedAt"]
+    assert report["startedAt"] == server["startTime"]
 
 
 def test_a_bundled_host_of_a_folder_without_a_solution_is_healthy(machine: Machine) -> None:
@@ -147,8 +150,37 @@ def test_a_dotnet_host_with_its_recorded_answers_is_healthy(app: WorkspaceBuilde
     assert (result.exit_code, result.json["status"], result.json["issues"]) == (0, "Healthy", [])
     assert (result.json["hostKind"], result.json["hostVersion"]) == ("dotnet", "6.0.0-real")
     assert result.json["toolCount"] > 5
-    assert result.json["startedAt"] == result.json["discovery"]["activeServers"][0]["startTime"]
     assert [addin["name"] for addin in result.json["addIns"]] == ["Sample.AddIn"]
+
+
+@pytest.fixture
+def started(plain: WorkspaceBuilder) -> Iterator[Callable[[], Result]]:
+    """Start the real Host; it is stopped at the end."""
+    yield lambda: plain.machine.run("start", timeout=START_SECONDS)
+    plain.machine.run("stop", timeout=START_SECONDS)
+
+
+def test_the_real_host_is_healthy_on_a_machine_without_dotnet(
+    plain: WorkspaceBuilder, started: Callable[[], Result]
+) -> None:
+    assert started().exit_code == 0
+
+    result = plain.machine.run("health", "--json")
+
+    assert (result.exit_code, result.json["status"], result.json["hostKind"]) == (0, "Healthy", "bundled")
+    assert result.json["toolCount"] >= 1
+
+
+def test_the_real_host_tells_of_an_add_in_that_cannot_be_loaded(
+    plain: WorkspaceBuilder, started: Callable[[], Result]
+) -> None:
+    plain.file(".devtools/addins/broken.py", "raise RuntimeError('out of colours')")
+    assert started().exit_code == 0
+
+    result = plain.machine.run("health", "--json")
+
+    assert (result.exit_code, result.json["status"], result.issue_codes) == (1, "Degraded", ["AddInLoadFailed"])
+    assert "out of colours" in result.issue("AddInLoadFailed")["message"]
 
 
 # --- a Host that does not -------------------------------------------------------------------------------------------

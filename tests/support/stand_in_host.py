@@ -102,7 +102,6 @@ HEALTH = {
     ],
     "ideChannelConnected": True,
     "discoveryError": None,
-    "startedAt": "2026-11-15T08:00:00Z",
     "toolCount": 7,
 }
 

@@ -55,10 +55,10 @@ def _own(servers: tuple[ActiveServer, ...], workspace: Workspace) -> Server | No
 def _with_host(facts: HealthFacts, server: Server) -> HealthFacts:
     from ..instances.probe import probe
 
-    host = probe(server)
     return facts.replace(
         started=True,
         process_id=server.process_id,
         endpoint=server.mcp_endpoint,
-        host=host.replace(started=host.started or server.started or None),
+        started_at=server.started or None,
+        host=probe(server),
     )

@@ -49,6 +49,7 @@ class HealthFacts(Value):
     started: bool = False  # a Host was started or found for the workspace, whatever became of it
     process_id: int | None = None
     endpoint: str | None = None
+    started_at: str | None = None
     host: Probe = Probe()  # what is known of that Host
     connection: ConnectionState | None = None  # None: the command line, which does not stay connected
     solutions: tuple[str, ...] | None = None  # found by a proxy's scan, relative; None: no scan
@@ -88,7 +89,7 @@ class HealthReport(Value):
             "discovery": found,
             "hostKind": host.kind.value if host.kind else None,
             "hostVersion": host.version,
-            "startedAt": host.started,
+            "startedAt": facts.started_at,
             "ideChannelConnected": host.ide_channel_connected,
             "addIns": [
                 {

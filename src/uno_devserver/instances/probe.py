@@ -56,7 +56,6 @@ class Probe(Value):
     kind: HostKind | None = None
     status: str | None = None  # its own judgement
     version: str | None = None
-    started: str | None = None
     add_ins: tuple[HostAddIn, ...] = ()
     discovery_error: str | None = None  # why it could not find out which add-ins there are
     tool_count: int = 0
@@ -114,7 +113,6 @@ def _told(report: Mapping[str, object]) -> Probe:
     return Probe(
         status=_text(report.get("status")),
         version=_text(report.get("hostVersion")),
-        started=_text(report.get("startedAt")),
         add_ins=tuple(_add_in(entry) for entry in _objects(add_ins)),
         discovery_error=_text(report.get("discoveryError")),
         tool_count=tools if isinstance(tools, int) else 0,
