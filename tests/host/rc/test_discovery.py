@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ import pytest
 from host.rc.apps import SERVER_SCOPE, VERSION, app_of, remote_control
 from support.assemblies import SERVER_PROCESSOR, assembly
 from uno_devserver.host.addins.peers import Processor
-from uno_devserver.host.rc.discovery import NEEDS_DOTNET
+from uno_devserver.host.rc import server_scope
+from uno_devserver.host.rc.discovery import NEEDS_DOTNET, Found
 
 PROCESSORS_DLL = "Uno.UI.RemoteControl.Server.Processors.dll"
 HOT_RELOAD = "Uno.UI.RemoteControl.Host.HotReload.ServerHotReloadProcessor"
@@ -108,6 +110,33 @@ def test_odd_paths_are_answered_quickly_with_nothing(base: object) -> None:
 
     assert (answer["Assemblies"], answer["Processors"]) == ([], [])
     assert time.monotonic() - began < 0.9  # the .NET Host tries for a second
+
+
+def test_a_disk_that_does_not_answer_does_not_keep_an_app_waiting(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # given
+    disk_is_back = threading.Event()
+
+    def hang(_: object) -> tuple[list[str], list[Found]]:
+        disk_is_back.wait(30)
+        return [], []
+
+    monkeypatch.setattr(server_scope, "find_processors", hang)
+    monkeypatch.setattr(server_scope, "DISCOVERY_SECONDS", 0.05)
+
+    async def scenario() -> None:
+        async with app_of(remote_control()) as app:
+            # when
+            name, answer = await app.ask(SERVER_SCOPE, "ProcessorsDiscovery", {"BasePath": "/share"})
+            # then
+            assert (name, answer["Assemblies"]) == ("ProcessorsDiscoveryResponse", [])
+            assert await app.answers() == []
+            disk_is_back.set()
+
+    asyncio.run(scenario())
+
+    assert "/share could not be searched" in capsys.readouterr().err
 
 
 def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:

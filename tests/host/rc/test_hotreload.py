@@ -83,6 +83,23 @@ def test_an_older_app_edits_one_file(tmp_path: Path) -> None:
     assert (tmp_path / "Main.xaml").read_text() == "two"
 
 
+def test_a_relative_workspace_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "Main.xaml"
+    page.write_text("one")
+    monkeypatch.chdir(tmp_path)
+    control = remote_control(workspace="")  # the folder of "App.sln"
+    monkeypatch.chdir("/")
+
+    async def scenario() -> None:
+        async with app_of(control) as app:
+            change = {"RequestId": "r", "FilePath": str(page), "OldText": "one", "NewText": "two"}
+            assert (await app.ask(SCOPE, "UpdateFile", change))[1]["Result"] == 200
+
+    asyncio.run(scenario())
+
+    assert page.read_text() == "two"
+
+
 def test_without_a_workspace_nothing_is_edited(tmp_path: Path) -> None:
     page = tmp_path / "Main.xaml"
     page.write_text("one")

@@ -6,6 +6,7 @@ Every request for edits is answered, also one that cannot be understood as long 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -32,7 +33,7 @@ class HotReload:
     """One for all apps: edits are made one request after the other, so that none undoes another."""
 
     def __init__(self, workspace: str | None) -> None:
-        self._workspace = workspace
+        self._workspace = None if workspace is None else os.path.abspath(workspace)
         self._editing = asyncio.Lock()
         self._actions: dict[str, Callable[[Frame, App], Awaitable[None]]] = {
             "ConfigureServer": self._configure,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:  # the add-ins' interface costs time to import, and only its t
 SCOPE = "RemoteControlServer"
 LAUNCHED, CONNECTED = 0, 1  # the steps of an app's launch
 MAX_SEQUENCE = 2**64 - 1
+DISCOVERY_SECONDS = 3.0  # a disk answers in milliseconds; a network share that is gone, never
 
 
 class ServerScope:
@@ -56,10 +57,13 @@ class ServerScope:
         assemblies: list[str] = []
         try:
             base = read_members(frame.content).text("BasePath")
-            assemblies, found = await asyncio.to_thread(find_processors, base)
+            async with asyncio.timeout(DISCOVERY_SECONDS):
+                assemblies, found = await asyncio.to_thread(find_processors, base)
             self._found.update({(processor.assembly, processor.type): processor for processor in found})
         except MessageProblem as problem:
             log.debug(f"/rc: the content of a discovery could not be read: {problem}")
+        except TimeoutError:
+            log.warn(f"/rc: {base} could not be searched for processors within {DISCOVERY_SECONDS:g} s")
         ours = [Found(processor.addin, processor.scope, self._version, None) for processor in self._processors()]
         listed = [_description(processor) for processor in (*ours, *self._found.values())]
         app.send("ProcessorsDiscoveryResponse", {"Assemblies": assemblies, "Processors": listed, "Scope": SCOPE})
