@@ -14,10 +14,9 @@ import pytest
 
 from support.dotnet import Build, FakeDotNet
 from support.files import write
-from support.hosts import Manners, StandInHosts, is_running, wait_for
+from support.hosts import Manners, StandInHosts
 from support.machine import Machine
-from support.packages import APP_MCP, CORE, app_mcp, direct_add_in, host, settings, tools_only
-from support.restore import Restored
+from support.packages import APP_MCP, CORE, app_mcp, host, settings, tools_only
 from support.workspace import WorkspaceBuilder
 
 

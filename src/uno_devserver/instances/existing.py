@@ -39,12 +39,13 @@ def usable(
     One that does not answer may still be starting, for `starting_seconds` after its creation.
     """
     loopback = Loopback()
+    patience = min(ANSWER_SECONDS, starting_seconds)
     begun = time.monotonic()
     while (server := find()) is not None:
         if is_orphan(server):
             say(f"{_named(server)} is orphaned: its parent, process {server.parent_process_id}, is gone. Replacing it.")
             _stop(registry, server)
-        elif answers(server, loopback):
+        elif answers(server, loopback, patience):
             return server
         elif _age(server) < starting_seconds:
             if not go_on(time.monotonic() - begun):
@@ -70,7 +71,7 @@ def is_orphan(server: Server) -> bool:
     return born is not None and created is not None and born > created + START_SLACK_SECONDS
 
 
-def answers(server: Server, loopback: Loopback, seconds: float = ANSWER_SECONDS) -> bool:
+def answers(server: Server, loopback: Loopback, seconds: float) -> bool:
     """Whether HTTP is answered on its port, and by itself."""
     if loopback.ask("GET", server.port, MCP_PATH, seconds) is None:
         return False

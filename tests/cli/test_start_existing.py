@@ -1,0 +1,325 @@
+"""`start` where a server is registered already: used, bound to another IDE, waited for, or replaced; never doubled."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from support.hosts import Manners, StandInHosts, is_running, wait_for
+from support.machine import Machine
+from support.packages import app_mcp
+from support.workspace import WorkspaceBuilder
+from uno_devserver.system.ports import free_port
+
+
+@pytest.fixture
+def parent() -> Iterator[subprocess.Popen[bytes]]:
+    """A process that a Host can have as its parent."""
+    with subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()"], stdin=subprocess.PIPE) as process:
+        yield process
+        process.kill()
+
+
+def _entry(machine: Machine, pid: int) -> Path:
+    return machine.data / "Uno Platform" / "DevServers" / f"devserver-{pid}.json"
+
+
+def _started(workspace: WorkspaceBuilder, *options: str) -> dict[str, Any]:
+    result = workspace.machine.run("start", "--json", *options, cwd=workspace.root)
+    assert result.exit_code == 0, result
+    assert result.json["outcome"] == "started"
+    fields: dict[str, Any] = result.json
+    return fields
+
+
+def _change_parent(machine: Machine, pid: int, parent: int) -> None:
+    path = _entry(machine, pid)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "ParentProcessId": parent}))
+
+
+# --- reuse ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_nobody_owns_is_reused_and_not_killed(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    first = _started(uno)
+
+    result = uno.machine.run("start")
+
+    assert result.exit_code == 0
+    pid, port = first["processId"], first["port"]
+    line = f"DevServer already running for solution (PID {pid}, Port {port}). Reusing."
+    assert result.stdout.splitlines()[0] == line
+    assert len(hosts.launches()) == 1
+    assert is_running(pid)
+
+
+def test_a_server_with_a_living_parent_is_reused(
+    uno: WorkspaceBuilder, hosts: StandInHosts, parent: subprocess.Popen[bytes]
+) -> None:
+    first = _started(uno, "--ppid", str(parent.pid))
+
+    second = uno.machine.run("start", "--json").json
+
+    assert (second["outcome"], second["processId"], second["port"]) == ("reused", first["processId"], first["port"])
+
+
+def test_the_solution_is_the_same_however_it_is_spelled(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    first = _started(uno)
+    (uno.machine.root / "link").symlink_to(uno.root)
+
+    second = uno.machine.run("start", "--solution", "link/src/../App.slnx", "--json", cwd=uno.machine.root)
+
+    assert second.json["processId"] == first["processId"]
+
+
+def test_a_server_of_another_solution_is_not_reused(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    first = _started(uno)
+    other = WorkspaceBuilder(uno.machine, "other").uno_6_5().project("B/B.csproj", [app_mcp()]).solution("B.slnx")
+
+    second = _started(other)
+
+    assert second["processId"] != first["processId"]
+    assert is_running(first["processId"])
+
+
+def test_a_server_that_is_not_on_the_wanted_port_is_reused_and_that_is_told(
+    uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    first = _started(uno)
+    wanted = first["port"] + 1 if first["port"] < 65_535 else 1024
+
+    second = uno.machine.run("start", "--httpPort", str(wanted), "--addins", "/a.dll", "--json").json
+
+    assert second["port"] == first["port"]
+    assert any(f"port {first['port']}, not {wanted}" in warning for warning in second["warnings"])
+    assert any("--addins" in warning and "already running" in warning for warning in second["warnings"])
+
+
+def test_a_server_that_was_killed_is_not_found_and_leaves_no_trace(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    first = _started(uno)
+    os.kill(first["processId"], signal.SIGKILL)
+    wait_for(lambda: not is_running(first["processId"]), "the end of the Host")
+
+    second = _started(uno)
+
+    assert second["processId"] != first["processId"]
+    names = sorted(path.name for path in _entry(uno.machine, 1).parent.iterdir())
+    assert names == [f"devserver-{second['processId']}.aux.json", f"devserver-{second['processId']}.json"]
+
+
+def test_a_server_of_a_port_that_serves_something_else_is_named(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    first = _started(uno)
+    other = WorkspaceBuilder(uno.machine, "other").uno_6_5().project("B/B.csproj", [app_mcp()]).solution("B.slnx")
+
+    result = uno.machine.run("start", "--httpPort", str(first["port"]), "--json", cwd=other.root)
+
+    assert result.exit_code == 1
+    assert result.json["error"]["code"] == "PortTaken"
+    assert str(uno.root / "App.slnx") in result.json["error"]["message"]
+    assert is_running(first["processId"])
+    assert len(hosts.launches()) == 1
+
+
+# --- the IDE channel -----------------------------------------------------------------------------------------------
+
+
+def test_an_ide_gets_the_running_server_bound_to_its_channel(
+    uno: WorkspaceBuilder, hosts: StandInHosts, parent: subprocess.Popen[bytes]
+) -> None:
+    first = _started(uno, "--ppid", str(parent.pid))
+    user = uno.root / "src/App/App.csproj.user"
+    user.unlink()
+
+    result = uno.machine.run("start", "--ideChannel", "ide/7 ü")
+
+    assert result.exit_code == 0
+    pid, port = first["processId"], first["port"]
+    line = f"DevServer already running for solution (PID {pid}, Port {port}). Rebinding IDE channel."
+    assert result.stdout.splitlines()[0] == line
+    assert "POST /devserver/idechannel/ide%2F7%20%C3%BC HTTP/1.1" in hosts.requests()
+    assert f">{port}#<" in user.read_text("utf-8-sig")
+    assert len(hosts.launches()) == 1
+
+
+def test_a_server_that_refuses_the_channel_is_an_error(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    hosts.behave(Manners(rebind_status=500))
+    first = _started(uno)
+
+    result = uno.machine.run("start", "--ideChannel", "chan", "--json")
+
+    assert result.exit_code == 1
+    assert result.json["error"]["code"] == "IdeChannelRefused"
+    assert "HTTP status 500" in result.json["error"]["message"]
+    assert is_running(first["processId"])
+
+
+# --- replacement ---------------------------------------------------------------------------------------------------
+
+
+def test_an_orphan_is_stopped_and_replaced(
+    uno: WorkspaceBuilder, hosts: StandInHosts, parent: subprocess.Popen[bytes]
+) -> None:
+    first = _started(uno, "--ppid", str(parent.pid))
+    parent.kill()
+    parent.wait()
+
+    result = uno.machine.run("start", "--json")
+
+    assert result.json["outcome"] == "started"
+    assert result.json["processId"] != first["processId"]
+    assert not is_running(first["processId"])
+    assert f"its parent, process {parent.pid}, is gone" in result.stderr
+
+
+def test_an_orphan_whose_parents_number_is_another_process_by_now_is_recognised(
+    uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    first = _started(uno)
+    with _born_after(first["processId"]) as another:
+        _change_parent(uno.machine, first["processId"], another.pid)
+
+        result = uno.machine.run("start", "--json")
+
+    assert result.json["outcome"] == "started"
+    assert not is_running(first["processId"])
+
+
+@contextmanager
+def _born_after(pid: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that is clearly younger, by a clock that is coarse."""
+    while True:
+        with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+            clearly = psutil.Process(process.pid).create_time() > psutil.Process(pid).create_time() + 2.1
+            try:
+                if clearly:
+                    yield process
+                    return
+            finally:
+                process.kill()
+
+
+@contextmanager
+def _launched_by_an_ide(workspace: WorkspaceBuilder, parent: int = 0) -> Iterator[subprocess.Popen[bytes]]:
+    """A Host of the workspace, launched by a program that knows no lock and does not wait."""
+    dotnet = str(workspace.machine.root / "dotnet" / "dotnet")
+    solution = str(workspace.root / "App.slnx")
+    with subprocess.Popen(
+        [dotnet, "Host.dll", "--httpPort", str(free_port()), "--solution", solution, "--ppid", str(parent)],
+        env={**os.environ, "XDG_DATA_HOME": str(workspace.machine.data)},
+        stdout=subprocess.DEVNULL,
+    ) as host:
+        try:
+            wait_for(lambda: _entry(workspace.machine, host.pid).exists(), "the registration")
+            yield host
+        finally:
+            host.kill()
+
+
+def test_a_server_that_never_answers_and_that_nobody_owns_is_replaced_when_its_time_is_over(
+    uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    hosts.behave(Manners(answers=False))
+    with _launched_by_an_ide(uno) as mute:
+        hosts.behave(Manners())
+
+        result = uno.machine.run("start", "--json", "--timeoutMs", "400")
+
+        assert result.json["outcome"] == "started"
+        assert not is_running(mute.pid)
+        assert "does not answer" in result.stderr
+
+
+def test_a_server_that_does_not_answer_but_has_a_living_owner_is_left_alone(
+    uno: WorkspaceBuilder, hosts: StandInHosts, parent: subprocess.Popen[bytes]
+) -> None:
+    hosts.behave(Manners(answers=False))
+    with _launched_by_an_ide(uno, parent.pid) as mute:
+        result = uno.machine.run("start", "--json", "--timeoutMs", "400")
+
+        assert result.exit_code == 1
+        assert result.json["error"]["code"] == "HostUnreachable"
+        assert f"process {parent.pid}" in result.json["error"]["message"]
+        assert is_running(mute.pid)
+        assert len(hosts.launches()) == 1
+
+
+def test_a_server_that_is_still_starting_is_waited_for(
+    uno: WorkspaceBuilder, hosts: StandInHosts, tmp_path: Path
+) -> None:
+    hosts.behave(Manners(waits_for=str(tmp_path / "go")))
+    with _launched_by_an_ide(uno) as slow:
+        starting = uno.machine.spawn("start", "--json")
+        wait_for(lambda: _holds_lock(uno.machine, starting.pid), "the look at the registry")
+        (tmp_path / "go").touch()
+        out, _ = starting.communicate(timeout=20)
+
+    fields = json.loads(out)
+    assert (fields["outcome"], fields["processId"]) == ("reused", slow.pid)
+    assert len(hosts.launches()) == 1
+
+
+def _holds_lock(machine: Machine, pid: int) -> bool:
+    return any(path.read_text() == str(pid) for path in (machine.state / "locks").glob("*.lock"))
+
+
+# --- two at the same moment ----------------------------------------------------------------------------------------
+
+
+def test_two_starts_at_the_same_moment_end_with_one_host_and_two_successes(
+    uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    for _ in range(20):
+        before = len(hosts.launches())
+
+        both = [uno.machine.spawn("start", "--json"), uno.machine.spawn("start", "--json")]
+        answers = [json.loads(process.communicate(timeout=30)[0]) for process in both]
+
+        assert [process.returncode for process in both] == [0, 0]
+        assert sorted(answer["outcome"] for answer in answers) == ["reused", "started"]
+        assert answers[0]["processId"] == answers[1]["processId"]
+        assert len(hosts.launches()) == before + 1
+        os.kill(answers[0]["processId"], signal.SIGKILL)
+
+
+def test_a_start_that_waits_for_another_says_for_whom(
+    uno: WorkspaceBuilder, hosts: StandInHosts, tmp_path: Path
+) -> None:
+    hosts.behave(Manners(waits_for=str(tmp_path / "go")))
+    first = uno.machine.spawn("start", "--json")
+    wait_for(hosts.launches, "the launch")
+    second = uno.machine.spawn("start", "--json")
+    assert second.stderr
+
+    said = second.stderr.readline()
+    (tmp_path / "go").touch()
+    first.communicate(timeout=20)
+    second.communicate(timeout=20)
+
+    assert said == f"Waiting for another start of this workspace (process {first.pid}) ...\n"
+    assert second.returncode == 0
+
+
+def test_a_start_that_was_killed_does_not_lock_the_workspace(
+    uno: WorkspaceBuilder, hosts: StandInHosts, tmp_path: Path
+) -> None:
+    hosts.behave(Manners(waits_for=str(tmp_path / "go")))
+    first = uno.machine.spawn("start")
+    wait_for(hosts.launches, "the launch")
+    first.kill()
+    first.communicate()
+    (tmp_path / "go").touch()  # the Host goes on by itself
+
+    result = uno.machine.run("start", "--json")
+
+    assert result.json["outcome"] == "reused"
+    assert len(hosts.launches()) == 1
