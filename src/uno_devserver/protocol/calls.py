@@ -62,17 +62,17 @@ class HandshakeCall:
         policy = self.session.policy
         if len(self.session.asks) >= policy.asks:
             raise RpcError(BUSY, f"{policy.asks} questions wait for this client already.")
-        id, answer = self.session.next_ask()  # noqa: A001
+        name, answer = self.session.next_ask()
         try:
-            self._stream.send(request_message(id, method, params), Kind.REQUEST)
+            self._stream.send(request_message(name, method, params), Kind.REQUEST)
             async with asyncio.timeout(policy.ask_seconds):
                 return result_of(await answer)
         except TimeoutError:
             raise RpcError(STOPPED, f"The client did not answer '{method}' in {policy.ask_seconds:g} s.") from None
         finally:
-            del self.session.asks[id]
+            del self.session.asks[name]
             if not answer.done() or answer.cancelled():
-                self._stream.send(notification_message("notifications/cancelled", {"requestId": id}))
+                self._stream.send(notification_message("notifications/cancelled", {"requestId": name}))
 
     def stop(self, why: RpcError | None) -> None:
         """Cancel it. With a reason it is answered by that; without one, as the client wished, not at all."""

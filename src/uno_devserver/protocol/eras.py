@@ -24,6 +24,7 @@ HEADER_MISMATCH = -32020
 MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
 
+VERSION_HEADER = "mcp-protocol-version"
 VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
 CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
@@ -81,6 +82,9 @@ def has_envelope(params: Params) -> bool:
 
 def read_envelope(request: RpcRequest, headers: Mapping[str, str]) -> Envelope:
     """Check a modern request against itself, its headers and our versions, in this order."""
+    claimed = headers.get(VERSION_HEADER)
+    if claimed not in MODERN_VERSIONS and not has_envelope(request.params):
+        raise unsupported_version(claimed)  # neither era's: there is nothing else to say about it
     meta = request.params.get("_meta")
     if not isinstance(meta, dict):
         raise RpcError(INVALID_PARAMS, f"params._meta must be an object with {VERSION_KEY} and {CAPABILITIES_KEY}.")

@@ -123,12 +123,12 @@ class Handshake:
         header = (("Mcp-Session-Id", session.id),)
         return plain(message, headers=header) if accepts.json else _one_event(message, header)
 
-    def _session(self, headers: Mapping[str, str], id: Id | None) -> Session | Response:  # noqa: A002
+    def _session(self, headers: Mapping[str, str], request_id: Id | None) -> Session | Response:
         known = headers.get(SESSION_HEADER)
         if known is None:
             message = "The header Mcp-Session-Id is missing; only initialize is sent without one."
-            return refusal(400, RpcError(SESSION_REQUIRED, message), id)
-        return self.sessions.get(known) or _unknown_session(id)
+            return refusal(400, RpcError(SESSION_REQUIRED, message), request_id)
+        return self.sessions.get(known) or _unknown_session(request_id)
 
     async def _batch(self, session: Session, values: list[object], accepts: Accepts) -> Answer:
         version = session.client.protocol_version
@@ -252,9 +252,9 @@ def _refused(message: Refused) -> Response:
     return refusal(200 if message.error.code == INVALID_PARAMS else 400, message.error, message.id)
 
 
-def _unknown_session(id: Id | None) -> Response:  # noqa: A002
+def _unknown_session(request_id: Id | None) -> Response:
     error = RpcError(SESSION_NOT_FOUND, "There is no such session (any more); send initialize to start a new one.")
-    return refusal(404, error, id)
+    return refusal(404, error, request_id)
 
 
 def _one_event(message: bytes, headers: tuple[tuple[str, str], ...]) -> Streaming:

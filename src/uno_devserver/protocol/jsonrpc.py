@@ -122,8 +122,8 @@ def result_of(response: RpcResponse) -> dict[str, Any]:
     raise RpcError(INTERNAL_ERROR, "The client's answer has neither a result object nor an error object.")
 
 
-def request_message(id: Id, method: str, params: Mapping[str, Any]) -> bytes:  # noqa: A002
-    return encode({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+def request_message(request_id: Id, method: str, params: Mapping[str, Any]) -> bytes:
+    return encode({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
 
 
 def notification_message(method: str, params: Mapping[str, Any] | None) -> bytes:
@@ -133,15 +133,15 @@ def notification_message(method: str, params: Mapping[str, Any] | None) -> bytes
     return encode(message)
 
 
-def result_message(id: Id, result: Mapping[str, Any]) -> bytes:  # noqa: A002
-    return encode({"jsonrpc": "2.0", "id": id, "result": result})
+def result_message(request_id: Id, result: Mapping[str, Any]) -> bytes:
+    return encode({"jsonrpc": "2.0", "id": request_id, "result": result})
 
 
-def error_message(id: Id | None, error: RpcError) -> bytes:  # noqa: A002
+def error_message(request_id: Id | None, error: RpcError) -> bytes:
     body: dict[str, Any] = {"code": error.code, "message": error.message}
     if error.data is not None:
         body["data"] = error.data
-    return encode({"jsonrpc": "2.0", "id": id, "error": body})
+    return encode({"jsonrpc": "2.0", "id": request_id, "error": body})
 
 
 def encode(message: Mapping[str, Any]) -> bytes:

@@ -12,6 +12,7 @@ from .eras import (
     MODERN_VERSIONS,
     REMOVED_IN_MODERN,
     UNSUPPORTED_VERSION,
+    VERSION_HEADER,
     Envelope,
     discover_result,
     method_not_found,
@@ -130,8 +131,10 @@ class Modern:
     async def _run(self, call: ModernCall) -> None:
         try:
             call.finish(await outcome(self._answer, call, lambda: call.why_stopped))
-        finally:
+        except asyncio.CancelledError:
             call.stream.end()
+            raise
+        finally:
             self._calls.discard(call)
 
     async def _answer(self, call: Call) -> Result:
@@ -164,7 +167,7 @@ class Modern:
 
 def _notified(headers: Mapping[str, str]) -> Answer:
     """This era has no notifications from clients over HTTP, but some send them: taken, and dropped."""
-    version = headers.get("mcp-protocol-version")
+    version = headers.get(VERSION_HEADER)
     if version not in MODERN_VERSIONS:
         return refusal(400, unsupported_version(version))
     return ACCEPTED

@@ -156,8 +156,8 @@ class ModernCall:
         _answer(self.stream, self.id, said)
 
 
-def _answer(stream: Stream, id: Id, said: Result | RpcError) -> None:  # noqa: A002
-    stream.send(answer_message(id, said), Kind.ANSWER)
+def _answer(stream: Stream, request_id: Id, said: Result | RpcError) -> None:
+    stream.send(answer_message(request_id, said), Kind.ANSWER)
     stream.end()
 
 

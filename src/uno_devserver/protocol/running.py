@@ -45,22 +45,22 @@ def _told(method: str) -> RpcError:
     return RpcError(INTERNAL_ERROR, f"The server failed while it worked on '{method}'; its log says why.")
 
 
-def answer_message(id: Id, said: Result | RpcError) -> bytes:  # noqa: A002
+def answer_message(request_id: Id, said: Result | RpcError) -> bytes:
     """The outcome as a message; a result that JSON cannot express is the server's failure, told as such."""
     if isinstance(said, RpcError):
-        return _error_message(id, said)
+        return _error_message(request_id, said)
     try:
-        return result_message(id, said)
+        return result_message(request_id, said)
     except (TypeError, ValueError, RecursionError) as error:
         log.write(ERROR, f"A result cannot be written as JSON: {error}")
-        return error_message(id, RpcError(INTERNAL_ERROR, "The server's result cannot be written as JSON."))
+        return error_message(request_id, RpcError(INTERNAL_ERROR, "The server's result cannot be written as JSON."))
 
 
-def _error_message(id: Id, error: RpcError) -> bytes:  # noqa: A002
+def _error_message(request_id: Id, error: RpcError) -> bytes:
     try:
-        return error_message(id, error)
+        return error_message(request_id, error)
     except (TypeError, ValueError, RecursionError):
-        return error_message(id, RpcError(error.code, error.message))
+        return error_message(request_id, RpcError(error.code, error.message))
 
 
 def in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., Any], *arguments: Any) -> None:

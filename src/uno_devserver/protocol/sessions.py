@@ -70,9 +70,9 @@ class Session:
     def next_ask(self) -> tuple[str, asyncio.Future[RpcResponse]]:
         """An id that no client uses for its own requests, and what becomes its answer."""
         self._last_ask += 1
-        id = f"server-{self._last_ask}"  # noqa: A001
-        self.asks[id] = self._loop.create_future()
-        return id, self.asks[id]
+        name = f"server-{self._last_ask}"
+        self.asks[name] = self._loop.create_future()
+        return name, self.asks[name]
 
     def open_stream(self) -> Stream:
         self._last_stream += 1
@@ -140,8 +140,8 @@ class Sessions:
             self._sweeper = asyncio.get_running_loop().call_later(self._policy.sweep_seconds, self._sweep)
         return True
 
-    def get(self, id: str) -> Session | None:  # noqa: A002
-        session = self._by_id.get(id)
+    def get(self, session_id: str) -> Session | None:
+        session = self._by_id.get(session_id)
         if session is not None:
             self._touch(session)
         return session

@@ -8,15 +8,15 @@ HEADERS = (("Content-Type", EVENT_STREAM), ("Cache-Control", "no-cache, no-trans
 KEEP_ALIVE = b": keep-alive\n\n"
 
 
-def event(data: bytes, id: str | None = None) -> bytes:  # noqa: A002
+def event(data: bytes, name: str | None = None) -> bytes:
     """One message. `data` is JSON on one line."""
-    head = b"" if id is None else b"id: %s\n" % id.encode()
+    head = b"" if name is None else b"id: %s\n" % name.encode()
     return b"%sevent: message\ndata: %s\n\n" % (head, data)
 
 
-def priming(id: str, retry_ms: int) -> bytes:  # noqa: A002
+def priming(name: str, retry_ms: int) -> bytes:
     """An id to resume from before anything was said, and how long to wait before resuming."""
-    return b"id: %s\nretry: %d\ndata: \n\n" % (id.encode(), retry_ms)
+    return b"id: %s\nretry: %d\ndata: \n\n" % (name.encode(), retry_ms)
 
 
 def retry(retry_ms: int) -> bytes:
@@ -28,9 +28,9 @@ def event_id(stream: str, number: int) -> str:
     return f"{stream}-{number}"
 
 
-def position(id: str) -> tuple[str, int] | None:  # noqa: A002
+def position(name: str) -> tuple[str, int] | None:
     """The stream and the number that an event id names; None when it is none of ours."""
-    stream, dash, number = id.rpartition("-")
+    stream, dash, number = name.rpartition("-")
     if not dash or not (number.isascii() and number.isdigit()) or len(number) > 18:
         return None
     return stream, int(number)

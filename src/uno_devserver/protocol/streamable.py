@@ -9,7 +9,7 @@ import asyncio
 import traceback
 
 from ..system.log import ERROR, log
-from .eras import HANDSHAKE_VERSIONS, MODERN_VERSIONS, has_envelope, unsupported_version
+from .eras import HANDSHAKE_VERSIONS, MODERN_VERSIONS, VERSION_HEADER, has_envelope, unsupported_version
 from .handshake import Handshake
 from .http.messages import Answer, Request, Response
 from .jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, RpcError, decode, notification_message
@@ -69,13 +69,13 @@ class StreamableHttp:
             value = decode(request.body)
         except RpcError as error:
             return refusal(400, error)
-        version = request.headers.get("mcp-protocol-version")
+        version = request.headers.get(VERSION_HEADER)
         if _is_modern(version, value):
             return await self._modern.post(value, request.headers, accepts)
         return await self._handshake.post(value, request.headers, accepts)
 
     def _get_or_delete(self, request: Request) -> Answer:
-        version = request.headers.get("mcp-protocol-version")
+        version = request.headers.get(VERSION_HEADER)
         if version in MODERN_VERSIONS:
             return Response(405, headers=(("Allow", "POST"),))
         if request.method == "GET" and not ("accept" in request.headers and accepted(request.headers).events):

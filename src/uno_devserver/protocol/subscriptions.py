@@ -21,8 +21,8 @@ KINDS = (
 
 
 class Subscription:
-    def __init__(self, id: Id, methods: frozenset[str], uris: frozenset[str], policy: Policy) -> None:  # noqa: A002
-        self.id = id
+    def __init__(self, request_id: Id, methods: frozenset[str], uris: frozenset[str], policy: Policy) -> None:
+        self.id = request_id
         self.methods = methods
         self.uris = uris
         self.stream = Stream(policy)

@@ -1,0 +1,222 @@
+"""The server asks the client, in the handshake era."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from uno_devserver.protocol.eras import MISSING_CAPABILITY
+from uno_devserver.protocol.jsonrpc import BUSY, INVALID_REQUEST, METHOD_NOT_FOUND, STOPPED
+from uno_devserver.protocol.policy import DEFAULT_POLICY
+from uno_devserver.protocol.service import Call, Result
+
+from .conversations import Client, ScriptedService, asynchronous, connected, text, until
+
+QUESTION = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
+
+
+async def _who(call: Call) -> Result:
+    return text((await call.ask("elicitation/create", QUESTION))["content"]["name"])
+
+
+@asynchronous
+async def test_a_question_travels_on_the_calls_stream_and_its_answer_by_post() -> None:
+    client = await connected(ScriptedService(who=_who), elicitation={})
+    stream = await client.stream("tools/call", {"name": "who"}, request_id=1)
+
+    question = await stream.message()
+    posted = await client.respond(question["id"], result={"action": "accept", "content": {"name": "Ada"}})
+    rest = await stream.rest()
+
+    assert question["method"] == "elicitation/create"
+    assert question["params"] == QUESTION
+    assert isinstance(question["id"], str)
+    assert (posted.status, posted.body) == (202, b"")
+    assert rest == [{"jsonrpc": "2.0", "id": 1, "result": text("Ada")}]
+
+
+@asynchronous
+async def test_a_client_that_refuses_makes_the_question_fail() -> None:
+    client = await connected(ScriptedService(who=_who), elicitation={})
+    stream = await client.stream("tools/call", {"name": "who"})
+
+    question = await stream.message()
+    await client.respond(question["id"], error={"code": -1, "message": "the user is away"})
+
+    assert (await stream.rest())[-1]["error"] == {"code": -1, "message": "the user is away"}
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "capabilities", "required"),
+    [
+        ("elicitation/create", QUESTION, {}, {"elicitation": {}}),
+        ("elicitation/create", {"mode": "url"}, {"elicitation": {"form": {}}}, {"elicitation": {"url": {}}}),
+        ("sampling/createMessage", {}, {"elicitation": {}}, {"sampling": {}}),
+        ("sampling/createMessage", {"tools": []}, {"sampling": {}}, {"sampling": {"tools": {}}}),
+        ("roots/list", {}, {"sampling": {}}, {"roots": {}}),
+        ("roots/list", {}, {"roots": None}, {"roots": {}}),
+    ],
+)
+@asynchronous
+async def test_a_client_is_not_asked_for_what_it_cannot_do(
+    method: str, params: Any, capabilities: Any, required: Any
+) -> None:
+    async def ask(call: Call) -> Result:
+        return await call.ask(method, params)
+
+    client = await connected(ScriptedService(ask=ask), **capabilities)
+    reply = await client.ask("tools/call", {"name": "ask"})
+
+    assert reply.error == MISSING_CAPABILITY
+    assert reply.json["error"]["data"] == {"requiredCapabilities": required}
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "capabilities"),
+    [
+        ("elicitation/create", {"mode": "url"}, {"elicitation": {"url": {}}}),
+        ("elicitation/create", {"mode": "form"}, {"elicitation": {}}),
+        ("sampling/createMessage", {"tools": []}, {"sampling": {"tools": {}}}),
+        ("roots/list", {}, {"roots": {}}),
+    ],
+)
+@asynchronous
+async def test_an_empty_capability_is_a_capability(method: str, params: Any, capabilities: Any) -> None:
+    async def ask(call: Call) -> Result:
+        return await call.ask(method, params)
+
+    client = await connected(ScriptedService(ask=ask), **capabilities)
+    stream = await client.stream("tools/call", {"name": "ask"})
+    question = await stream.message()
+    await client.respond(question["id"], result={"answered": True})
+
+    assert (await stream.rest())[-1]["result"] == {"answered": True}
+
+
+@asynchronous
+async def test_there_are_three_things_to_ask_for() -> None:
+    async def ask(call: Call) -> Result:
+        return await call.ask("tools/list", {})
+
+    client = await connected(ScriptedService(ask=ask), tools={})
+
+    assert (await client.ask("tools/call", {"name": "ask"})).error == METHOD_NOT_FOUND
+
+
+@asynchronous
+async def test_a_client_that_takes_json_only_cannot_be_asked() -> None:
+    client = await connected(ScriptedService(who=_who), elicitation={})
+
+    reply = await client.ask("tools/call", {"name": "who"}, accept="application/json")
+
+    assert reply.error == INVALID_REQUEST
+
+
+@asynchronous
+async def test_a_question_is_not_asked_for_ever_and_then_taken_back() -> None:
+    client = await connected(ScriptedService(who=_who), policy=DEFAULT_POLICY.replace(ask_seconds=0.02), elicitation={})
+    stream = await client.stream("tools/call", {"name": "who"})
+
+    question, taken_back, answer = await stream.message(), await stream.message(), await stream.message()
+    late = await client.respond(question["id"], result={"content": {"name": "late"}})
+
+    assert taken_back["method"] == "notifications/cancelled"
+    assert taken_back["params"]["requestId"] == question["id"]
+    assert answer["error"]["code"] == STOPPED
+    assert late.status == 202
+
+
+@asynchronous
+async def test_cancelling_the_call_takes_its_question_back() -> None:
+    client = await connected(ScriptedService(who=_who), elicitation={})
+    stream = await client.stream("tools/call", {"name": "who"}, request_id="w")
+    question = await stream.message()
+
+    await client.tell("notifications/cancelled", {"requestId": "w"})
+    rest = await stream.rest()
+
+    assert [message["method"] for message in rest] == ["notifications/cancelled"]
+    assert rest[0]["params"] == {"requestId": question["id"]}
+
+
+@asynchronous
+async def test_answers_to_nothing_and_from_others_are_ignored() -> None:
+    client = await connected(ScriptedService(who=_who), elicitation={})
+    other = Client(client.endpoint)
+    await other.initialize()
+    stream = await client.stream("tools/call", {"name": "who"})
+    question = await stream.message()
+
+    for wrong in (1, "server-99", None, [question["id"]]):
+        assert (await client.respond(wrong, result={"content": {"name": "no"}})).status == 202
+    assert (await other.respond(question["id"], result={"content": {"name": "no"}})).status == 202
+    await client.respond(question["id"], result={"content": {"name": "yes"}})
+    await client.respond(question["id"], result={"content": {"name": "twice"}})
+
+    assert (await stream.rest())[-1]["result"] == text("yes")
+
+
+@asynchronous
+async def test_questions_of_several_calls_do_not_get_mixed_up() -> None:
+    client = await connected(ScriptedService(who=_who), elicitation={})
+    streams = [await client.stream("tools/call", {"name": "who"}) for _ in range(5)]
+    questions = [await stream.message() for stream in streams]
+
+    for number in (3, 0, 4, 1, 2):
+        await client.respond(questions[number]["id"], result={"content": {"name": number}})
+
+    assert [(await stream.rest())[-1]["result"] for stream in streams] == [text(number) for number in range(5)]
+    assert len({question["id"] for question in questions}) == 5
+
+
+@asynchronous
+async def test_a_question_outlives_a_lost_connection() -> None:
+    client = await connected(ScriptedService(who=_who), elicitation={})
+    stream = await client.stream("tools/call", {"name": "who"})
+    opening = await stream.event()
+    await stream.lose()
+
+    resumed = await client.listen(last_event_id=opening.id)
+    question = await resumed.message()
+    await client.respond(question["id"], result={"content": {"name": "back"}})
+
+    assert (await resumed.rest())[-1]["result"] == text("back")
+
+
+@asynchronous
+async def test_open_questions_are_bounded() -> None:
+    client = await connected(ScriptedService(who=_who), policy=DEFAULT_POLICY.replace(asks=1), elicitation={})
+    stream = await client.stream("tools/call", {"name": "who"})
+    await stream.message()
+
+    refused = await client.ask("tools/call", {"name": "who"})
+
+    assert refused.error == BUSY
+    await stream.lose()
+
+
+@asynchronous
+async def test_questions_and_answers_are_kept_when_notifications_are_too_many() -> None:
+    started = asyncio.Event()
+
+    async def chatty(call: Call) -> Result:
+        call.notify("notifications/progress", {"progress": 0})
+        started.set()
+        asked = asyncio.create_task(call.ask("elicitation/create", QUESTION))
+        await asyncio.sleep(0)
+        for number in range(20):
+            call.notify("notifications/progress", {"progress": number})
+        return text((await asked)["content"]["name"])
+
+    policy = DEFAULT_POLICY.replace(stream_events=4)
+    client = await connected(ScriptedService(chatty=chatty), policy=policy, elicitation={})
+    stream = await client.stream("tools/call", {"name": "chatty"})
+    await until(started.is_set)
+    question = await stream.message()
+    while "id" not in question:
+        question = await stream.message()
+    await client.respond(question["id"], result={"content": {"name": "kept"}})
+
+    assert (await stream.rest())[-1]["result"] == text("kept")

@@ -1,0 +1,307 @@
+"""The server asks the client, in the modern era: the call waits while the client comes back with answers."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from uno_devserver.protocol.jsonrpc import BUSY, INVALID_PARAMS, INVALID_REQUEST
+from uno_devserver.protocol.service import Call, Result
+
+from .conversations import ModernClient, Reply, ScriptedService, asynchronous, endpoint_of, text
+
+QUESTION = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
+LOST = "Call again without requestState"
+
+
+async def _who(call: Call) -> Result:
+    return text((await call.ask("elicitation/create", QUESTION))["content"]["name"])
+
+
+def _client(**tools: Any) -> ModernClient:
+    return ModernClient(endpoint_of(ScriptedService(**tools)), elicitation={}, sampling={}, roots={})
+
+
+def accept(name: object) -> dict[str, Any]:
+    return {"action": "accept", "content": {"name": name}}
+
+
+async def answer(client: ModernClient, asked: Reply, responses: object, tool: str = "who", **more: Any) -> Reply:
+    """Call again, with answers."""
+    state = asked.json["result"]["requestState"]
+    return await client.ask("tools/call", {"name": tool, "inputResponses": responses, "requestState": state, **more})
+
+
+@asynchronous
+async def test_a_question_is_the_result_and_the_answer_comes_with_the_next_call() -> None:
+    client = _client(who=_who)
+
+    asked = await client.ask("tools/call", {"name": "who"}, request_id=1)
+    result = asked.json["result"]
+    (name,) = result["inputRequests"]
+    done = await answer(client, asked, {name: accept("Ada")})
+
+    assert (asked.status, asked.json["id"]) == (200, 1)
+    assert result["resultType"] == "input_required"
+    assert result["inputRequests"][name] == {"method": "elicitation/create", "params": QUESTION}
+    assert len(result["requestState"]) >= 32
+    assert "ttlMs" not in result
+    assert done.json["id"] == 2
+    assert done.json["result"]["content"] == text("Ada")["content"]
+    assert done.json["result"]["resultType"] == "complete"
+
+
+@asynchronous
+async def test_several_rounds_continue_the_same_coroutine() -> None:
+    runs = 0
+
+    async def interview(call: Call) -> Result:
+        nonlocal runs
+        runs += 1
+        names = [(await call.ask("elicitation/create", QUESTION))["content"]["name"] for _ in range(3)]
+        return text("+".join(names))
+
+    client = _client(who=interview)
+    reply = await client.ask("tools/call", {"name": "who"})
+    states = set()
+    for name in ("a", "b", "c"):
+        states.add(reply.json["result"]["requestState"])
+        (question,) = reply.json["result"]["inputRequests"]
+        reply = await answer(client, reply, {question: accept(name)})
+
+    assert reply.json["result"]["content"] == text("a+b+c")["content"]
+    assert (runs, len(states)) == (1, 3)
+
+
+@asynchronous
+async def test_questions_that_are_asked_together_travel_together() -> None:
+    async def both(call: Call) -> Result:
+        first, second = await asyncio.gather(call.ask("elicitation/create", QUESTION), call.ask("roots/list", {}))
+        return text([first, second])
+
+    client = _client(who=both)
+    asked = await client.ask("tools/call", {"name": "who"})
+    questions = asked.json["result"]["inputRequests"]
+    one, two = questions
+    done = await answer(client, asked, {two: {"roots": []}, one: {"action": "decline"}})
+
+    assert [questions[name]["method"] for name in (one, two)] == ["elicitation/create", "roots/list"]
+    assert done.json["result"]["content"] == text([{"action": "decline"}, {"roots": []}])["content"]
+
+
+@asynchronous
+async def test_what_was_not_answered_is_asked_again() -> None:
+    async def both(call: Call) -> Result:
+        answers = await asyncio.gather(call.ask("elicitation/create", QUESTION), call.ask("roots/list", {}))
+        return text(answers)
+
+    client = _client(who=both)
+    asked = await client.ask("tools/call", {"name": "who"})
+    one, two = asked.json["result"]["inputRequests"]
+    again = await answer(client, asked, {one: {"action": "decline"}, "unknown": {}})
+    done = await answer(client, again, {two: {"roots": []}})
+
+    assert list(again.json["result"]["inputRequests"]) == [two]
+    assert done.json["result"]["content"] == text([{"action": "decline"}, {"roots": []}])["content"]
+
+
+@asynchronous
+async def test_no_answers_at_all_means_asking_again() -> None:
+    client = _client(who=_who)
+    asked = await client.ask("tools/call", {"name": "who"})
+    again = await answer(client, asked, None)
+    (name,) = again.json["result"]["inputRequests"]
+
+    assert (await answer(client, again, {name: accept("x")})).json["result"]["content"] == text("x")["content"]
+
+
+@asynchronous
+async def test_a_state_works_once() -> None:
+    client = _client(who=_who)
+    asked = await client.ask("tools/call", {"name": "who"})
+    (name,) = asked.json["result"]["inputRequests"]
+    await answer(client, asked, {name: accept("once")})
+
+    twice = await answer(client, asked, {name: accept("twice")})
+
+    assert (twice.status, twice.error) == (400, INVALID_PARAMS)
+    assert LOST in twice.json["error"]["message"]
+
+
+@pytest.mark.parametrize("state", ["", "guess", 5, {}, ["x"], "0" * 48])
+@asynchronous
+async def test_a_state_that_we_did_not_give_is_refused(state: object) -> None:
+    reply = await _client(who=_who).ask("tools/call", {"name": "who", "requestState": state})
+
+    assert (reply.status, reply.error) == (400, INVALID_PARAMS)
+    assert LOST in reply.json["error"]["message"]
+
+
+@asynchronous
+async def test_a_state_belongs_to_its_call() -> None:
+    client = _client(who=_who, other=_who)
+    asked = await client.ask("tools/call", {"name": "who"})
+    (name,) = asked.json["result"]["inputRequests"]
+
+    wrong = await answer(client, asked, {name: accept("x")}, tool="other")
+    right = await answer(client, asked, {name: accept("x")})
+
+    assert (wrong.status, wrong.error) == (400, INVALID_PARAMS)
+    assert right.json["result"]["content"] == text("x")["content"]
+
+
+@pytest.mark.parametrize("responses", [5, [], "x", {"question-1": 5}, {"question-1": None}])
+@asynchronous
+async def test_ill_formed_answers_are_refused_and_can_be_mended(responses: object) -> None:
+    client = _client(who=_who)
+    asked = await client.ask("tools/call", {"name": "who"})
+
+    wrong = await answer(client, asked, responses)
+    right = await answer(client, asked, {"question-1": accept("mended")})
+
+    assert (wrong.status, wrong.error) == (400, INVALID_PARAMS)
+    assert right.json["result"]["content"] == text("mended")["content"]
+
+
+@asynchronous
+async def test_a_call_that_nobody_comes_back_for_is_cancelled() -> None:
+    stopped = asyncio.Event()
+
+    async def who(call: Call) -> Result:
+        try:
+            return await call.ask("elicitation/create", QUESTION)
+        finally:
+            stopped.set()
+
+    client = ModernClient(endpoint_of(ScriptedService(who=who), parked_seconds=0.02), elicitation={})
+    asked = await client.ask("tools/call", {"name": "who"})
+    await asyncio.wait_for(stopped.wait(), 5)
+    late = await answer(client, asked, {"question-1": accept("late")})
+
+    assert LOST in late.json["error"]["message"]
+
+
+@asynchronous
+async def test_waiting_calls_are_bounded_and_the_oldest_makes_room() -> None:
+    client = ModernClient(endpoint_of(ScriptedService(who=_who), parked=2), elicitation={})
+    asked = [await client.ask("tools/call", {"name": "who"}) for _ in range(3)]
+
+    done = [await answer(client, one, {"question-1": accept("x")}) for one in asked]
+
+    assert [one.status for one in done] == [400, 200, 200]
+
+
+@asynchronous
+async def test_a_call_that_goes_on_without_the_answer_keeps_its_result_for_the_client() -> None:
+    go = asyncio.Event()
+
+    async def impatient(call: Call) -> Result:
+        asked = asyncio.create_task(call.ask("elicitation/create", QUESTION))
+        await go.wait()
+        call.notify("notifications/progress", {"progress": 1})
+        asked.cancel()
+        return text("without")
+
+    client = _client(who=impatient)
+    asked = await client.ask("tools/call", {"name": "who"})
+    go.set()
+    state = asked.json["result"]["requestState"]
+    stream = await client.stream("tools/call", {"name": "who", "requestState": state}, request_id="later")
+    messages = await stream.rest()
+
+    assert messages[0]["params"] == {"progress": 1}
+    assert (messages[1]["id"], messages[1]["result"]["content"]) == ("later", text("without")["content"])
+
+
+@asynchronous
+async def test_progress_goes_to_the_token_of_the_present_request() -> None:
+    async def work(call: Call) -> Result:
+        token = call.params["_meta"]["progressToken"]
+        call.notify("notifications/progress", {"progressToken": token, "progress": 1})
+        await call.ask("elicitation/create", QUESTION)
+        call.notify("notifications/progress", {"progressToken": token, "progress": 2})
+        call.notify("notifications/progress", {"progressToken": "other", "progress": 3})
+        return text("worked")
+
+    client = _client(who=work)
+    first = await client.stream("tools/call", {"name": "who", "_meta": {"progressToken": "one"}})
+    before, asked = await first.rest()
+    state = asked["result"]["requestState"]
+    responses = {"question-1": accept("x")}
+    second = await client.stream(
+        "tools/call",
+        {"name": "who", "requestState": state, "inputResponses": responses, "_meta": {"progressToken": 2}},
+    )
+    after = await second.rest()
+
+    assert before["params"]["progressToken"] == "one"
+    assert [message["params"]["progressToken"] for message in after[:-1]] == [2, "other"]
+
+
+@asynchronous
+async def test_a_lost_connection_after_the_answer_cancels_the_call() -> None:
+    stopped = asyncio.Event()
+
+    async def work(call: Call) -> Result:
+        await call.ask("elicitation/create", QUESTION)
+        call.notify("notifications/progress", {"progress": 2})
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stopped.set()
+        return {}
+
+    client = _client(who=work)
+    asked = await client.ask("tools/call", {"name": "who"})
+    state = asked.json["result"]["requestState"]
+    stream = await client.stream(
+        "tools/call", {"name": "who", "requestState": state, "inputResponses": {"question-1": accept("x")}}
+    )
+    await stream.message()
+    await stream.lose()
+
+    await asyncio.wait_for(stopped.wait(), 5)
+
+
+@asynchronous
+async def test_only_some_requests_may_be_answered_with_a_question() -> None:
+    service = ScriptedService()
+    service.methods["completion/complete"] = _who
+    client = ModernClient(endpoint_of(service), elicitation={})
+
+    reply = await client.ask("completion/complete")
+
+    assert (reply.status, reply.error) == (400, INVALID_REQUEST)
+
+
+@asynchronous
+async def test_questions_of_a_call_are_bounded() -> None:
+    async def curious(call: Call) -> Result:
+        await asyncio.gather(*(call.ask("elicitation/create", QUESTION) for _ in range(3)))
+        return {}
+
+    client = ModernClient(endpoint_of(ScriptedService(who=curious), asks=2), elicitation={})
+
+    asked = await client.ask("tools/call", {"name": "who"})
+
+    assert len(asked.json["result"]["inputRequests"]) == 2
+    assert (await answer(client, asked, {})).error == BUSY
+
+
+@asynchronous
+async def test_closing_the_server_ends_waiting_calls() -> None:
+    stopped = asyncio.Event()
+
+    async def who(call: Call) -> Result:
+        try:
+            return await call.ask("elicitation/create", QUESTION)
+        finally:
+            stopped.set()
+
+    client = _client(who=who)
+    await client.ask("tools/call", {"name": "who"})
+    await client.endpoint.close()
+
+    assert stopped.is_set()
