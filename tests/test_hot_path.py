@@ -73,6 +73,14 @@ def test_discovery_of_addins_imports_nothing_that_it_does_not_need(workspace: Pa
     assert {name.partition(".")[0] for name in imported} - ALLOWED == set()
 
 
+@pytest.mark.parametrize("command", ["list", "stop", "cleanup"])
+def test_a_registry_without_servers_is_looked_at_without_importing_anything(workspace: Path, command: str) -> None:
+    imported = _imported_by(workspace, command)
+
+    assert "uno_devserver.instances.survey" in imported
+    assert {name.partition(".")[0] for name in imported} - ALLOWED == set()
+
+
 def test_asking_for_the_version_does_not_load_discovery(workspace: Path) -> None:
     imported = _imported_by(workspace, "--version")
 

@@ -38,7 +38,6 @@ from uno_devserver.system.files import FileProblem
 from uno_devserver.system.processes import machine_name, user_name
 
 ALIVE = os.getpid()
-# A Host signs in after it was created; this process was, before it read this line.
 NOW = to_time(time.time_ns())
 
 
@@ -53,7 +52,7 @@ class Registry:
             "ProcessId": pid,
             "ParentProcessId": 0,
             "SolutionPath": None,
-            "StartTime": NOW,
+            "StartTime": to_time(time.time_ns()),
             "Port": 5611,
             "MachineName": machine_name(),
             "UserName": user_name(),
@@ -86,7 +85,9 @@ def other_process() -> Iterator[int]:
 
 
 def test_an_entry_of_a_living_process_is_a_running_server(registry: Registry) -> None:
-    registry.entry(SolutionPath="/src/App/App.sln", ParentProcessId=99, Port=53821, IdeChannelId="chan-abc")
+    registry.entry(
+        SolutionPath="/src/App/App.sln", ParentProcessId=99, Port=53821, IdeChannelId="chan-abc", StartTime=NOW
+    )
 
     assert registry.servers() == (
         Server(

@@ -77,14 +77,28 @@ def test_looking_removes_nothing(folder: Registry) -> None:
 # --- a process id that came again ---------------------------------------------------------------------------------
 
 
-def test_a_process_that_is_younger_than_the_entry_only_has_its_id(folder: Registry, processes: Processes) -> None:
+def test_a_process_that_is_younger_than_the_entry_only_has_its_id(
+    folder: Registry, processes: Processes, tmp_path: Path
+) -> None:
     process = processes.start()
-    folder.sign_in(process.pid, started=an_hour_ago())
+    folder.sign_in(process.pid, started=an_hour_ago(), workspace=tmp_path)
 
     assert running_servers(str(folder)) == ()
     assert prune(str(folder)).running == ()
     assert folder.names() == []
     assert process.runs, "it has nothing to do with this"
+
+
+def test_the_sidecar_of_a_new_host_survives_the_stale_entry_of_its_process_id(
+    folder: Registry, processes: Processes
+) -> None:
+    process = processes.start()
+    folder.sign_in(process.pid, started=an_hour_ago())
+    sidecar = write_sidecar(str(folder), process.pid, ide_channel="chan-s")
+
+    prune(str(folder))
+
+    assert folder.names() == [os.path.basename(sidecar)]
 
 
 def test_the_clock_may_be_a_little_off(folder: Registry, processes: Processes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -115,7 +116,9 @@ class Registry:
         server = new_entry(port).replace(process_id=pid, **fields)
         register(str(self.folder), server)
         if workspace:
-            write_sidecar(str(self.folder), pid, ide_channel=None, workspace=str(workspace))
+            path = Path(write_sidecar(str(self.folder), pid, ide_channel=None, workspace=str(workspace)))
+            sidecar = json.loads(path.read_bytes()) | {"StartTime": server.started}
+            path.write_text(json.dumps(sidecar))
         return server
 
     def file(self, name: str, content: str | bytes) -> Path:

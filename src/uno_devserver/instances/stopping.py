@@ -16,6 +16,8 @@ def stop_servers(
     folder: str, servers: Sequence[Server], *, grace_seconds: float = GRACE_SECONDS
 ) -> tuple[Stopped, ...]:
     """Stop running servers of this user, all at once: several stubborn ones take no longer than one."""
+    if len(servers) < 2:
+        return tuple(stop_server(folder, server, grace_seconds=grace_seconds) for server in servers)
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor() as pool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from ..system.values import Value
-from .entries import ENTRY, SIDECAR, Server, process_in_name, read_members, server_of, sidecar_name, text
+from .entries import ENTRY, SIDECAR, Server, entry_name, process_in_name, read_members, server_of, sidecar_name, text
 
 
 class Pruned(Value):
@@ -65,12 +65,13 @@ def _is_before(stamp: str, created: float) -> bool:
 
 class _Walk:
     def __init__(self, folder: str, removing: bool) -> None:
-        from ..system.processes import is_alive, machine_name, user_name
+        from ..system.processes import is_alive, machine_name, process_started, user_name
 
         self._folder = folder
         self._removing = removing
         self._machine, self._user = machine_name(), user_name()
         self._is_alive = is_alive
+        self._process_started = process_started
         self._running: list[Server] = []
         self._foreign: list[Server] = []
         self._removed: list[str] = []
@@ -80,25 +81,28 @@ class _Walk:
     def look_at_entry(self, name: str) -> None:
         server = server_of(read_members(self._path(name)) or {})
         if server is None:
-            if not self._names_the_dead(name) or not self._remove(name):
-                self._unreadable.append(self._path(name))
+            gone = (self._names_the_dead(name) and self._remove(name)) or not os.path.lexists(self._path(name))
+            self._unreadable += [] if gone else [self._path(name)]
         elif not self._may_be_ours(server.machine, server.user):
             self._foreign.append(self._with_sidecar(server, None))
         elif (created := creation_time(server)) is None:
             self._remove(name)
-            self._remove(sidecar_name(server.process_id))
         elif (server.machine, server.user) == (self._machine, self._user):
             self._running.append(self._with_sidecar(server, created))
         else:
             self._foreign.append(server)
 
     def look_at_sidecar(self, name: str) -> None:
-        """Without an entry, its Host has gone or has not signed in yet."""
-        has_entry = os.path.lexists(self._path(name.removesuffix(".aux.json") + ".json"))
-        if not has_entry and self._names_the_dead(name):
-            members = read_members(self._path(name)) or {}
-            if self._may_be_ours(text(members.get("MachineName")), text(members.get("UserName"))):
-                self._remove(name)
+        """Without an entry, its Host has gone, or has been started just now and has not signed in yet."""
+        pid = process_in_name(name)
+        if pid is None or os.path.lexists(self._path(entry_name(pid))):
+            return
+        members = read_members(self._path(name)) or {}
+        created, stamp = self._process_started(pid), text(members.get("StartTime")) or ""
+        if self._may_be_ours(text(members.get("MachineName")), text(members.get("UserName"))) and (
+            created is None or _is_before(stamp, created)
+        ):
+            self._remove(name)
 
     def result(self) -> Pruned:
         return Pruned(
