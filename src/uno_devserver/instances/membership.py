@@ -57,10 +57,10 @@ def of_workspace(servers: Iterable[Server], workspace: Workspace) -> tuple[Serve
     if workspace.resolved:
         return tuple(server for server in servers if _belongs(server, workspace))
     directory = workspace.requested_directory
-    around = [server for server in servers if (home := _home(server)) and _holds(home, directory)]
-    if around:
-        depth = max(len(os.path.normpath(_home(server) or "")) for server in around)
-        return tuple(server for server in around if len(os.path.normpath(_home(server) or "")) == depth)
+    homes = [(server, home) for server in servers if (home := _home(server)) and _holds(home, directory)]
+    if homes:
+        nearest = max(len(home) for _, home in homes)  # each of them lies in the next shorter one
+        return tuple(server for server, home in homes if len(home) == nearest)
     return tuple(
         server
         for server in servers
@@ -81,7 +81,8 @@ def _belongs(server: Server, workspace: Workspace) -> bool:
 
 def _home(server: Server) -> str | None:
     solution = full_solution(server)
-    return server.workspace or (os.path.dirname(solution) if solution else None)
+    home = server.workspace or (os.path.dirname(solution) if solution else None)
+    return os.path.normpath(home) if home else None
 
 
 def _holds(home: str, directory: str) -> bool:
