@@ -26,9 +26,10 @@ def test_an_assembly_without_the_attribute_has_no_platform() -> None:
 
 
 @pytest.mark.parametrize("pe32_plus", [False, True])
+@pytest.mark.parametrize("padding", [0, 1 << 11, 1 << 13, 1 << 14, 1 << 16])  # where references become wider
 @pytest.mark.parametrize("wide", [False, True])
-def test_large_assemblies_with_wide_indexes_are_read_too(wide: bool, pe32_plus: bool) -> None:
-    data = assembly([(TARGET_PLATFORM, "ios26.0")], wide=wide, pe32_plus=pe32_plus)
+def test_assemblies_of_every_size_are_read(wide: bool, padding: int, pe32_plus: bool) -> None:
+    data = assembly([(TARGET_PLATFORM, "ios26.0")], wide=wide, padding=padding, pe32_plus=pe32_plus)
 
     assert parse(data).platform == "ios26.0"
     assert parse(data).version == "1.2.3.4"

@@ -22,11 +22,13 @@ def assembly(
     version: tuple[int, int, int, int] = (1, 2, 3, 4),
     own_attribute_types: bool = False,
     wide: bool = False,
+    padding: int = 0,
     manifest: bool = True,
     pe32_plus: bool = False,
 ) -> bytes:
-    """`own_attribute_types`: the types are defined in the assembly itself; `wide`: every index has four bytes."""
-    metadata = _metadata(attributes, mvid, name, version, own_attribute_types, wide, manifest)
+    """`own_attribute_types`: the types are defined in the assembly itself; `wide`: heaps as of a large assembly;
+    `padding`: types and members that it refers to and never uses."""
+    metadata = _metadata(attributes, mvid, name, version, own_attribute_types, wide, padding, manifest)
     return _pe(metadata, pe32_plus)
 
 
@@ -68,40 +70,44 @@ def _metadata(
     version: tuple[int, int, int, int],
     own: bool,
     wide: bool,
+    padding: int,
     manifest: bool,
 ) -> bytes:
-    index = "I" if wide else "H"
     strings, blobs = _Heap(), _Heap()
-    padding = 0x1_0000 if wide else 0  # rows enough to make every index to these tables wide
-    rows: dict[int, list[bytes]] = {0x00: [struct.pack(f"<H4{index}", 0, strings.string("m.dll"), 1, 0, 0)]}
-    rows[0x0C] = []
+    heap = "I" if wide else "H"
+
+    def coded(tag_bits: int) -> str:
+        """How wide a reference is that may lead to the padded tables."""
+        return "I" if padding + len(attributes) >= 1 << (16 - tag_bits) else "H"
+
+    type_ref = struct.Struct(f"<{coded(2)}{heap}{heap}")
+    type_def = struct.Struct(f"<I{heap}{heap}{coded(2)}HH")
+    method = struct.Struct(f"<IHH{heap}{heap}H")
+    member_ref = struct.Struct(f"<{coded(3)}{heap}{heap}")
+    attribute = struct.Struct(f"<{coded(5)}{coded(3)}{heap}")
+    rows: dict[int, list[bytes]] = {0x00: [struct.pack(f"<H4{heap}", 0, strings.string("m.dll"), 1, 0, 0)]}
     if own:
         # One type without methods first, as compilers write it.
-        rows[0x02] = [struct.pack(f"<I{index}{index}{index}HH", 0, strings.string("<Module>"), 0, 0, 1, 1)]
+        rows[0x02] = [type_def.pack(0, strings.string("<Module>"), 0, 0, 1, 1)]
         rows[0x06] = []
         for number, ((namespace, kind), _) in enumerate(attributes, 1):
-            names = strings.string(kind), strings.string(namespace)
-            rows[0x02].append(struct.pack(f"<I{index}{index}{index}HH", 0, *names, 0, 1, number))
-            rows[0x06].append(struct.pack(f"<IHH{index}{index}H", 0, 0, 0, strings.string(".ctor"), 0, 1))
+            rows[0x02].append(type_def.pack(0, strings.string(kind), strings.string(namespace), 0, 1, number))
+            rows[0x06].append(method.pack(0, 0, 0, strings.string(".ctor"), 0, 1))
     else:
-        rows[0x01] = [struct.pack(f"<{index}{index}{index}", 0, 0, 0)] * padding
-        rows[0x0A] = [struct.pack(f"<{index}{index}{index}", 0, 0, 0)] * padding
+        rows[0x01] = [type_ref.pack(0, 0, 0)] * padding
+        rows[0x0A] = [member_ref.pack(0, 0, 0)] * padding
         for number, ((namespace, kind), _) in enumerate(attributes, padding + 1):
-            rows[0x01].append(
-                struct.pack(f"<{index}{index}{index}", 0, strings.string(kind), strings.string(namespace))
-            )
-            rows[0x0A].append(struct.pack(f"<{index}{index}{index}", number << 3 | 1, strings.string(".ctor"), 0))
+            rows[0x01].append(type_ref.pack(0, strings.string(kind), strings.string(namespace)))
+            rows[0x0A].append(member_ref.pack(number << 3 | 1, strings.string(".ctor"), 0))
     # Attributes of a module and of a file surround those of the assembly, as the table is sorted.
-    rows[0x0C].append(struct.pack(f"<{index}{index}{index}", 1 << 5 | 7, (padding + 1) << 3 | 3, 0))
+    rows[0x0C] = [attribute.pack(1 << 5 | 7, 1 << 3 | 3, 0)]
     for number, (_, argument) in enumerate(attributes, padding + 1):
         value = b"\xff" if argument is None else _packed_string(argument)
         constructor = number << 3 | (2 if own else 3)
-        rows[0x0C].append(
-            struct.pack(f"<{index}{index}{index}", 46, constructor, blobs.blob(b"\1\0" + value + b"\0\0"))
-        )
-    rows[0x0C].append(struct.pack(f"<{index}{index}{index}", 2 << 5 | 14, 3, 0))
+        rows[0x0C].append(attribute.pack(46, constructor, blobs.blob(b"\1\0" + value + b"\0\0")))
+    rows[0x0C].append(attribute.pack(2 << 5 | 14, 3, 0))
     if manifest:
-        rows[0x20] = [struct.pack(f"<I4HI{index}{index}{index}", 0x8004, *version, 0, 0, strings.string(name), 0)]
+        rows[0x20] = [struct.pack(f"<I4HI3{heap}", 0x8004, *version, 0, 0, strings.string(name), 0)]
     present = {number: content for number, content in rows.items() if content}
     valid = sum(1 << number for number in present)
     tables = struct.pack("<IBBBBQQ", 0, 2, 0, 7 if wide else 0, 1, valid, 0)

@@ -297,6 +297,19 @@ def test_the_host_stops_at_once_with_apps_connected() -> None:
     assert asyncio.run(scenario()) < 3  # the .NET Host takes 30 s
 
 
+def test_nothing_goes_on_after_an_app_left() -> None:
+    async def scenario() -> None:
+        control = remote_control(processors=lambda: [processor("Acme", lambda name, content, app: None)])
+        async with served(control) as port:
+            before = asyncio.all_tasks()
+            async with app_at(port) as app:
+                await app.send("Acme", "x", {})
+                await app.answers()
+            await until(lambda: asyncio.all_tasks() <= before, "the end of all tasks of the connection")
+
+    asyncio.run(scenario())
+
+
 def test_a_closed_connection_takes_a_late_answer_quietly() -> None:
     apps: list[App] = []
 
