@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .results import Result
 
 
+USUAL_WIDTH = 80  # of a terminal that does not know its own
 MAX_KEY = 36  # longer keys get a line of their own instead of pushing all values to the right
 OUTPUT_FAILED = "OutputFailed"  # the one error that cannot go to stdout
 
@@ -90,7 +91,7 @@ def _shown(value: str | None, missing: str) -> str:
 
 def _for_terminal(report: Report) -> str:
     """Facts in two columns. A value that does not fit goes below its key, whole, so that a path can be copied."""
-    width = os.get_terminal_size(sys.stdout.fileno()).columns
+    width = os.get_terminal_size(sys.stdout.fileno()).columns or USUAL_WIDTH
     bold, key_colour, faint, plain = ("\x1b[1m", "\x1b[36m", "\x1b[33m", "\x1b[0m") if _colours() else ("", "", "", "")
     rows = [row for section in report.sections if isinstance(section, Section) for row in section.rows]
     column = max((len(row.key) for row in rows if len(row.key) <= MAX_KEY), default=0) + 4
