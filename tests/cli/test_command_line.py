@@ -112,7 +112,6 @@ def test_an_error_is_a_json_object_on_stdout_when_json_is_asked_for(machine: Mac
             "x",
             "--metadata-updates",
         ],
-        ["start", "--force-msbuild-discovery", "--json"],
         ["mcp", "start", "--port", "5000", "--mcp-wait-tools-list", "--force-roots-fallback"],
         ["mcp", "serve", "--force-generate-tool-cache"],
         ["--mcp-app", "--port", "5000", "--solution-dir", "."],
