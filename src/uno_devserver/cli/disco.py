@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from ..discovery.discover import Request, discover, discover_addins
-from ..issues import UserError
 from ..system.log import log
+from .directory import absolute
 from .results import Result
 from .surface import GLOBAL_OPTIONS
 
@@ -33,16 +33,6 @@ def run(invocation: Invocation) -> Result:
     from .disco_report import report
 
     return report(discover(request, os.environ))
-
-
-def absolute(directory: str) -> str:
-    try:
-        return os.path.abspath(directory)
-    except OSError as error:
-        message = "The current folder does not exist any more."
-        raise UserError(
-            "NoCurrentFolder", message, "Change into a folder that exists, or use --solution-dir."
-        ) from error
 
 
 def _mention_ignored(command: Command, options: tuple[str, ...]) -> None:

@@ -11,7 +11,7 @@ from ..instances.health_report import ActiveServer, HealthFacts, HealthStatus
 from ..instances.membership import full_solution, of_workspace, same_place
 from ..instances.registry import running_servers
 from ..system.folders import folders
-from .disco import absolute
+from .directory import absolute
 from .health_report import text
 from .results import Result
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import sys
 
-from ..discovery.discover import Request
 from ..instances.launch import READY_SECONDS, LaunchFailure, Reason
 from ..instances.start import StartObserver, Wish, start
 from ..issues import UserError
 from ..system.folders import folders
 from ..system.log import log
 from ..workspace.resolver import ResolutionKind, resolve, select_solution
+from .directory import absolute
 from .interrupts import Interrupts
 from .results import Result
 
@@ -30,8 +30,7 @@ PROGRESS_AFTER_SECONDS = 1.0  # what is over by then needs no words
 
 def run(invocation: Invocation) -> Result:
     _refuse_arguments(invocation)
-    request = _request(invocation)
-    workspace = _workspace(request)
+    workspace = _workspace(invocation)
     wish = _wish(invocation, workspace)
     interrupts = Interrupts()
     observer = _Terminal(interrupts)
@@ -40,8 +39,9 @@ def run(invocation: Invocation) -> Result:
         from ..instances.host_choice import Wanted
         from ..instances.host_choice import plan as choose
 
-        wanted = Wanted(invocation.value("host"), invocation.value("addins"))
-        chosen = choose(wanted, workspace, request, os.environ)
+        force_msbuild = invocation.on("force-msbuild-discovery")
+        wanted = Wanted(invocation.value("host"), invocation.value("addins"), force_msbuild)
+        chosen = choose(wanted, workspace, os.environ)
         for issue in (*(() if workspace.resolved else workspace.issues), *chosen.issues):
             observer.warned(f"{issue.message} {issue.remediation}")
         interrupts.hold()  # from here on a Host may have been started, and must not be left behind
@@ -86,33 +86,28 @@ def _refuse_arguments(invocation: Invocation) -> None:
         raise UserError("UnexpectedArgument", message, next_step, exit_code=2)
 
 
-def _request(invocation: Invocation) -> Request:
-    """Where to look. A solution that is named decides, wherever it lies."""
-    from .disco import absolute
-
+def _workspace(invocation: Invocation) -> Workspace:
+    """The workspace, or the bare folder: a bundled Host needs neither solution nor config."""
     named, solution = invocation.value("solution-dir"), invocation.value("solution")
     directory = absolute(named or ".")
-    force_msbuild = invocation.on("force-msbuild-discovery")
-    if solution is None:
-        return Request(directory, explicit=named is not None, force_msbuild=force_msbuild)
-    solution = os.path.normpath(os.path.join(directory, solution))
-    if not os.path.isfile(solution):
-        next_step = "Name a .sln or .slnx file that exists, or leave --solution out."
-        raise UserError("SolutionNotFound", f"There is no solution {solution}.", next_step)
-    return Request(os.path.dirname(solution), explicit=True, solution=solution, force_msbuild=force_msbuild)
-
-
-def _workspace(request: Request) -> Workspace:
-    """The workspace, or the bare folder: a bundled Host needs neither solution nor config."""
-    workspace = resolve(request.directory, explicit=request.explicit)
-    if request.solution is not None:
-        selected = select_solution(workspace, request.solution)
-        # One that is no Uno solution, or that git ignores, can still be served: the user named it.
-        return selected if selected.resolved else workspace.replace(solution=request.solution)
-    if workspace.kind is ResolutionKind.Ambiguous or not os.path.isdir(request.directory):
+    if solution is not None:
+        return _workspace_of(os.path.normpath(os.path.join(directory, solution)))
+    workspace = resolve(directory, explicit=named is not None)
+    if workspace.kind is ResolutionKind.Ambiguous or not os.path.isdir(directory):
         issue = workspace.issues[0]
         raise UserError(issue.code, issue.message, issue.remediation)
     return workspace
+
+
+def _workspace_of(solution: str) -> Workspace:
+    """A solution that is named decides, wherever it lies."""
+    if not os.path.isfile(solution):
+        next_step = "Name a .sln or .slnx file that exists, or leave --solution out."
+        raise UserError("SolutionNotFound", f"There is no solution {solution}.", next_step)
+    workspace = resolve(os.path.dirname(solution), explicit=True)
+    selected = select_solution(workspace, solution)
+    # One that is no Uno solution, or that git ignores, can still be served: the user named it.
+    return selected if selected.resolved else workspace.replace(solution=solution)
 
 
 def _wish(invocation: Invocation, workspace: Workspace) -> Wish:

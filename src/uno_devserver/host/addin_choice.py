@@ -14,13 +14,18 @@ from .configuration import Configuration
 async def chosen_addins(configuration: Configuration, environ: Mapping[str, str]) -> tuple[list[str], str | None]:
     """Their paths, and why there may be too few. Being told, even of none, saves asking MSBuild."""
     if configuration.addins is not None and not configuration.force_msbuild:
-        return parse_addins(configuration.addins), None
+        return _told(configuration.addins, configuration.workspace), None
     if configuration.solution is None:
         if configuration.addins is not None:
-            return parse_addins(configuration.addins), None
+            return _told(configuration.addins, configuration.workspace), None
         log.warn("No solution and no --addins were given, so no add-ins are loaded.")
         return [], None
     return await asyncio.to_thread(_asked_of_msbuild, configuration.solution, environ)
+
+
+def _told(value: str, workspace: str | None) -> list[str]:
+    """A launcher writes a path relative to the workspace where the full one has a semicolon."""
+    return [os.path.join(workspace or "", path) for path in parse_addins(value)]
 
 
 def _asked_of_msbuild(solution: str, environ: Mapping[str, str]) -> tuple[list[str], str | None]:

@@ -11,6 +11,7 @@ import os
 from ..issues import Issue, UserError, warning
 from ..system.run import find_program
 from ..system.values import Value
+from ..workspace.resolver import SelectionSource
 from .host_command import NO_ADDINS, ProgramKind, addins_value, bundled_host, dotnet_host, host_at
 
 TYPE_CHECKING = False
@@ -35,18 +36,18 @@ class Wanted(Value):
 
     host: str | None = None  # bundled, dotnet, or a path
     addins: str | None = None  # the value of --addins
+    force_msbuild: bool = False
 
 
-def plan(wanted: Wanted, workspace: Workspace, request: Request, environ: Mapping[str, str]) -> Plan:
+def plan(wanted: Wanted, workspace: Workspace, environ: Mapping[str, str]) -> Plan:
     """UserError when the Host that was asked for cannot be had."""
-    return _Planner(wanted, workspace, request, environ).plan()
+    return _Planner(wanted, workspace, environ).plan()
 
 
 class _Planner:
-    def __init__(self, wanted: Wanted, workspace: Workspace, request: Request, environ: Mapping[str, str]) -> None:
+    def __init__(self, wanted: Wanted, workspace: Workspace, environ: Mapping[str, str]) -> None:
         self._wanted = wanted
         self._workspace = workspace
-        self._request = request
         self._environ = environ
         self._discovery: Discovery | None = None
         self._issues: list[Issue] = []
@@ -93,9 +94,22 @@ class _Planner:
         if self._discovery is None:
             from ..discovery.discover import discover
 
-            self._discovery = discover(self._request, self._environ)
+            self._discovery = discover(self._request(), self._environ)
             self._issues += self._discovery.issues
         return self._discovery
+
+    def _request(self) -> Request:
+        """The question whose answer is this workspace."""
+        from ..discovery.discover import Request
+
+        place = self._workspace
+        explicit = place.source is SelectionSource.UserSelected
+        return Request(
+            place.requested_directory,
+            explicit=explicit,
+            solution=place.solution,
+            force_msbuild=self._wanted.force_msbuild,
+        )
 
     def _addins(self, kind: ProgramKind) -> str | None:
         assemblies = self._assemblies()
@@ -122,7 +136,7 @@ class _Planner:
             return None
         from ..discovery.discover import discover_addins
 
-        found = discover_addins(self._request, self._environ)
+        found = discover_addins(self._request(), self._environ)
         self._issues += found.issues
         return found
 

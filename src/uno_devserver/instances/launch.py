@@ -77,9 +77,8 @@ class Observer:
     def spawned(self, child: Child, port: int) -> None:
         """There is a process. This is called while it starts: work that can be done meanwhile costs no time."""
 
-    def go_on(self, seconds: float) -> bool:
+    def go_on(self, seconds: float) -> bool:  # noqa: ARG002  # for those who show it
         """Asked again and again while the Host starts; False gives up, for good."""
-        del seconds
         return True
 
     def crashed(self, failure: LaunchFailure, addins: str | None) -> None:

@@ -53,7 +53,7 @@ class Loopback:
 
     def _look_up(self) -> None:
         try:
-            found = socket.getaddrinfo("localhost", None, type=socket.SOCK_STREAM)
+            found = socket.getaddrinfo(b"localhost", None, type=socket.SOCK_STREAM)  # text would import idna, 5 ms
         except OSError:
             return
         for family, _, _, _, address in found:

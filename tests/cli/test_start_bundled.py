@@ -1,0 +1,227 @@
+"""`start` with the bundled Host: on a machine without .NET, with the workspace's own add-ins, once per workspace."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from support.bundled import BOTH, ask
+from support.hosts import is_running, wait_for
+from support.machine import Machine
+from support.packages import app_mcp, settings
+from support.workspace import WorkspaceBuilder
+
+GREETER = '''
+from uno_devserver.host.addins import AddIn
+
+
+def register(addin: AddIn) -> None:
+    @addin.tool
+    def greet(name: str) -> str:
+        """Say hello."""
+        return f"Hello, {name}!"
+'''
+
+CONFIG = ".devtools/host.config.jsonc"
+ADDIN = ".devtools/addins/greeter.py"
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    """An empty machine, on which no process is left when the test ends."""
+    machine = Machine(tmp_path)
+    yield machine
+    for process in _processes_of(machine):
+        process.kill()
+
+
+def _processes_of(machine: Machine) -> list[psutil.Process]:
+    """Everything that runs for this machine, and nothing else: its folder is in their command lines."""
+    return [
+        process
+        for process in psutil.process_iter(["cmdline"])
+        if any(str(machine.root) in word for word in process.info["cmdline"] or []) and is_running(process.pid)
+    ]
+
+
+def _addins(fields: dict[str, Any]) -> list[dict[str, Any]]:
+    reply = ask(fields["port"], "GET", "/health")
+    addins: list[dict[str, Any]] = reply.json["addIns"]
+    return addins
+
+
+def _call(port: int, tool: str, arguments: dict[str, Any]) -> Any:
+    """A call in the newest era, which needs no session."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    params = {"name": tool, "arguments": arguments, "_meta": meta}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": BOTH,
+        "MCP-Protocol-Version": "2026-07-28",
+        "Mcp-Method": "tools/call",
+        "Mcp-Name": tool,
+    }
+    return ask(port, "POST", "/mcp", json.dumps(message).encode(), headers).json["result"]
+
+
+def test_without_net_the_workspaces_own_addins_are_served_and_stop_leaves_nothing(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.file(CONFIG, "{}").file(ADDIN, GREETER)
+
+    started = machine.run("start", "--json")
+
+    assert started.exit_code == 0
+    fields = started.json
+    assert fields["host"] == "bundled"
+    assert fields["warnings"] == []
+    assert started.stderr == ""
+    assert fields["addIns"] == [str(workspace.root / ADDIN)]
+    assert _call(fields["port"], "greet", {"name": "you"})["content"][0]["text"] == "Hello, you!"
+    assert [process.pid for process in _processes_of(machine)] == [fields["processId"]]
+
+    stopped = machine.run("stop")
+
+    assert stopped.exit_code == 0
+    assert _processes_of(machine) == []
+    assert list((machine.data / "Uno Platform" / "DevServers").iterdir()) == []
+
+
+def test_the_host_is_told_the_workspace_and_its_addins(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(CONFIG, "{}").file(ADDIN, GREETER).file(".devtools/addins/pack/__init__.py", GREETER)
+
+    fields = machine.run("start", "--json", "--metadata-updates", "true").json
+
+    words = psutil.Process(fields["processId"]).cmdline()
+    folder = workspace.root / ".devtools" / "addins"
+    assert words[1:] == [
+        *("-P", "-m", "uno_devserver.host"),
+        *("--httpPort", str(fields["port"])),
+        *("--addins", f"{folder / 'greeter.py'};{folder / 'pack'}"),
+        *("--workingDir", str(workspace.root)),
+        *("--metadata-updates", "true"),
+    ]
+    assert psutil.Process(fields["processId"]).cwd() == str(workspace.root)
+
+
+def test_an_uno_workspace_without_net_gets_the_bundled_host_and_is_told_why(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.uno_6_5().project("App/App.csproj", [app_mcp(), settings()]).solution("App.slnx").file(ADDIN, GREETER)
+
+    result = machine.run("start", "--json")
+
+    assert result.json["host"] == "bundled"
+    assert result.json["solutionPath"] == str(workspace.root / "App.slnx")
+    assert any("No 'dotnet' was found" in warning for warning in result.json["warnings"])
+    addins = _addins(result.json)
+    assert [addin["loaded"] for addin in addins] == [True, False, False]
+    assert all("needs the .NET Host" in addin["error"] for addin in addins[1:])
+
+
+def test_the_bundled_host_can_be_chosen_where_there_is_net(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    machine.install_dotnet()
+    workspace.uno_6_5().project("App/App.csproj").solution("App.slnx")
+
+    result = machine.run("start", "--host", "bundled", "--addins", ";", "--json")
+
+    assert result.json["host"] == "bundled"
+    assert result.json["warnings"] == []
+
+
+def test_a_bare_folder_gets_a_host_too(machine: Machine) -> None:
+    result = machine.run("start", "--json", cwd=machine.home)
+
+    assert result.exit_code == 0
+    assert (result.json["host"], result.json["solutionPath"]) == ("bundled", None)
+    assert result.json["workspaceDirectory"] == str(machine.home)
+    again = machine.run("start", "--json", cwd=machine.home)
+    assert (again.json["outcome"], again.json["processId"]) == ("reused", result.json["processId"])
+
+
+def test_a_workspace_whose_folder_has_a_semicolon_keeps_its_addins(machine: Machine) -> None:
+    workspace = WorkspaceBuilder(machine, "a;b c").file(CONFIG, "{}").file(ADDIN, GREETER)
+
+    result = machine.run("start", "--json", cwd=workspace.root)
+
+    assert result.json["warnings"] == []
+    assert [addin["loaded"] for addin in _addins(result.json)] == [True]
+
+
+def test_a_broken_addin_does_not_prevent_the_start(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(CONFIG, "{}").file(ADDIN, "raise RuntimeError('not today')")
+
+    result = machine.run("start", "--json")
+
+    assert result.exit_code == 0
+    assert result.json["safeMode"] is False
+    assert "not today" in _addins(result.json)[0]["error"]
+
+
+def test_a_module_of_the_workspace_is_not_taken_for_pythons_own(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(CONFIG, "{}").file("asyncio.py", "raise SystemExit('code of the workspace ran')")
+
+    assert machine.run("start").exit_code == 0
+
+
+def test_a_flag_that_the_host_refuses_is_told_in_its_words(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(CONFIG, "{}")
+
+    result = machine.run("start", "--addins", ";", "--workingDir", "nowhere")
+
+    assert result.exit_code == 1
+    assert "The value 'nowhere' of --workingDir cannot be used" in result.stderr
+    assert _processes_of(machine) == []
+
+
+def test_a_killed_host_is_forgotten_and_replaced(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(CONFIG, "{}")
+    first = machine.run("start", "--json").json
+    os.kill(first["processId"], signal.SIGKILL)
+    wait_for(lambda: not is_running(first["processId"]), "the end of the Host")
+
+    listed, found, second = machine.run("list"), machine.disco(), machine.run("start", "--json").json
+
+    assert str(first["processId"]) not in listed.stdout
+    assert found.json["activeServers"] == []
+    assert second["outcome"] == "started"
+    assert [process.pid for process in _processes_of(machine)] == [second["processId"]]
+
+
+def test_the_running_host_is_bound_to_the_channel_of_an_ide(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(CONFIG, "{}")
+    first = machine.run("start", "--json").json
+
+    second = machine.run("start", "--ideChannel", "c1", "--json")
+
+    assert (second.exit_code, second.json["outcome"]) == (0, "rebound")
+    entry = machine.data / "Uno Platform" / "DevServers" / f"devserver-{first['processId']}.json"
+    assert json.loads(entry.read_text())["IdeChannelId"] == "c1"
+
+
+def test_of_two_starts_at_the_same_moment_one_launches_and_the_other_finds_it(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.file(CONFIG, "{}")
+    for _ in range(20):
+        both = [machine.spawn("start", "--json"), machine.spawn("start", "--json")]
+        answers = [json.loads(process.communicate(timeout=60)[0]) for process in both]
+
+        assert [process.returncode for process in both] == [0, 0]
+        assert sorted(answer["outcome"] for answer in answers) == ["reused", "started"]
+        pid = answers[0]["processId"]
+        assert [process.pid for process in _processes_of(machine)] == [pid]
+        os.kill(pid, signal.SIGKILL)
+        wait_for(lambda: not _processes_of(machine), "the end of the Host")
