@@ -19,18 +19,19 @@ def text(report: HealthReport) -> str:
 
 def _lines(report: HealthReport) -> Iterator[str]:
     facts, host = report.facts, report.facts.host
-    workspace = facts.discovery.workspace if facts.discovery else None
+    assert facts.discovery, "the command line looks before it speaks"
+    workspace = facts.discovery.workspace
     yield f"Status: {report.status.value}"
-    yield f"Connection: {_connection(report)}"
-    yield f"Workspace: {(workspace and workspace.effective_directory) or '<unresolved>'}"
-    yield f"Solution: {(workspace and workspace.solution) or '<none>'}"
-    yield f"Resolution: {workspace.kind.value if workspace else '<unknown>'}"
-    yield f"Selection: {workspace.source.value if workspace else '<unknown>'}"
+    yield f"Connection: {'Connected' if host.connected else 'Not connected'}"
+    yield f"Workspace: {workspace.effective_directory or '<unresolved>'}"
+    yield f"Solution: {workspace.solution or '<none>'}"
+    yield f"Resolution: {workspace.kind.value}"
+    yield f"Selection: {workspace.source.value}"
     yield f"Tools: {host.tool_count}"
     if facts.started:
         yield f"Host: {' '.join(filter(None, (host.kind and host.kind.value, host.version))) or '<unknown>'}"
         yield f"Endpoint: {facts.endpoint or '<none>'}"
-    yield from _block("Candidates", [f"- {path}" for path in workspace.candidates] if workspace else [])
+    yield from _block("Candidates", [f"- {path}" for path in workspace.candidates])
     issues = [
         line
         for issue in report.issues
@@ -39,12 +40,6 @@ def _lines(report: HealthReport) -> Iterator[str]:
     yield from _block("Issues", issues)
     yield from _block("Add-Ins", [f"- {_addin(addin)}" for addin in host.add_ins])
     yield from _block("Active Servers", [line for active in facts.servers for line in _server(active)])
-
-
-def _connection(report: HealthReport) -> str:
-    if report.facts.connection:
-        return report.facts.connection.value
-    return "Connected" if report.facts.host.connected else "Not connected"
 
 
 def _block(title: str, lines: list[str]) -> list[str]:
