@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from uno_devserver.host.ide import messages
 from uno_devserver.host.ide.channel import IdeChannel
@@ -24,8 +24,14 @@ Received = list[tuple[str, dict[str, Any]]]
 
 def run(conversation: Callable[[], Awaitable[None]]) -> None:
     async def bounded() -> None:
-        async with asyncio.timeout(SECONDS):
-            await conversation()
+        try:
+            async with asyncio.timeout(SECONDS):
+                await conversation()
+        finally:
+            for ide in Ide.connected:
+                ide.writer.transport.abort()
+                await ide.leave()
+            Ide.connected.clear()
 
     asyncio.run(bounded())
 
@@ -51,9 +57,12 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 class Ide:
+    connected: ClassVar[list[Ide]] = []
+
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self.writer = writer
+        self.connected.append(self)
 
     @classmethod
     async def connect(cls, channel_id: str = "one") -> Self:

@@ -74,7 +74,6 @@ class Binding:
         client = asyncio.create_task(self._attend(Connection(reader, writer, self._policy)))
         self._clients.add(client)
         client.add_done_callback(self._clients.discard)
-        client.add_done_callback(lambda _: writer.transport.abort())  # also when it was cancelled before it began
 
     async def _attend(self, connection: Connection) -> None:
         try:
