@@ -91,8 +91,8 @@ class Binding:
         self.ide = connection
         self.visited = True
         log.info(f"IDE channel {self.channel_id}: an IDE connected.")
-        self._on_change()
         try:
+            self._on_change()
             await connection.serve(self._status(), self._deliver)
             log.info(f"IDE channel {self.channel_id}: the IDE disconnected.")
         except (FramingProblem, RpcProblem) as problem:
