@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import textwrap
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,30 @@ from uno_devserver.host.service import HostService
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.service import ClientInfo, Params, Result, ServerInfo
 
+WAIT_SECONDS = 30  # longer than any step takes on a busy machine
 HANDSHAKE = "2025-11-25"
 MODERN = "2026-07-28"
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": MODERN,
     "io.modelcontextprotocol/clientCapabilities": {"sampling": {}, "elicitation": {}, "roots": {}},
 }
+
+
+def asynchronous(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run an async test in a loop of its own, within a bound."""
+
+    @functools.wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        asyncio.run(asyncio.wait_for(test(*args, **kwargs), 3 * WAIT_SECONDS))
+
+    return run
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for a condition, within a bound."""
+    async with asyncio.timeout(WAIT_SECONDS):
+        while not condition():
+            await asyncio.sleep(0.005)
 
 
 class ClientSession:
@@ -80,8 +99,11 @@ class Client:
         self.announced: list[tuple[str, Mapping[str, Any] | None]] = []
         addins.announce = lambda method, params: self.announced.append((method, params))
 
+    def call(self, method: str, params: Mapping[str, Any] | None = None, **options: Any) -> ClientCall:
+        return ClientCall(method, params, session=self.session, **options)
+
     async def send(self, method: str, params: Mapping[str, Any] | None = None) -> Result:
-        return await self.service.answer(ClientCall(method, params, session=self.session))
+        return await self.service.answer(self.call(method, params))
 
     async def tool(self, tool: str, **arguments: Any) -> Result:
         return await self.send("tools/call", {"name": tool, "arguments": arguments})
@@ -107,26 +129,30 @@ class AddInFolder:
         path.write_text(textwrap.dedent(source), encoding="utf-8")
         return str(path)
 
-    def tool(self, name: str, source: str) -> str:
-        """An add-in whose `register` is this body."""
+    def register(self, name: str, body: str, top: str = "") -> str:
+        """An add-in whose `register` is this body, with `top` before it."""
         header = "from __future__ import annotations\nfrom typing import *\nfrom msgspec import Meta, Struct\n"
-        header += "from uno_devserver.host.addins import *\n\ndef register(addin: AddIn) -> None:\n"
-        return self.write(name, header + textwrap.indent(textwrap.dedent(source), "    "))
+        header += "from uno_devserver.host.addins import *\n" + textwrap.dedent(top)
+        register = "\ndef register(addin: AddIn) -> None:\n" + textwrap.indent(textwrap.dedent(body), "    ")
+        return self.write(name, header + register)
 
     @asynccontextmanager
-    async def serve(
-        self, *paths: str, settings: Mapping[str, str] | None = None, version: str = HANDSHAKE
-    ) -> AsyncIterator[Client]:
+    async def serve(self, *paths: str, version: str = HANDSHAKE, **options: Any) -> AsyncIterator[Client]:
         """A Host's service with these add-ins, started."""
-        addins = AddIns(workspace=str(self.folder), solution=None, settings=settings)
+        addins = AddIns(workspace=str(self.folder), **options)
+        client = Client(make_service(addins), addins, version)
         addins.load(paths)
-        service = make_service(addins)
-        client = Client(service, addins, version)
-        await asyncio.wait_for(addins.start(), 60)
+        await asyncio.wait_for(addins.start(), WAIT_SECONDS)
         try:
             yield client
         finally:
             await addins.stop()
+
+    @asynccontextmanager
+    async def serve_register(self, body: str, top: str = "", **options: Any) -> AsyncIterator[Client]:
+        """The same with one add-in, `sample.py`, whose `register` is this body."""
+        async with self.serve(self.register("sample.py", body, top), **options) as client:
+            yield client
 
 
 def make_service(addins: AddIns) -> HostService:

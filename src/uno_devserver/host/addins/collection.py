@@ -94,10 +94,12 @@ class AddIns:
         tasks = [task for entry in live for task in entry.tasks]
         for task in tasks:
             task.cancel()
-        ending = asyncio.gather(*tasks, *(entry.stop() for entry in live), return_exceptions=True)
-        try:
-            await asyncio.wait_for(ending, self.limits.stop)
-        except TimeoutError:
+        tasks += [asyncio.create_task(entry.stop()) for entry in live]
+        if not tasks:
+            return
+        # Not `wait_for`: it would wait for a task that ignores its cancellation.
+        _, unfinished = await asyncio.wait(tasks, timeout=self.limits.stop)
+        if unfinished:
             log.warn(f"Some add-ins did not stop within {self.limits.stop:g} s; the Host does not wait longer.")
 
     @property

@@ -5,8 +5,17 @@ from __future__ import annotations
 from ...system.log import DEBUG, WARNING, log
 
 
+class Escaped(Exception):
+    """A function tried to leave by the back door: SystemExit, KeyboardInterrupt, a cancellation of its own.
+
+    Its text is the sentence.
+    """
+
+
 def sentence(error: BaseException) -> str:
     """An exception's type and message."""
+    if isinstance(error, Escaped):
+        return str(error)
     try:
         message = str(error)
     except Exception:  # its own __str__ fails

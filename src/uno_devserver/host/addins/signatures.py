@@ -97,7 +97,8 @@ def signature_of(function: Callable[..., Any], names: Mapping[str, Any]) -> Sign
             takes_others = True
             continue
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise TypeError(f"{label}(): '{parameter}' is not supported; every argument needs a name of its own")
+            shown = parameter.replace(annotation=parameter.empty, default=parameter.empty)
+            raise TypeError(f"{label}(): '{shown}' is not supported; every argument is passed by its name")
         parameters.append(Parameter(parameter.name, annotation, parameter.default is parameter.empty))
     arguments = msgspec.defstruct(
         label,
@@ -115,7 +116,7 @@ def object_schema(type_: Any) -> dict[str, Any] | None:
     """The schema of a type whose values are JSON objects; None for every other type."""
     try:
         schema = schema_of(type_)
-    except TypeError:  # a content block, or a type of the add-in's own: the value decides what it becomes
+    except (TypeError, NameError):  # a content block, or a type of the add-in's own: the value decides what it becomes
         return None
     return schema if schema.get("type") == "object" else None
 
@@ -149,6 +150,8 @@ def _described(label: str, arguments: type[msgspec.Struct]) -> dict[str, Any]:
     except TypeError as error:
         reason = str(error).strip().splitlines()[-1]
         raise TypeError(f"{label}(): an argument's type has no JSON schema: {reason}") from None
+    except NameError as error:
+        raise TypeError(f"{label}(): {error}; define types that use each other at the top of the file") from None
     del schema["title"]
     return schema
 

@@ -14,16 +14,14 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from .failures import Escaped
+
 THREADS = 16  # tools mostly wait for files and programs; more at once would only take turns
 WAITING = 1000  # calls that may wait for a thread; beyond that something hangs, and a clear refusal helps more
 
 
 class Busy(Exception):
     """All threads are taken, and the queue is full."""
-
-
-class Escaped(Exception):
-    """The function tried to leave by the back door: SystemExit, KeyboardInterrupt, a cancellation of its own."""
 
 
 async def invoke(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -39,7 +37,7 @@ async def invoke(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
         # A plain function may wrap an async one and return its coroutine.
         return await result if inspect.isawaitable(result) else result
     except (SystemExit, KeyboardInterrupt) as error:  # either would end the Host
-        raise Escaped(f"{type(error).__name__}: {error}") from error
+        raise Escaped(f"{type(error).__name__}: {error}".rstrip(": ")) from error
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
@@ -73,6 +71,8 @@ class Workers:
                 outcome = context.run(work), None
             except BaseException as error:  # SystemExit in a tool must not end the thread
                 outcome = None, error
+            with self._lock:  # before the result is known: whoever gets it may come with the next job
+                self._unfinished -= 1
             try:
                 loop.call_soon_threadsafe(_settle, future, outcome)
             except RuntimeError:  # the loop is closed: nobody waits any more
@@ -98,12 +98,7 @@ class Workers:
 
     def _work(self) -> None:
         while True:
-            job = self._jobs.get()
-            try:
-                job()
-            finally:
-                with self._lock:
-                    self._unfinished -= 1
+            self._jobs.get()()
 
 
 def _settle(future: asyncio.Future[Any], outcome: tuple[Any, BaseException | None]) -> None:

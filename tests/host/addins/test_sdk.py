@@ -1,0 +1,418 @@
+"""Servers made with the official SDK, handed over by an add-in and served in process."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from support.addins import HANDSHAKE, MODERN, AddInFolder, asynchronous, text_of, until
+from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
+from uno_devserver.protocol.service import Params, Result
+
+BOTH_ERAS = pytest.mark.parametrize("version", [HANDSHAKE, MODERN])
+
+SERVER = '''
+import warnings
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Annotated
+
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.server.mcpserver.resolve import Elicit, Resolve
+from mcp.types import Completion, PromptReference, SamplingMessage, TextContent
+from pydantic import BaseModel
+
+warnings.simplefilter("ignore")
+
+class Name(BaseModel):
+    name: str
+
+@asynccontextmanager
+async def lifespan(server):
+    log = Path(__file__).with_name("lifespan")
+    log.write_text("entered")
+    try:
+        yield {"greeting": "Hello"}
+    finally:
+        log.write_text("left")
+
+server = MCPServer("theirs", version="9", lifespan=lifespan)
+
+@server.tool(title="Greet someone")
+async def greet(name: str, ctx: Context) -> str:
+    """Greet."""
+    return f"{ctx.request_context.lifespan_context['greeting']} {name}"
+
+@server.tool()
+def add(a: int, b: int = 1) -> int:
+    return a + b
+
+@server.tool()
+def fail() -> str:
+    raise ValueError("theirs")
+
+@server.tool()
+async def talk(ctx: Context) -> str:
+    await ctx.report_progress(1, 2, "half")
+    await ctx.info("working")
+    await ctx.debug("details")
+    return ctx.request_id
+
+@server.tool()
+async def ask(ctx: Context) -> str:
+    answer = await ctx.elicit("Who?", Name)
+    return answer.data.name
+
+def who() -> Elicit[Name]:
+    return Elicit("Who, before anything else?", Name)
+
+@server.tool()
+async def resolved(name: Annotated[Name, Resolve(who)]) -> str:
+    return name.name
+
+@server.tool()
+async def sample(ctx: Context) -> str:
+    message = SamplingMessage(role="user", content=TextContent(type="text", text="What?"))
+    result = await ctx.session.create_message([message], max_tokens=10, related_request_id=ctx.request_id)
+    return result.content.text
+
+@server.tool()
+async def roots(ctx: Context) -> str:
+    return str((await ctx.session.list_roots()).roots[0].uri)
+
+@server.tool()
+async def more(name: str, ctx: Context) -> None:
+    server.add_tool(lambda: "new", name=name)
+    await ctx.notify_tools_changed()
+    await ctx.session.send_resource_list_changed()
+    await ctx.notify_resource_updated("theirs://note")
+
+@server.tool()
+async def hang_up(ctx: Context) -> None:
+    await ctx.close_sse_stream()
+
+@server.resource("theirs://note", mime_type="text/markdown")
+def note() -> str:
+    return "# Note"
+
+@server.resource("theirs://day/{day}")
+def day(day: str) -> str:
+    return f"day {day}"
+
+@server.prompt()
+def review(file: str) -> str:
+    return f"Review {file}."
+
+@server.completion()
+async def complete(ref, argument, context):
+    if isinstance(ref, PromptReference) and argument.name == "file":
+        return Completion(values=[f"{argument.value}.py"])
+    return None
+
+def register(addin):
+    addin.serve(server)
+    addin.tool(name="own")(lambda: "ours")
+'''
+
+
+def answers(method: str, params: Params) -> Result:
+    if method == "sampling/createMessage":
+        return {"role": "assistant", "model": "m", "content": {"type": "text", "text": "That."}}
+    if method == "roots/list":
+        return {"roots": [{"uri": "file:///a"}]}
+    return {"action": "accept", "content": {"name": "Ada"}}
+
+
+@BOTH_ERAS
+@asynchronous
+async def test_their_offers_are_merged_with_ours(addins: AddInFolder, version: str) -> None:
+    path = addins.write("theirs.py", SERVER)
+    async with addins.serve(path, version=version) as client:
+        tools = await client.tools()
+        resources = (await client.send("resources/list"))["resources"]
+        templates = (await client.send("resources/templates/list"))["resourceTemplates"]
+        prompts = (await client.send("prompts/list"))["prompts"]
+
+    assert list(tools)[:4] == ["uno_health", "own", "greet", "add"]
+    assert tools["greet"]["title"] == "Greet someone"
+    assert [resource["uri"] for resource in resources] == ["uno://health", "theirs://note"]
+    assert [template["uriTemplate"] for template in templates] == ["theirs://day/{day}"]
+    assert [prompt["name"] for prompt in prompts] == ["review"]
+
+
+@BOTH_ERAS
+@asynchronous
+async def test_their_tools_answer_and_fail_as_theirs_do(addins: AddInFolder, version: str) -> None:
+    path = addins.write("theirs.py", SERVER)
+    async with addins.serve(path, version=version) as client:
+        greeted = await client.tool("greet", name="Ada")
+        added = await client.tool("add", a=1)
+        wrong = await client.tool("add", a="x")
+        failed = await client.tool("fail")
+        ours = await client.tool("own")
+
+    assert text_of(greeted) == "Hello Ada"
+    assert added["structuredContent"] == {"result": 2}
+    assert wrong["isError"]
+    assert failed["isError"]
+    assert text_of(ours) == "ours"
+    assert "_meta" not in greeted  # the client speaks with the Host, not with a server called "theirs"
+
+
+@BOTH_ERAS
+@asynchronous
+async def test_what_they_tell_reaches_the_caller(addins: AddInFolder, version: str) -> None:
+    meta: dict[str, Any] = {"progressToken": "t", "io.modelcontextprotocol/logLevel": "info"}
+    path = addins.write("theirs.py", SERVER)
+    async with addins.serve(path, version=version) as client:
+        call = client.call("tools/call", {"name": "talk", "arguments": {}, "_meta": meta})
+        result = await client.service.answer(call)
+
+    assert text_of(result) == "7"
+    assert call.told[:2] == [
+        ("notifications/progress", {"progressToken": "t", "progress": 1, "total": 2, "message": "half"}),
+        ("notifications/message", {"level": "info", "data": "working"}),
+    ]
+    # The SDK leaves the filter to the endpoint in the handshake era, and filters itself in the modern one.
+    assert len(call.told) == (3 if version == HANDSHAKE else 2)
+
+
+@BOTH_ERAS
+@pytest.mark.parametrize(
+    ("tool", "text", "method"),
+    [
+        ("ask", "Ada", "elicitation/create"),
+        ("resolved", "Ada", "elicitation/create"),
+        ("sample", "That.", "sampling/createMessage"),
+        ("roots", "file:///a", "roots/list"),
+    ],
+)
+@asynchronous
+async def test_what_they_ask_reaches_the_caller(
+    addins: AddInFolder, version: str, tool: str, text: str, method: str
+) -> None:
+    path = addins.write("theirs.py", SERVER)
+    async with addins.serve(path, version=version) as client:
+        call = client.call("tools/call", {"name": tool, "arguments": {}}, answers=answers)
+        result = await client.service.answer(call)
+
+    assert text_of(result) == text
+    assert [asked for asked, _ in call.asked] == [method]
+
+
+@asynchronous
+async def test_a_client_that_refuses_is_an_error_to_them(addins: AddInFolder) -> None:
+    path = addins.write("theirs.py", SERVER)
+    async with addins.serve(path) as client:
+        with pytest.raises(RpcError) as raised:
+            await client.tool("sample")
+
+    assert (raised.value.code, raised.value.message) == (-32601, "the client answers nothing")
+
+
+@BOTH_ERAS
+@asynchronous
+async def test_their_resources_prompts_and_completions_answer(addins: AddInFolder, version: str) -> None:
+    path = addins.write("theirs.py", SERVER)
+    argument = {"name": "file", "value": "main"}
+    async with addins.serve(path, version=version) as client:
+        note = await client.send("resources/read", {"uri": "theirs://note"})
+        day = await client.send("resources/read", {"uri": "theirs://day/7"})
+        prompt = await client.send("prompts/get", {"name": "review", "arguments": {"file": "a.py"}})
+        completion = await client.send(
+            "completion/complete", {"ref": {"type": "ref/prompt", "name": "review"}, "argument": argument}
+        )
+
+    assert note["contents"] == [{"uri": "theirs://note", "mimeType": "text/markdown", "text": "# Note"}]
+    assert day["contents"][0]["text"] == "day 7"
+    assert prompt["messages"][0]["content"]["text"] == "Review a.py."
+    assert completion["completion"]["values"] == ["main.py"]
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "code"),
+    [
+        ("tools/call", {"name": "none"}, INVALID_PARAMS),
+        ("resources/read", {"uri": "theirs://none"}, RESOURCE_NOT_FOUND),
+        ("prompts/get", {"name": "none"}, INVALID_PARAMS),
+        ("prompts/get", {"name": "review", "arguments": {"file": 1}}, INVALID_PARAMS),
+    ],
+)
+@asynchronous
+async def test_what_they_do_not_have_is_unknown_as_everywhere(
+    addins: AddInFolder, method: str, params: dict[str, Any], code: int
+) -> None:
+    path = addins.write("theirs.py", SERVER)
+    async with addins.serve(path) as client:
+        with pytest.raises(RpcError) as raised:
+            await client.send(method, params)
+
+    assert raised.value.code == code
+
+
+@asynchronous
+async def test_changes_they_publish_reach_all_clients(addins: AddInFolder) -> None:
+    path = addins.write("theirs.py", SERVER)
+    async with addins.serve(path) as client:
+        await client.tool("more", name="extra")
+        await until(lambda: len(client.announced) == 3)
+        said = await client.tool("extra")
+
+    assert text_of(said) == "new"
+    assert client.announced == [
+        ("notifications/tools/list_changed", None),
+        ("notifications/resources/list_changed", None),
+        ("notifications/resources/updated", {"uri": "theirs://note"}),
+    ]
+
+
+@asynchronous
+async def test_their_lifespan_lasts_as_long_as_the_host(addins: AddInFolder) -> None:
+    path = addins.write("theirs.py", SERVER)
+    log = addins.folder / "lifespan"
+    async with addins.serve(path):
+        assert log.read_text() == "entered"
+
+    assert log.read_text() == "left"
+
+
+@asynchronous
+async def test_a_lifespan_that_fails_leaves_the_add_in_out(addins: AddInFolder) -> None:
+    path = addins.write("theirs.py", SERVER.replace('    log.write_text("entered")', '    raise OSError("no log")'))
+    async with addins.serve(path) as client:
+        tools = await client.tools()
+        health = await client.health()
+
+    assert list(tools) == ["uno_health"]
+    assert health["addIns"][0]["error"].startswith("its start failed: OSError: no log (")
+
+
+@asynchronous
+async def test_names_they_share_with_others_go_to_the_first(addins: AddInFolder) -> None:
+    theirs = addins.write("theirs.py", SERVER)
+    before = addins.register("before.py", 'addin.tool(name="greet")(lambda: "before")')
+    after = addins.register("after.py", 'addin.tool(name="add")(lambda: "after")')
+
+    async with addins.serve(before, theirs, after) as client:
+        said = [text_of(await client.tool("greet")), text_of(await client.tool("add", a=1))]
+        names = list(await client.tools())
+        _, second, third = client.addins.status.addins
+
+    assert said == ["before", "2"]
+    assert len(names) == len(set(names))
+    assert second.error == f"the tool 'greet' is refused: add-in {before} offers it already"
+    assert third.error == f"the tool 'add' is refused: add-in {theirs} offers it already"
+
+
+@asynchronous
+async def test_a_client_may_lose_its_stream_to_them(addins: AddInFolder) -> None:
+    path = addins.write("theirs.py", SERVER)
+    async with addins.serve(path) as client:
+        call = client.call("tools/call", {"name": "hang_up", "arguments": {}})
+        await client.service.answer(call)
+
+    assert call.closed_streams == 1
+
+
+LOW_LEVEL = """
+import mcp_types as types
+from mcp.server.lowlevel import Server
+
+async def list_tools(ctx, params):
+    page = int(params.cursor or 0) if params else 0
+    tool = types.Tool(name=f"low{page}", input_schema={"type": "object"})
+    return types.ListToolsResult(tools=[tool], next_cursor=str(page + 1) if page < 2 else None)
+
+async def call_tool(ctx, params):
+    if params.name == "low2":
+        raise RuntimeError("low failure")
+    return types.CallToolResult(content=[types.TextContent(type="text", text=params.name)])
+
+def register(addin):
+    addin.serve(Server("low", on_list_tools=list_tools, on_call_tool=call_tool))
+"""
+
+
+@BOTH_ERAS
+@asynchronous
+async def test_a_low_level_server_is_served_with_all_its_pages(addins: AddInFolder, version: str) -> None:
+    path = addins.write("low.py", LOW_LEVEL)
+    async with addins.serve(path, version=version) as client:
+        called = await client.tool("low1")
+        names = list(await client.tools())
+        resources = (await client.send("resources/list"))["resources"]
+        with pytest.raises(RpcError) as raised:
+            await client.tool("low2")
+
+    assert text_of(called) == "low1"
+    assert names == ["uno_health", "low0", "low1", "low2"]
+    assert len(resources) == 1
+    assert (raised.value.code, raised.value.message) == (INTERNAL_ERROR, "RuntimeError: low failure")
+
+
+@asynchronous
+async def test_a_list_that_never_ends_is_cut(addins: AddInFolder) -> None:
+    path = addins.write("low.py", LOW_LEVEL.replace("if page < 2 else None", ""))
+    async with addins.serve(path) as client:
+        names = list(await client.tools())
+
+    assert len(names) == 101
+
+
+@asynchronous
+async def test_something_else_than_a_server_is_refused(addins: AddInFolder) -> None:
+    async with addins.serve_register("addin.serve('server')") as client:
+        (status,) = client.addins.status.addins
+
+    assert "TypeError: serve() takes an MCPServer or a low-level Server of the SDK, not str" in str(status.error)
+
+
+@asynchronous
+async def test_a_cancelled_call_ends_theirs(addins: AddInFolder) -> None:
+    source = SERVER.replace(
+        "def register",
+        """
+@server.tool()
+async def linger() -> None:
+    import asyncio
+    begun = Path(__file__).with_name("begun")
+    begun.touch()
+    try:
+        await asyncio.sleep(60)
+    finally:
+        begun.with_name("ended").touch()
+
+def register""",
+    )
+    path = addins.write("theirs.py", source)
+    async with addins.serve(path) as client:
+        call = asyncio.create_task(client.tool("linger"))
+        await until((addins.folder / "begun").exists)
+        call.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+        assert (addins.folder / "ended").exists()
+
+
+def test_the_sdk_is_imported_by_an_add_in_that_brings_it_and_by_nothing_else(addins: AddInFolder) -> None:
+    path = addins.register("plain.py", 'addin.tool(name="plain")(lambda: 1)')
+    program = f"""
+import asyncio, sys
+from uno_devserver.host.addins.collection import AddIns
+async def main():
+    addins = AddIns(workspace=".")
+    addins.load([{path!r}])
+    await addins.start()
+    assert addins.status.well, addins.status
+    await addins.stop()
+asyncio.run(main())
+print([name for name in ("mcp", "mcp_types", "pydantic", "anyio", "starlette") if name in sys.modules])
+"""
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+
+    assert (result.stdout, result.stderr) == ("[]\n", "")

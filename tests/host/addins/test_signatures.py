@@ -1,0 +1,277 @@
+"""The annotations of a function are its contract: what is shown, and what is checked."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Optional, TypedDict
+
+import pytest
+from msgspec import Meta, Struct
+
+from support.addins import ClientCall
+from uno_devserver.host.addins import Context
+from uno_devserver.host.addins.signatures import BadArguments, object_schema, signature_of
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Point(Struct):
+    x: int
+    y: int = 0
+
+
+@dataclass
+class Box:
+    width: float
+    label: str = ""
+
+
+class Options(TypedDict, total=False):
+    deep: bool
+
+
+class Tree(Struct):
+    name: str
+    children: list[Tree] = []
+
+
+CONTEXT = Context(ClientCall("tools/call"), "tests")
+
+
+def bind(function: Callable[..., Any], arguments: object, *, strict: bool = True) -> dict[str, Any]:
+    return signature_of(function, globals()).bind(arguments, CONTEXT, strict=strict)
+
+
+def problem(function: Callable[..., Any], arguments: object) -> str:
+    with pytest.raises(BadArguments) as raised:
+        bind(function, arguments)
+    return str(raised.value)
+
+
+def properties(function: Callable[..., Any]) -> dict[str, Any]:
+    shown: dict[str, Any] = signature_of(function, globals()).schema["properties"]
+    return shown
+
+
+def test_annotations_become_a_json_schema() -> None:
+    def function(
+        count: Annotated[int, Meta(description="how many", ge=1)],
+        mode: Literal["fast", "slow"],
+        ratio: float = 0.5,
+        tags: list[str] | None = None,
+    ) -> None: ...
+
+    assert signature_of(function, {}).schema == {
+        "type": "object",
+        "properties": {
+            "count": {"type": "integer", "minimum": 1, "description": "how many"},
+            "mode": {"type": "string", "enum": ["fast", "slow"]},
+            "ratio": {"type": "number", "default": 0.5},
+            "tags": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}], "default": None},
+        },
+        "required": ["count", "mode"],
+        "additionalProperties": False,
+    }
+
+
+def test_no_arguments_are_a_schema_too() -> None:
+    def function() -> None: ...
+
+    assert signature_of(function, {}).schema == {"type": "object", "properties": {}, "additionalProperties": False}
+
+
+def test_an_argument_without_annotation_takes_anything() -> None:
+    def function(anything) -> None: ...  # type: ignore[no-untyped-def]
+
+    assert properties(function) == {"anything": {}}
+    assert bind(function, {"anything": [1, {"a": None}]}) == {"anything": [1, {"a": None}]}
+
+
+@pytest.mark.parametrize(
+    ("annotation", "sent", "got"),
+    [
+        (Colour, "red", Colour.RED),
+        (Point, {"x": 1}, Point(1, 0)),
+        (Box, {"width": 2}, Box(2.0)),
+        (Options, {"deep": True}, {"deep": True}),
+        (Optional[int], None, None),  # noqa: UP045  # authors write it so, too
+        (dict[str, list[int]], {"a": [1]}, {"a": [1]}),
+        (dict[int, str], {"1": "a"}, {1: "a"}),
+        (tuple[int, str], [1, "a"], (1, "a")),
+        (set[int], [1, 2], {1, 2}),
+        (int | str, "a", "a"),
+        (bytes, "AAE=", b"\x00\x01"),
+        (list[Point], [{"x": 1}, {"x": 2, "y": 3}], [Point(1), Point(2, 3)]),
+        (Tree, {"name": "a", "children": [{"name": "b"}]}, Tree("a", [Tree("b")])),
+    ],
+)
+def test_values_arrive_as_the_declared_type(annotation: Any, sent: object, got: object) -> None:
+    def function(value: Any) -> None: ...
+
+    function.__annotations__["value"] = annotation
+
+    assert bind(function, {"value": sent}) == {"value": got}
+
+
+def test_types_of_ones_own_are_described_where_the_schema_refers_to_them() -> None:
+    def function(at: Point, colour: Colour) -> None: ...
+
+    schema = signature_of(function, globals()).schema
+
+    assert schema["properties"]["at"] == {"$ref": "#/$defs/Point"}
+    assert schema["$defs"]["Colour"] == {"title": "Colour", "type": "string", "enum": ["blue", "red"]}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({}, "Argument 'count' is missing. It takes: count, points (optional), mode (optional), colour (optional)."),
+        ({"count": 1, "depth": 2}, "Argument 'depth' is unknown. It takes: count, points (optional), mode"),
+        ({"count": "1"}, "Argument 'count' is wrong: expected int, got str."),
+        ({"count": True}, "Argument 'count' is wrong: expected int, got bool."),
+        ({"count": 0}, "Argument 'count' is wrong: expected int >= 1."),
+        ({"count": 1, "points": [{"x": 1}, {"x": "a"}]}, "Argument 'points[1].x' is wrong: expected int, got str."),
+        ({"count": 1, "points": [{}]}, "Argument 'points[0].x' is missing."),
+        ({"count": 1, "mode": "odd"}, "Argument 'mode' is wrong: invalid enum value 'odd'; use one of 'fast', 'slow'."),
+        (
+            {"count": 1, "colour": "green"},
+            "Argument 'colour' is wrong: invalid enum value 'green'; use one of 'blue', ",
+        ),
+        ([1], "The arguments are wrong: Expected object, got array. It takes: count,"),
+        ("text", "The arguments are wrong: Expected object, got str."),
+    ],
+)
+def test_a_wrong_argument_is_named_with_its_path(arguments: object, sentence: str) -> None:
+    def function(
+        count: Annotated[int, Meta(ge=1)],
+        points: list[Point] = [],  # noqa: B006
+        mode: Literal["fast", "slow"] = "fast",
+        colour: Colour = Colour.RED,
+    ) -> None: ...
+
+    assert problem(function, arguments).startswith(sentence)
+
+
+def test_a_function_without_arguments_says_so() -> None:
+    def function() -> None: ...
+
+    assert problem(function, {"a": 1}) == "Argument 'a' is unknown. It takes no arguments."
+    assert bind(function, None) == {}
+
+
+def test_only_given_arguments_are_passed_so_the_functions_own_defaults_count() -> None:
+    def function(a: int, b: list[int] = [1, 2], c: object = object()) -> None: ...  # noqa: B006
+
+    function.__annotations__["c"] = Any
+
+    assert bind(function, {"a": 1}) == {"a": 1}
+    assert properties(function)["b"]["default"] == [1, 2]
+    assert "default" not in properties(function)["c"]  # has no JSON form
+
+
+def test_text_is_converted_where_everything_is_text() -> None:
+    def function(count: int, deep: bool, name: str) -> None: ...
+
+    sent = {"count": "3", "deep": "true", "name": "7"}
+
+    assert bind(function, sent, strict=False) == {"count": 3, "deep": True, "name": "7"}
+    assert problem(function, sent).startswith("Argument 'count' is wrong")
+
+
+def test_the_context_is_no_argument_of_the_caller() -> None:
+    def function(name: str, ctx: Context) -> None: ...
+
+    assert list(properties(function)) == ["name"]
+    assert bind(function, {"name": "a"}) == {"name": "a", "ctx": CONTEXT}
+    assert problem(function, {"name": "a", "ctx": 1}).startswith("Argument 'ctx' is unknown")
+
+
+def test_other_arguments_are_taken_only_by_a_function_that_wants_them() -> None:
+    def function(name: str, **others: Any) -> None: ...
+
+    assert "additionalProperties" not in signature_of(function, {}).schema
+    assert bind(function, {"name": "a", "more": [1]}) == {"name": "a", "more": [1]}
+
+
+def test_annotations_may_name_types_that_are_local_to_register() -> None:
+    class Local(Struct):
+        x: int
+
+    def function(value: Local) -> None: ...
+
+    assert bind_with(function, {"Local": Local}, {"value": {"x": 1}}) == {"value": Local(1)}
+
+
+def bind_with(function: Callable[..., Any], names: dict[str, Any], arguments: object) -> dict[str, Any]:
+    return signature_of(function, names).bind(arguments, CONTEXT)
+
+
+def test_an_object_that_can_be_called_is_a_function_too() -> None:
+    class Greeter:
+        def __call__(self, name: str) -> str:
+            return name
+
+    assert bind(Greeter(), {"name": "a"}) == {"name": "a"}
+
+
+def test_local_types_that_use_each_other_are_refused_with_advice() -> None:
+    class Inner(Struct):
+        x: int
+
+    class Outer(Struct):
+        inner: Inner
+
+    def function(value: Outer) -> None: ...
+
+    with pytest.raises(TypeError, match=r"function\(\): name 'Inner' is not defined; define types .* at the top"):
+        signature_of(function, {"Outer": Outer})
+
+
+def _star(*names: str) -> None: ...
+def _positional(name: str, /) -> None: ...
+def _custom(path: Box | Point) -> None: ...
+def _unknown(value: Missing) -> None: ...  # type: ignore[name-defined]  # noqa: F821
+def _foreign(value: pytest.Item) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "sentence"),
+    [
+        (_star, "_star(): '*names' is not supported; every argument is passed by its name"),
+        (_positional, "_positional(): 'name' is not supported"),
+        (_custom, "_custom(): an argument's type has no JSON schema: "),
+        (_unknown, "_unknown(): an annotation cannot be read: name 'Missing' is not defined"),
+        (_foreign, "_foreign(): an argument's type has no JSON schema: type <class '_pytest.nodes.Item'> is not"),
+    ],
+)
+def test_what_cannot_be_offered_is_refused_with_a_reason(function: Callable[..., Any], sentence: str) -> None:
+    with pytest.raises(TypeError) as raised:
+        signature_of(function, globals())
+
+    assert str(raised.value).startswith(sentence)
+
+
+@pytest.mark.parametrize("type_", [Point, Box, Options, dict[str, int], dict, Tree])
+def test_types_of_objects_have_a_schema_for_results(type_: Any) -> None:
+    schema = object_schema(type_)
+
+    assert schema is not None
+    assert schema["type"] == "object"
+
+
+@pytest.mark.parametrize("type_", [int, str, list[Point], Point | None, Any, pytest.Item, bytes])
+def test_other_types_have_none(type_: Any) -> None:
+    assert object_schema(type_) is None
+
+
+def test_a_type_that_contains_itself_keeps_its_definition() -> None:
+    schema = object_schema(Tree)
+
+    assert schema is not None
+    assert schema["properties"]["children"]["items"] == {"$ref": "#/$defs/Tree"}
+    assert "Tree" in schema["$defs"]
