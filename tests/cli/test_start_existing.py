@@ -323,3 +323,22 @@ def test_a_start_that_was_killed_does_not_lock_the_workspace(
 
     assert result.json["outcome"] == "reused"
     assert len(hosts.launches()) == 1
+
+
+def test_a_start_that_waits_for_another_can_be_interrupted(
+    uno: WorkspaceBuilder, hosts: StandInHosts, tmp_path: Path
+) -> None:
+    hosts.behave(Manners(waits_for=str(tmp_path / "go")))
+    first = uno.machine.spawn("start", "--json")
+    wait_for(hosts.launches, "the launch")
+    second = uno.machine.spawn("start", "--json")
+    assert second.stderr
+    second.stderr.readline()
+
+    second.send_signal(signal.SIGINT)
+
+    out, _ = second.communicate(timeout=20)
+    assert (second.returncode, out) == (130, "")
+    (tmp_path / "go").touch()
+    first.communicate(timeout=20)
+    assert first.returncode == 0

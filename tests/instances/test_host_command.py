@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import sys
 from pathlib import Path
 
@@ -20,6 +22,9 @@ from uno_devserver.instances.host_command import (
 )
 from uno_devserver.issues import UserError
 
+GOLDEN = Path(__file__).parent.parent / "golden" / "host" / "start"
+SOLUTION = "{DIR}/App.sln"
+ADDIN = "{CACHE}/sample.addin/1.0.0/tools/devserver/Sample.AddIn.dll"
 DOTNET = HostProgram(ProgramKind.DOTNET, ("/usr/bin/dotnet", "/p/Host.dll"))
 
 
@@ -75,6 +80,27 @@ def test_a_library_without_dotnet_is_an_error_with_a_way_out(tmp_path: Path) -> 
 
     assert error.value.code == "DotNetNotFound"
     assert "--host bundled" in error.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("record", "arguments"),
+    [
+        ("start", HostArguments(5651, "{DIR}", None, SOLUTION, None, ADDIN)),
+        ("start-with-ppid", HostArguments(46617, "{DIR}", None, SOLUTION, None, ADDIN)),
+        ("idechannel-cli", HostArguments(5651, "{DIR}", None, SOLUTION, "chan-s", ADDIN)),
+    ],
+)
+def test_the_words_are_those_that_the_net_tool_was_seen_to_use(record: str, arguments: HostArguments) -> None:
+    """It prints them joined by blanks; `{PPID}` and the like stand where a process id was."""
+    said = json.loads((GOLDEN / f"{record}.json").read_text("utf-8"))["stdout"]
+    recorded = next(line for line in said.splitlines() if line.startswith("Starting DevServer in direct mode: "))
+    program = HostProgram(ProgramKind.DOTNET, ("dotnet", "{HOSTDIR}/Uno.UI.RemoteControl.Host.dll"))
+
+    words = command_line(program, arguments)
+
+    without_parent = re.sub(r" --ppid \{\w+\}", "", recorded)
+    assert without_parent.partition(": ")[2] == " ".join(words)
+    assert ("--ppid" in recorded) == (record != "start")
 
 
 @pytest.mark.parametrize(

@@ -72,11 +72,11 @@ class Child:
         """The end of what it printed so far."""
         return self._output.tail(self._start)
 
-    def stop(self) -> None:
+    def stop(self, grace_seconds: float = GRACE_SECONDS) -> None:
         """Ask it to end; after a while end it, with all that it started."""
         if self.exit_code() is None:
             self._process.terminate()
-            if not self._ends_within(GRACE_SECONDS):
+            if not self._ends_within(grace_seconds):
                 _kill_group(self._process)
                 self._ends_within(KILL_SECONDS)
 

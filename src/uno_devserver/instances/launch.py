@@ -126,7 +126,7 @@ def _launch(order: Order, observer: Observer) -> Launched:
     try:
         child = spawn(line, folder=order.arguments.workspace, environ=environ, output=order.output)
     except OSError as error:
-        text = f"{line[0]}: {error.strerror or error}"
+        text = f"{error.filename or line[0]}: {error.strerror or error}"  # the program, or its folder
         raise LaunchFailure(Reason.NOT_STARTED, port, text=text) from error
     try:
         observer.spawned(child, port)

@@ -1,0 +1,96 @@
+"""Programs as children of ours: apart from us, their output kept, and ended within a bound."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.hosts import is_running, wait_for
+from uno_devserver.instances.child import TAIL_LINES, Child, Output, spawn
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Iterator[Output]:
+    output = Output(str(tmp_path / "logs" / "host.log"))
+    yield output
+    output.close()
+
+
+def _run(output: Output, program: str) -> Child:
+    return spawn([sys.executable, "-c", program], folder="/", environ=os.environ, output=output)
+
+
+def test_the_last_lines_of_what_it_printed_are_known(output: Output) -> None:
+    child = _run(output, "import sys; print(*range(1000), sep='\\n'); sys.stdout.flush(); sys.exit('the end')")
+
+    assert child.wait() == 1
+    lines = child.printed().splitlines()
+    assert lines[-2:] == ["999", "the end"]
+    assert len(lines) == TAIL_LINES
+
+
+def test_a_second_attempt_adds_to_the_output_and_is_told_apart_from_the_first(output: Output) -> None:
+    _run(output, "print('first')").wait()
+
+    second = _run(output, "print('second')")
+
+    second.wait()
+    assert second.printed() == "second"
+    assert Path(output.path).read_text() == "first\nsecond\n"
+
+
+def test_a_new_output_forgets_the_old_one(output: Output) -> None:
+    _run(output, "print('old')").wait()
+
+    again = Output(output.path)
+
+    again.close()
+    assert Path(output.path).read_text() == ""
+
+
+def test_bytes_that_are_no_text_can_be_shown(output: Output) -> None:
+    child = _run(output, r"import sys; sys.stdout.buffer.write(b'caf\xe9 \xf0\x9f')")
+
+    child.wait()
+
+    assert child.printed().startswith("caf\ufffd")
+
+
+def test_it_has_a_session_of_its_own_and_no_input(output: Output) -> None:
+    child = _run(output, "import os, sys; print(os.getsid(0) == os.getpid(), sys.stdin.read() == '')")
+
+    child.wait()
+
+    assert child.printed() == "True True"
+
+
+def test_one_that_ends_when_asked_is_not_killed(output: Output) -> None:
+    child = _run(output, "import signal; print('here', flush=True); signal.pause()")
+    wait_for(child.printed, "the start")
+
+    child.stop()
+
+    assert child.exit_code() == -15
+
+
+def test_one_that_does_not_end_when_asked_is_killed_with_all_that_it_started(output: Output) -> None:
+    child = _run(
+        output,
+        """
+import signal, subprocess, sys
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+child = subprocess.Popen([sys.executable, "-c", "import signal; signal.pause()"])
+print(child.pid, flush=True)
+signal.pause()
+""",
+    )
+    wait_for(child.printed, "the start")
+
+    child.stop(grace_seconds=0.1)
+
+    assert child.exit_code() == -9
+    wait_for(lambda: not is_running(int(child.printed())), "the end of the grandchild")

@@ -1,0 +1,124 @@
+"""Launching as other parts of the program use it: in steps that can be watched, and given up at any moment."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from support.files import write
+from support.hosts import is_running
+from uno_devserver.instances.child import Child, Output
+from uno_devserver.instances.host_command import HostArguments, HostProgram, ProgramKind, bundled_host
+from uno_devserver.instances.launch import Launched, LaunchFailure, Observer, Order, Reason, launch
+from uno_devserver.system.ports import is_free
+
+
+class Witness(Observer):
+    def __init__(self, go_on: Callable[[], bool] = lambda: True) -> None:
+        self.children: list[Child] = []
+        self.was_free = False
+        self._go_on = go_on
+
+    def spawned(self, child: Child, port: int) -> None:
+        self.children.append(child)
+        self.was_free = is_free(port)
+
+    def go_on(self, seconds: float) -> bool:
+        return self._go_on()
+
+
+@pytest.fixture
+def order(tmp_path: Path) -> Iterator[Order]:
+    """A bundled Host on a machine of its own."""
+    output = Output(str(tmp_path / "logs" / "host.log"))
+    registry = tmp_path / "Uno Platform" / "DevServers"
+    environ = {**os.environ, "XDG_DATA_HOME": str(tmp_path), "HOME": str(tmp_path)}
+    yield Order(bundled_host(), HostArguments(0, str(tmp_path), addins=";"), environ, str(registry), output)
+    output.close()
+
+
+@pytest.fixture
+def launched(order: Order) -> Iterator[Launched]:
+    launched = launch(order, Observer())
+    yield launched
+    launched.child.stop()
+
+
+def _script(order: Order, path: Path, text: str) -> Order:
+    """An order for a program that stands where a Host should."""
+    write(path, text)
+    return order.replace(program=HostProgram(ProgramKind.PATH, (sys.executable, str(path))))
+
+
+def test_a_launched_host_is_the_child_it_serves_and_ends_when_it_is_stopped(launched: Launched) -> None:
+    assert launched.process_id == launched.child.pid
+    assert launched.has_mcp
+    assert not launched.safe_mode
+    assert not is_free(launched.port)
+
+    launched.child.stop()
+
+    assert launched.child.exit_code() == 0
+    assert is_free(launched.port)
+
+
+def test_there_is_time_for_other_work_between_the_spawn_and_the_readiness(order: Order) -> None:
+    witness = Witness()
+
+    launched = launch(order, witness)
+
+    launched.child.stop()
+    assert [child.pid for child in witness.children] == [launched.process_id]
+    assert witness.was_free  # it was called before the Host listened
+
+
+def test_a_launch_that_is_given_up_leaves_no_process(order: Order) -> None:
+    witness = Witness(go_on=lambda: False)
+
+    with pytest.raises(LaunchFailure) as failure:
+        launch(order, witness)
+
+    assert failure.value.reason is Reason.GIVEN_UP
+    assert not is_running(witness.children[0].pid)
+
+
+def test_an_observer_that_fails_leaves_no_process(order: Order) -> None:
+    class Failing(Witness):
+        def spawned(self, child: Child, port: int) -> None:
+            super().spawned(child, port)
+            raise RuntimeError("not our day")
+
+    witness = Failing()
+
+    with pytest.raises(RuntimeError):
+        launch(order, witness)
+
+    assert not is_running(witness.children[0].pid)
+
+
+def test_a_workspace_that_is_gone_is_named(order: Order, tmp_path: Path) -> None:
+    gone = str(tmp_path / "gone")
+
+    with pytest.raises(LaunchFailure) as failure:
+        launch(order.replace(arguments=order.arguments.replace(workspace=gone)), Observer())
+
+    assert failure.value.reason is Reason.NOT_STARTED
+    assert failure.value.text.startswith(gone)
+
+
+def test_a_crash_carries_what_was_printed_at_the_end(order: Order, tmp_path: Path) -> None:
+    lines = "\n".join(f"print('line {number}')" for number in range(1000))
+    crashing = _script(order, tmp_path / "crash.py", f"{lines}\nraise SystemExit('the end')\n")
+
+    with pytest.raises(LaunchFailure) as failure:
+        launch(crashing, Observer())
+
+    assert failure.value.reason is Reason.DIED
+    assert failure.value.exit_code == 1
+    assert failure.value.text.splitlines()[-2:] == ["line 999", "the end"]
+    assert len(failure.value.text.splitlines()) == 30
+    assert failure.value.log_file == order.output.path
