@@ -17,6 +17,7 @@ from .service import ClientInfo, Params, Result, ServerInfo
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 NEWEST_HANDSHAKE = HANDSHAKE_VERSIONS[-1]
 MODERN_VERSIONS = ("2026-07-28",)
+ALL_VERSIONS = (*MODERN_VERSIONS, *reversed(HANDSHAKE_VERSIONS))
 BATCH_VERSION = "2025-03-26"  # the only one that allows several messages in one body
 POLLING_SINCE = "2025-11-25"  # older clients choke on an event without data, and resume no call's stream
 
@@ -93,7 +94,7 @@ def read_envelope(request: RpcRequest, headers: Mapping[str, str]) -> Envelope:
     version = meta[VERSION_KEY]
     _check_headers(request, version, headers)
     if version not in MODERN_VERSIONS:
-        raise unsupported_version(version)
+        raise unsupported_version(version, MODERN_VERSIONS)  # what server/discover says, too
     level = meta.get(LOG_LEVEL_KEY)
     return Envelope(
         _client(meta.get(CLIENT_KEY), meta[CAPABILITIES_KEY], version), level if level in LOG_LEVELS else None
@@ -126,11 +127,9 @@ def decoded_header(value: str) -> str | None:
         return None
 
 
-def unsupported_version(requested: object) -> RpcError:
-    # Both eras are named: a client that knows none of the modern versions can still shake hands.
-    supported = [*MODERN_VERSIONS, *reversed(HANDSHAKE_VERSIONS)]
+def unsupported_version(requested: object, supported: tuple[str, ...] = ALL_VERSIONS) -> RpcError:
     message = "This protocol version is not supported; see data.supported."
-    return RpcError(UNSUPPORTED_VERSION, message, {"supported": supported, "requested": requested})
+    return RpcError(UNSUPPORTED_VERSION, message, {"supported": list(supported), "requested": requested})
 
 
 def discover_result(info: ServerInfo, capabilities: dict[str, Any]) -> Result:
