@@ -128,13 +128,14 @@ def test_where_discovery_has_no_answer_the_host_may_look_itself(
     assert "--addins" not in launch["argv"]
 
 
-def test_msbuild_is_asked_where_the_user_wants_it(workspace: WorkspaceBuilder) -> None:
+@pytest.mark.parametrize("named", [(), ("--addins", "/other.dll")], ids=["alone", "beside --addins"])
+def test_msbuild_is_asked_where_the_user_wants_it(workspace: WorkspaceBuilder, named: tuple[str, ...]) -> None:
     mute = tools_only("Uno.UI.App.Mcp", "1.1.0")
     addin = mute.dll(workspace.machine.nuget)
     hosts = StandInHosts(workspace.machine.install_dotnet(FakeDotNet(build=Build(["net10.0"], {"net10.0": [addin]}))))
     workspace.uno_sdk(groups=(CORE, APP_MCP)).package(host(), mute).project("App/App.csproj").solution("App.slnx")
 
-    workspace.machine.run("start", "--force-msbuild-discovery")
+    workspace.machine.run("start", "--force-msbuild-discovery", *named)
 
     [launch] = hosts.launches()
     hosts.end_all()

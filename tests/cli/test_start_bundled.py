@@ -141,6 +141,17 @@ def test_the_bundled_host_can_be_chosen_where_there_is_net(workspace: WorkspaceB
     assert result.json["warnings"] == []
 
 
+def test_a_solution_that_is_not_about_uno_can_be_served(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.project("Lib/Lib.csproj", restored=False, sdk="Microsoft.NET.Sdk").solution("Plain.sln")
+
+    result = machine.run("start", "--solution", "Plain.sln", "--json")
+
+    assert (result.json["host"], result.json["solutionPath"]) == ("bundled", str(workspace.root / "Plain.sln"))
+    [warning] = result.json["warnings"]
+    assert "Plain.sln (no global.json beside it or above it)" in warning
+    assert (workspace.root / "Lib/Lib.csproj.user").exists()
+
+
 def test_a_bare_folder_gets_a_host_too(machine: Machine) -> None:
     result = machine.run("start", "--json", cwd=machine.home)
 

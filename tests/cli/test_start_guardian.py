@@ -99,3 +99,21 @@ def test_the_workspace_is_not_locked_while_the_guardian_stays(uno: WorkspaceBuil
     guardian.terminate()
     guardian.communicate(timeout=20)
     assert result.json["outcome"] == "reused"
+
+
+def test_a_guardian_that_was_told_to_ignore_the_end_of_its_terminal_does(
+    uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    nohup = ("/bin/sh", "-c", 'trap "" HUP; exec "$@"', "sh")
+    guardian = uno.machine.spawn("start", "--ideChannel", "chan-s", prefix=nohup)
+    _first_line(guardian)
+    [launch] = hosts.launches()
+
+    guardian.send_signal(signal.SIGHUP)
+    guardian.send_signal(signal.SIGCHLD)  # wakes it, and means nothing while the Host lives
+    uno.machine.run("start")  # long enough for it to have ended
+
+    assert guardian.poll() is None
+    assert is_running(launch["pid"])
+    guardian.terminate()
+    guardian.communicate(timeout=20)

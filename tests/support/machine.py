@@ -108,10 +108,12 @@ class Machine:
             assert _is_one_json_document(result.stdout), f"{argv}: {result.stdout!r} {result.stderr!r}"
         return result
 
-    def spawn(self, *argv: str, cwd: Path | None = None, stderr: int = subprocess.PIPE) -> subprocess.Popen[str]:
+    def spawn(
+        self, *argv: str, cwd: Path | None = None, stderr: int = subprocess.PIPE, prefix: Sequence[str] = ()
+    ) -> subprocess.Popen[str]:
         """Begin `uno-devserver <argv>`; the test sees to its end."""
         return subprocess.Popen(
-            [sys.executable, "-m", "uno_devserver", *argv],
+            [*prefix, sys.executable, "-m", "uno_devserver", *argv],
             cwd=cwd or self.workspace,
             env=self._environment(),
             stdin=subprocess.DEVNULL,

@@ -106,8 +106,9 @@ def _workspace_of(solution: str) -> Workspace:
         raise UserError("SolutionNotFound", f"There is no solution {solution}.", next_step)
     workspace = resolve(os.path.dirname(solution), explicit=True)
     selected = select_solution(workspace, solution)
-    # One that is no Uno solution, or that git ignores, can still be served: the user named it.
-    return selected if selected.resolved else workspace.replace(solution=solution)
+    if not selected.resolved and workspace.resolved:  # git ignores the solution, for example
+        return workspace.replace(solution=solution)
+    return selected.replace(solution=solution)  # also one that is no Uno solution can be served: the user named it
 
 
 def _wish(invocation: Invocation, workspace: Workspace) -> Wish:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from binascii import crc32
 
 from ..system.files import FileProblem, read_bytes, write_atomic
 from ..system.jsonc import JsonProblem, parse
 from ..system.log import log
+from ..system.naming import name_for
 from .verification import AddIn
 
 TYPE_CHECKING = False
@@ -26,8 +26,7 @@ MAX_BYTES = 1024 * 1024
 
 class LastKnownGood:
     def __init__(self, state: str, workspace: str, sdk: str) -> None:
-        name = re.sub(r"[^\w.-]+", "_", os.path.basename(workspace))[:40] or "root"
-        self._path = os.path.join(state, "addins", f"{name}-{_digest([os.path.normcase(workspace)])}.json")
+        self._path = os.path.join(state, "addins", f"{name_for(workspace)}.json")
         self._workspace = workspace
         self._sdk = sdk
 

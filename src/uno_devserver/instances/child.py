@@ -42,7 +42,7 @@ class Output:
 
     def tail(self, start: int) -> str:
         """The last lines of what was printed behind `start`."""
-        end = self.size()
+        end = os.path.getsize(self.path)
         begin = max(start, end - TAIL_BYTES)
         with open(self.path, "rb") as stream:
             stream.seek(begin)

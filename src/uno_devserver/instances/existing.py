@@ -47,7 +47,7 @@ def usable(
             _stop(registry, server)
         elif answers(server, loopback, patience):
             return server
-        elif _age(server) < starting_seconds:
+        elif _age(server) < starting_seconds and time.monotonic() - begun < starting_seconds:
             if not go_on(time.monotonic() - begun):
                 raise LaunchFailure(Reason.GIVEN_UP, server.port)
             time.sleep(STEP_SECONDS)

@@ -36,7 +36,7 @@ class Wanted(Value):
 
     host: str | None = None  # bundled, dotnet, or a path
     addins: str | None = None  # the value of --addins
-    force_msbuild: bool = False
+    force_msbuild: bool = False  # MSBuild knows better than that value
 
 
 def plan(wanted: Wanted, workspace: Workspace, environ: Mapping[str, str]) -> Plan:
@@ -54,10 +54,8 @@ class _Planner:
 
     def plan(self) -> Plan:
         program = self._program()
-        if self._wanted.addins is not None:
-            addins: str | None = self._wanted.addins if self._wanted.addins.strip() else NO_ADDINS
-        else:
-            addins = self._addins(program.kind)
+        named = None if self._wanted.force_msbuild else self._wanted.addins
+        addins = self._addins(program.kind) if named is None else (named.strip() and named) or NO_ADDINS
         return Plan(program, addins, tuple(dict.fromkeys(self._issues)))
 
     def _program(self) -> HostProgram:
@@ -132,7 +130,7 @@ class _Planner:
     def _assemblies(self) -> AddInDiscovery | None:
         if self._discovery is not None:
             return self._discovery.addins
-        if self._workspace.global_json is None:
+        if self._workspace.global_json is None and not self._wanted.force_msbuild:
             return None
         from ..discovery.discover import discover_addins
 

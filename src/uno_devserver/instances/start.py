@@ -7,12 +7,12 @@ finds it. A server that is there and fit is used; what is there and unfit is rep
 from __future__ import annotations
 
 import os
-from binascii import crc32
 from enum import Enum
 
 from ..issues import UserError
 from ..system.files import FileProblem
 from ..system.locks import FileLock
+from ..system.naming import name_for
 from ..system.values import Value
 from .child import Output
 from .host_command import HostArguments, addin_paths
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 REBIND_SECONDS = 10.0  # opening a pipe takes milliseconds, in a busy Host a second
 LOCK_SECONDS = 120.0  # in addition to two launches: MSBuild may have to be asked first
-NAME_CHARACTERS = 40  # of a folder's name in a file's name, enough to recognise it
 OK = 200
 
 
@@ -92,7 +91,7 @@ def start(
 
     Raises LaunchFailure, or a UserError when something else is in the way.
     """
-    lock = FileLock(os.path.join(folders.state, "locks", _file_name(wish.workspace) + ".lock"))
+    lock = FileLock(os.path.join(folders.state, "locks", name_for(wish.workspace) + ".lock"))
     _lock(lock, wish, observer)
     try:
         registered = prune(folders.registry)
@@ -205,7 +204,7 @@ def _launch(wish: Wish, plan: Plan, folders: Folders, environ: Mapping[str, str]
 
 
 def _output(wish: Wish, folders: Folders) -> Output:
-    name = _file_name(wish.solution or wish.workspace, shown=os.path.basename(wish.workspace))
+    name = name_for(wish.solution or wish.workspace, shown=os.path.basename(wish.workspace))
     path = os.path.join(folders.state, "logs", f"host-{name}.log")
     try:
         return Output(path)
@@ -247,12 +246,3 @@ def _tell_projects(solution: str | None, port: int, observer: StartObserver) -> 
 
         for sentence in write_port(solution, port).warnings:
             observer.warned(sentence)
-
-
-def _file_name(path: str, shown: str = "") -> str:
-    """A file name that stands for a path: readable, and its own."""
-    name = shown or os.path.basename(path)
-    readable = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in name)[:NAME_CHARACTERS]
-    # Launchers ignore case, so one folder in two spellings is one workspace.
-    key = crc32(os.path.realpath(path).lower().encode("utf-8", "surrogatepass"))
-    return f"{readable or 'root'}-{key:08x}"
