@@ -166,6 +166,7 @@ class Client:
 
     def __init__(self, endpoint: StreamableHttp) -> None:
         self.endpoint = endpoint
+        self.connection: type[Connection] = Connection
         self.headers: dict[str, str] = {"accept": BOTH, "content-type": "application/json"}
         self._last_id = 0
 
@@ -177,7 +178,7 @@ class Client:
         if isinstance(answer, Response):
             return Reply(answer)
         assert isinstance(answer, Streaming)
-        return Connection(answer)
+        return self.connection(answer)
 
     async def post(self, message: object, **headers: str | None) -> Reply | Connection:
         body = message if isinstance(message, bytes) else json.dumps(message).encode()

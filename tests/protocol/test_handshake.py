@@ -128,13 +128,17 @@ async def test_an_unknown_session_is_404(method: str) -> None:
 
 
 @asynchronous
-async def test_initialize_in_a_session_is_refused() -> None:
-    client = await connected(ScriptedService())
+async def test_a_client_may_shake_hands_again_in_its_session() -> None:
+    service = ScriptedService()
+    client = await connected(service, "2025-11-25")
 
-    again = await client.ask("initialize", {})
+    again = await client.ask("initialize", {"protocolVersion": "2025-06-18", "capabilities": {"roots": {}}})
     stale = await client.ask("initialize", {}, mcp_session_id="gone")
 
-    assert (again.status, again.error) == (400, INVALID_REQUEST)
+    assert again.json["result"]["protocolVersion"] == "2025-06-18"
+    assert again.headers["mcp-session-id"] == client.headers["mcp-session-id"]
+    assert service.sessions[0].client.capabilities == {"roots": {}}
+    assert client.endpoint.session_count == 1
     assert (stale.status, stale.error) == (404, SESSION_NOT_FOUND)
 
 
@@ -244,6 +248,19 @@ async def test_an_unknown_method_is_an_error_in_a_200() -> None:
 
 
 @asynchronous
+async def test_a_long_name_is_not_repeated_in_the_answer() -> None:
+    client = await connected(ScriptedService(fails=_raise))
+
+    for request in (
+        client.request("m" * 100_000, [1]),
+        {"jsonrpc": "2.0", "id": 1, "method": "n" * 100_000, "params": 5},
+    ):
+        reply = await client.post(request)
+        assert isinstance(reply, Reply)
+        assert len(reply.body) < 500
+
+
+@asynchronous
 async def test_params_that_are_no_object_are_an_error_in_a_200() -> None:
     reply = await (await connected(ScriptedService())).ask("tools/list", [1])
 
@@ -308,6 +325,10 @@ async def _cancelled_inside(call: Call) -> Result:
     raise asyncio.CancelledError
 
 
+async def _group(call: Call) -> Result:
+    raise BaseExceptionGroup("several", [SystemExit(1), ValueError("a secret")])
+
+
 async def _nothing(call: Call) -> Result:
     return None  # type: ignore[return-value]
 
@@ -322,7 +343,7 @@ async def _endless(call: Call) -> Result:
     return endless
 
 
-@pytest.mark.parametrize("tool", [_raise, _exit, _cancelled_inside, _nothing, _unspeakable, _endless])
+@pytest.mark.parametrize("tool", [_raise, _exit, _cancelled_inside, _group, _nothing, _unspeakable, _endless])
 @asynchronous
 async def test_a_failing_service_is_an_internal_error_without_details(tool: Any) -> None:
     client = await connected(ScriptedService(fails=tool))
@@ -389,6 +410,28 @@ async def test_a_cancelled_call_stops_and_is_not_answered() -> None:
 
     assert told.status == 202
     assert stopped.is_set()
+    assert isinstance(reply, Reply)
+    assert (reply.status, reply.body) == (202, b"")
+
+
+@asynchronous
+async def test_a_cancelled_call_is_not_answered_even_if_it_has_an_answer() -> None:
+    started = asyncio.Event()
+
+    async def stubborn(call: Call) -> Result:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            return text("anyway")
+        return {}
+
+    client = await connected(ScriptedService(stubborn=stubborn))
+    call = asyncio.create_task(client.post(client.request("tools/call", {"name": "stubborn"}, request_id=8)))
+    await started.wait()
+    await client.tell("notifications/cancelled", {"requestId": 8})
+    reply = await call
+
     assert isinstance(reply, Reply)
     assert (reply.status, reply.body) == (202, b"")
 

@@ -250,6 +250,7 @@ async def test_close_ends_everything_with_a_last_word() -> None:
     assert last_words[3] == []
     assert service.sessions == []
     assert old.endpoint.session_count == 0
+    assert [(await client.ask("tools/list")).status for client in (old, new)] == [503, 503]
 
 
 @asynchronous
@@ -290,15 +291,14 @@ async def test_a_slow_reader_does_not_hold_up_the_call() -> None:
         finished.set()
         return text("done")
 
-    client = await connected(ScriptedService(talk=talk), policy=DEFAULT_POLICY.replace(stream_events=100))
-    stream = await client.stream("tools/call", {"name": "talk"})
-
-    class Slow(Connection):
+    class SlowConnection(Connection):
         async def write(self, data: bytes) -> None:
             await reading.wait()
             await super().write(data)
 
-    stream.__class__ = Slow
+    client = await connected(ScriptedService(talk=talk), policy=DEFAULT_POLICY.replace(stream_events=100))
+    client.connection = SlowConnection
+    stream = await client.stream("tools/call", {"name": "talk"})
     await asyncio.wait_for(finished.wait(), 5)
     reading.set()
     messages = await stream.rest()

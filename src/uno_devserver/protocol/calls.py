@@ -30,6 +30,7 @@ class HandshakeCall:
         self.session = session
         self.task: asyncio.Task[None] | None = None
         self.why_stopped: RpcError | None = None
+        self.unwanted = False  # the client cancelled it
         self._request = request
         self._stream = stream
         self._heard = heard  # False: the client takes one JSON answer and nothing else
@@ -77,6 +78,7 @@ class HandshakeCall:
     def stop(self, why: RpcError | None) -> None:
         """Cancel it. With a reason it is answered by that; without one, as the client wished, not at all."""
         self.why_stopped = why
+        self.unwanted = why is None
         if self.task is not None:
             self.task.cancel()
 

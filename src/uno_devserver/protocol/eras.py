@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..system.values import Value
-from .jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND, RpcError, RpcRequest
+from .jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND, RpcError, RpcRequest, shown
 from .service import ClientInfo, Params, Result, ServerInfo
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
@@ -159,7 +159,7 @@ def modern_error(error: RpcError) -> RpcError:
 
 
 def method_not_found(method: str) -> RpcError:
-    return RpcError(METHOD_NOT_FOUND, f"There is no method '{method}' here.")
+    return RpcError(METHOD_NOT_FOUND, f"There is no method '{shown(method)}' here.")
 
 
 def check_client_can(client: ClientInfo, method: str, params: Params) -> None:

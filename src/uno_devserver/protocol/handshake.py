@@ -27,12 +27,13 @@ from .jsonrpc import (
     error_message,
     notification_message,
     read,
+    shown,
 )
 from .media import Accepts
 from .policy import Policy
 from .replies import ACCEPTED, plain, refusal
 from .running import answer_message, outcome, tell
-from .service import Call, Result, Service
+from .service import Call, ClientInfo, Result, Service
 from .sessions import Session, Sessions
 from .streams import Kind, Opening, Stream
 
@@ -75,7 +76,7 @@ class Handshake:
         place = sse.position(last)
         stream = session.stream(place[0]) if place is not None else None
         if place is None or stream is None:
-            message = f"There is nothing to resume after event '{last[:100]}': it is unknown, or too old."
+            message = f"There is nothing to resume after event '{shown(last)}': it is unknown, or too old."
             return refusal(400, RpcError(INVALID_REQUEST, message))
         return self._listen(session, stream, place[1])
 
@@ -104,24 +105,26 @@ class Handshake:
             await asyncio.wait(self._tasks, timeout=self._policy.close_seconds)
 
     def _initialize(self, request: RpcRequest, headers: Mapping[str, str], accepts: Accepts) -> Answer:
-        known = headers.get(SESSION_HEADER)
-        if known is not None and self.sessions.get(known) is None:
-            return _unknown_session(request.id)
-        if known is not None:
-            initialized = "This session is initialized; send initialize without a session id to start another."
-            return refusal(400, RpcError(INVALID_REQUEST, initialized), request.id)
         try:
-            session = Session(initializing_client(request.params), self._policy)
+            client = initializing_client(request.params)
         except RpcError as error:
             return plain(error_message(request.id, error))
-        result = initialize_result(session.client.protocol_version, self._service.info, self._service.capabilities())
-        if not self.sessions.add(session):
-            busy = f"All {self._policy.sessions} sessions are in use; end one, or try again later."
-            return refusal(503, RpcError(BUSY, busy), request.id)
-        tell(self._service.opened, session)
+        result = initialize_result(client.protocol_version, self._service.info, self._service.capabilities())
+        session = self._session(headers, request.id) if SESSION_HEADER in headers else self._open(client, request.id)
+        if isinstance(session, Response):
+            return session
+        session.client = client  # some clients shake hands again in their session
         message = answer_message(request.id, result)
         header = (("Mcp-Session-Id", session.id),)
         return plain(message, headers=header) if accepts.json else _one_event(message, header)
+
+    def _open(self, client: ClientInfo, request_id: Id) -> Session | Response:
+        session = Session(client, self._policy)
+        if not self.sessions.add(session):
+            busy = f"All {self._policy.sessions} sessions are in use; end one, or try again later."
+            return refusal(503, RpcError(BUSY, busy), request_id)
+        tell(self._service.opened, session)
+        return session
 
     def _session(self, headers: Mapping[str, str], request_id: Id | None) -> Session | Response:
         known = headers.get(SESSION_HEADER)
@@ -182,7 +185,8 @@ class Handshake:
         session = call.session
         try:
             said = await outcome(self._answer, call, lambda: call.why_stopped)
-            stream.send(answer_message(call.id, said), Kind.ANSWER)
+            if not call.unwanted:
+                stream.send(answer_message(call.id, said), Kind.ANSWER)
         finally:  # also when the client cancelled, which gets no answer
             session.calls.discard(call)
             waiting.discard(call)
@@ -213,7 +217,7 @@ class Handshake:
     def _take(self, session: Session, message: RpcNotification | RpcResponse) -> None:
         if isinstance(message, RpcResponse):
             if not answer_ask(session, message):
-                log.debug(f"a client answered {message.id!r}, which nobody asked (any more)")
+                log.debug(f"a client answered {shown(repr(message.id))}, which nobody asked (any more)")
         elif message.method == "notifications/cancelled":
             cancelled = message.params.get("requestId")
             for call in session.calls:
@@ -226,7 +230,7 @@ class Handshake:
         try:
             await self._service.notified(session, message.method, message.params)
         except Exception as error:
-            log.warn(f"'{message.method}' could not be handled: {error!r}")
+            log.warn(f"'{shown(message.method)}' could not be handled: {error!r}")
 
     def _background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)

@@ -26,6 +26,8 @@ SESSION_NOT_FOUND = -32001
 BUSY = -32010
 STOPPED = -32011
 
+SHOWN_CHARACTERS = 100
+
 Id = int | str
 
 
@@ -99,8 +101,13 @@ def read(value: object) -> Message:
     if params is None:
         params = {}
     elif not isinstance(params, dict):
-        return Refused(known, RpcError(INVALID_PARAMS, f"The params of '{method}' must be an object."))
+        return Refused(known, RpcError(INVALID_PARAMS, f"The params of '{shown(method)}' must be an object."))
     return RpcNotification(method, params) if known is None else RpcRequest(known, method, params)
+
+
+def shown(text: str) -> str:
+    """Something that the other side wrote, short enough to be quoted in an answer."""
+    return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…"
 
 
 def is_id(value: object) -> bool:

@@ -78,7 +78,8 @@ class ModernCall:
         return self._envelope.log_level
 
     def notify(self, method: str, params: Params | None = None) -> None:
-        in_loop(self._loop, self._notify, method, params)
+        if self._heard and wants_log(self.log_level, method, params):
+            in_loop(self._loop, self._speak, notification_message(method, self._with_present_token(method, params)))
 
     async def ask(self, method: str, params: Params) -> Result:
         check_client_can(self._envelope.client, method, params)
@@ -123,9 +124,8 @@ class ModernCall:
         if self.task is not None:
             self.task.cancel()
 
-    def _notify(self, method: str, params: Params | None) -> None:
-        if self._heard and wants_log(self.log_level, method, params):
-            self.stream.send(notification_message(method, self._with_present_token(method, params)))
+    def _speak(self, data: bytes) -> None:
+        self.stream.send(data)  # of the request that is the present one by now
 
     def _with_present_token(self, method: str, params: Params | None) -> Params | None:
         """The service knows the first request's progress token; the client listens for the present one's."""

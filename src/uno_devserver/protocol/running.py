@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ..system.log import ERROR, log
-from .jsonrpc import INTERNAL_ERROR, Id, RpcError, error_message, result_message
+from .jsonrpc import INTERNAL_ERROR, Id, RpcError, error_message, result_message, shown
 from .service import Call, Result
 
 Answerer = Callable[[Call], Awaitable[Result]]
@@ -28,7 +28,8 @@ async def outcome(answer: Answerer, call: Call, stopped: Callable[[], RpcError |
         if why is None:
             raise
         return why
-    except (Exception, SystemExit):  # sys.exit() in a tool ends the tool, not the server
+    # sys.exit() in a tool ends the tool, not the server; a group may hold anything.
+    except (Exception, SystemExit, BaseExceptionGroup):
         return _failure(call.method)
     if not isinstance(result, dict):  # add-ins are not type-checked
         log.write(ERROR, f"'{call.method}' was answered with {type(result).__name__}, not with an object.")
@@ -42,7 +43,7 @@ def _failure(method: str) -> RpcError:
 
 
 def _told(method: str) -> RpcError:
-    return RpcError(INTERNAL_ERROR, f"The server failed while it worked on '{method}'; its log says why.")
+    return RpcError(INTERNAL_ERROR, f"The server failed while it worked on '{shown(method)}'; its log says why.")
 
 
 def answer_message(request_id: Id, said: Result | RpcError) -> bytes:

@@ -40,6 +40,7 @@ class Session:
         self._loop = asyncio.get_running_loop()
         self._streams: dict[str, Stream] = {STANDING: self.standing}
         self._kept: dict[str, asyncio.TimerHandle] = {}
+        self._ended = False
         self._last_stream = 0
         self._last_ask = 0
 
@@ -86,7 +87,7 @@ class Session:
     def keep(self, stream: Stream) -> None:
         """A stream has ended: keep it for a client that has lost its connection, within bounds."""
         assert stream.name is not None
-        if stream.name not in self._streams:
+        if self._ended or stream.name not in self._streams:
             return
         self._kept[stream.name] = self._loop.call_later(self.policy.keep_answer_seconds, self.forget, stream)
         while len(self._kept) > 1 and (
@@ -105,6 +106,7 @@ class Session:
 
     def stop(self, why: RpcError) -> None:
         """End the streams, and the calls with `why` as their answer."""
+        self._ended = True
         for call in self.calls:
             call.stop(why)
         for timer in self._kept.values():

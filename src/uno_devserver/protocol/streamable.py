@@ -12,7 +12,7 @@ from ..system.log import ERROR, log
 from .eras import HANDSHAKE_VERSIONS, MODERN_VERSIONS, VERSION_HEADER, has_envelope, unsupported_version
 from .handshake import Handshake
 from .http.messages import Answer, Request, Response
-from .jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, RpcError, decode, notification_message
+from .jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, STOPPED, RpcError, decode, notification_message
 from .media import accepted, is_json
 from .modern import Modern
 from .policy import DEFAULT_POLICY, Policy
@@ -26,6 +26,7 @@ class StreamableHttp:
         self._handshake = Handshake(service, policy)
         self._modern = Modern(service, policy)
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
 
     @property
     def session_count(self) -> int:
@@ -34,6 +35,8 @@ class StreamableHttp:
     async def handle(self, request: Request) -> Answer:
         """Answer any request to the endpoint."""
         self._loop = asyncio.get_running_loop()
+        if self._closed:
+            return refusal(503, RpcError(STOPPED, "The server is stopping."))
         try:
             if request.method == "POST":
                 return await self._post(request)
@@ -55,7 +58,8 @@ class StreamableHttp:
             in_loop(self._loop, self._resource_updated, uri)
 
     async def close(self) -> None:
-        """End all sessions, calls and streams, each with a last word; bounded in time."""
+        """End all sessions, calls and streams, each with a last word; bounded in time, and for good."""
+        self._closed = True
         await asyncio.gather(self._handshake.close(), self._modern.close())
 
     async def _post(self, request: Request) -> Answer:
