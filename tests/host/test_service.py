@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
-from support.addins import AddInFolder, Client, asynchronous, make_service, text_of
+from support.addins import AddInFolder, asynchronous, health_of, text_of
 from uno_devserver.host.addins.collection import AddIns
+from uno_devserver.host.addins.testing import Client
+from uno_devserver.host.service import HostService
 from uno_devserver.protocol.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
+from uno_devserver.protocol.service import ServerInfo
 
 GOOD = "def register(addin):\n    addin.tool(name='good')(lambda: 'good')\n"
 
@@ -26,15 +29,15 @@ def addins(tmp_path: Path) -> AddInFolder:
 async def test_the_health_is_a_tool_and_a_resource(addins: AddInFolder) -> None:
     path = addins.write("good.py", GOOD)
     async with addins.serve(path) as client:
-        called = await client.tool("uno_health")
-        read = await client.send("resources/read", {"uri": "uno://health"})
-        shouted = await client.send("resources/read", {"uri": "UNO://HEALTH"})
-        listed = (await client.send("resources/list"))["resources"][0]
+        called = await client.call("uno_health")
+        read = await client.request("resources/read", {"uri": "uno://health"})
+        shouted = await client.request("resources/read", {"uri": "UNO://HEALTH"})
+        listed = (await client.request("resources/list"))["resources"][0]
         tool = (await client.tools())["uno_health"]
 
     expected = {
         "status": "Healthy",
-        "hostVersion": "1.2.3",
+        "hostVersion": "1",
         "addIns": [
             {
                 "name": "good",
@@ -76,8 +79,8 @@ async def test_the_health_is_a_tool_and_a_resource(addins: AddInFolder) -> None:
 async def test_any_failed_add_in_degrades_the_host(addins: AddInFolder, broken: str | None) -> None:
     bad = str(addins.folder / "missing.dll") if broken is None else addins.write("bad.py", broken)
     async with addins.serve(addins.write("good.py", GOOD), bad) as client:
-        health = await client.health()
-        said = await client.tool("good")
+        health = await health_of(client)
+        said = await client.call("good")
 
     assert health["status"] == "Degraded"
     assert [addin["error"] is None for addin in health["addIns"]] == [True, False]
@@ -87,8 +90,8 @@ async def test_any_failed_add_in_degrades_the_host(addins: AddInFolder, broken: 
 @asynchronous
 async def test_the_health_needs_no_arguments_and_takes_none(addins: AddInFolder) -> None:
     async with addins.serve() as client:
-        without = await client.send("tools/call", {"name": "uno_health"})
-        refused = await client.tool("uno_health", verbose=True)
+        without = await client.request("tools/call", {"name": "uno_health"})
+        refused = await client.call("uno_health", verbose=True)
 
     assert "isError" not in without
     assert refused["isError"]
@@ -98,9 +101,9 @@ async def test_the_health_needs_no_arguments_and_takes_none(addins: AddInFolder)
 @asynchronous
 async def test_the_health_answers_before_anything_is_loaded(addins: AddInFolder) -> None:
     collection = AddIns(workspace=str(addins.folder))
-    client = Client(make_service(collection), collection)
+    client = Client(collection)
 
-    health = await client.health()
+    health = await health_of(client)
 
     assert (health["status"], health["loading"]) == ("Healthy", True)
 
@@ -123,7 +126,7 @@ async def test_a_bad_request_is_told_what_is_wrong(
 ) -> None:
     async with addins.serve() as client:
         with pytest.raises(RpcError) as raised:
-            await client.send(method, params)
+            await client.request(method, params)
 
     assert (raised.value.code, raised.value.message) == (code, message)
 
@@ -132,12 +135,12 @@ async def test_a_bad_request_is_told_what_is_wrong(
 async def test_lists_without_add_ins_hold_what_the_host_has(addins: AddInFolder) -> None:
     async with addins.serve() as client:
         assert list(await client.tools()) == ["uno_health"]
-        assert (await client.send("resources/templates/list")) == {"resourceTemplates": []}
-        assert (await client.send("prompts/list")) == {"prompts": []}
+        assert (await client.request("resources/templates/list")) == {"resourceTemplates": []}
+        assert (await client.request("prompts/list")) == {"prompts": []}
 
 
 def test_what_the_host_can_do_is_known_before_any_add_in_is() -> None:
-    service = make_service(AddIns(workspace="/"))
+    service = HostService(AddIns(workspace="/"), ServerInfo("Uno Server", "1.2.3"), dict)
 
     assert service.info.name == "Uno Server"
     assert set(service.capabilities()) == {"tools", "resources", "prompts", "completions", "logging"}

@@ -11,11 +11,6 @@ from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.service import Params, Result
 
 
-def call_params(tool: str, token: int | str | None = None, **arguments: Any) -> dict[str, Any]:
-    meta = {} if token is None else {"_meta": {"progressToken": token}}
-    return {"name": tool, "arguments": arguments, **meta}
-
-
 @asynchronous
 async def test_progress_goes_to_a_client_that_asked_for_it(addins: AddInFolder) -> None:
     body = """
@@ -26,17 +21,14 @@ async def test_progress_goes_to_a_client_that_asked_for_it(addins: AddInFolder) 
         ctx.progress(3)
     """
     async with addins.serve_register(body) as client:
-        asked = client.call("tools/call", call_params("work", "t1"))
-        silent = client.call("tools/call", call_params("work"))
-        await client.service.answer(asked)
-        await client.service.answer(silent)
+        await client.request("tools/call", {"name": "work", "_meta": {"progressToken": "t1"}})
+        await client.call("work")
 
-    assert asked.told == [
+    assert client.told == [
         ("notifications/progress", {"progressToken": "t1", "progress": 0, "total": 2}),
         ("notifications/progress", {"progressToken": "t1", "progress": 1.5, "total": 2, "message": "half"}),
         ("notifications/progress", {"progressToken": "t1", "progress": 3}),
     ]
-    assert silent.told == []
 
 
 @pytest.mark.parametrize(("wanted", "heard"), [("debug", 3), ("warning", 1), ("error", 0), (None, 0)])
@@ -50,11 +42,11 @@ async def test_a_client_hears_the_levels_it_wants(addins: AddInFolder, wanted: s
         ctx.log("debug", 1)
     """
     async with addins.serve_register(body) as client:
-        call = client.call("tools/call", call_params("work"), log_level=wanted)
-        await client.service.answer(call)
+        client.log_level = wanted
+        await client.call("work")
 
     assert (
-        call.told
+        client.told
         == [
             ("notifications/message", {"level": "warning", "logger": "disk", "data": {"disk": "full"}}),
             ("notifications/message", {"level": "info", "logger": "sample", "data": "caf\\udce9"}),
@@ -71,7 +63,7 @@ async def test_an_unknown_level_is_the_authors_mistake(addins: AddInFolder) -> N
         ctx.log("loud", "!")
     """
     async with addins.serve_register(body) as client:
-        result = await client.tool("work")
+        result = await client.call("work")
 
     assert text_of(result).startswith("ValueError: log level 'loud' is unknown; use one of debug, info,")
 
@@ -85,11 +77,10 @@ async def test_a_tool_knows_its_call(addins: AddInFolder) -> None:
         return {"id": ctx.request_id, "client": ctx.session.client.name, "cancelled": ctx.cancelled}
     """
     async with addins.serve_register(body) as client:
-        call = client.call("tools/call", call_params("who"))
-        result = await client.service.answer(call)
+        result = await client.call("who")
 
     assert result["structuredContent"] == {"id": 7, "client": "tests", "cancelled": False}
-    assert call.closed_streams == 1
+    assert client.told == [("close", None)]
 
 
 TYPES = """
@@ -189,20 +180,20 @@ async def test_a_client_can_be_asked(
     addins: AddInFolder, tool: str, text: str, method: str, params: dict[str, Any]
 ) -> None:
     async with addins.serve_register(ASKS, TYPES) as client:
-        call = client.call("tools/call", call_params(tool), answers=answers)
-        result = await client.service.answer(call)
+        client.answers = answers
+        result = await client.call(tool)
 
     assert text_of(result) == text
-    assert call.asked == [(method, params)]
+    assert client.asked == [(method, params)]
 
 
 @asynchronous
 async def test_a_type_becomes_a_form_and_the_answer_is_of_that_type(addins: AddInFolder) -> None:
     async with addins.serve_register(ASKS, TYPES) as client:
-        call = client.call("tools/call", call_params("order"), answers=answers)
-        result = await client.service.answer(call)
+        client.answers = answers
+        result = await client.call("order")
 
-    ((_, params),) = call.asked
+    ((_, params),) = client.asked
     assert params["requestedSchema"] == {
         "type": "object",
         "properties": {
@@ -220,12 +211,10 @@ async def test_a_type_becomes_a_form_and_the_answer_is_of_that_type(addins: AddI
 @asynchronous
 async def test_a_user_may_decline_and_a_client_may_answer_nonsense(addins: AddInFolder) -> None:
     async with addins.serve_register(ASKS, TYPES) as client:
-        declining = client.call("tools/call", call_params("order"), answers=lambda _m, _p: {"action": "decline"})
-        nonsense = client.call(
-            "tools/call", call_params("order"), answers=lambda _m, _p: {"action": "accept", "content": {"name": 1}}
-        )
-        declined = await client.service.answer(declining)
-        failed = await client.service.answer(nonsense)
+        client.answers = lambda _method, _params: {"action": "decline"}
+        declined = await client.call("order")
+        client.answers = lambda _method, _params: {"action": "accept", "content": {"name": 1}}
+        failed = await client.call("order")
 
     assert text_of(declined) == "decline"
     assert text_of(failed) == "ValidationError: Expected `str`, got `int` - at `$.name`"
@@ -234,7 +223,7 @@ async def test_a_user_may_decline_and_a_client_may_answer_nonsense(addins: AddIn
 @asynchronous
 async def test_a_form_must_be_flat(addins: AddInFolder) -> None:
     async with addins.serve_register(ASKS, TYPES) as client:
-        result = await client.tool("order_nested")
+        result = await client.call("order_nested")
 
     assert text_of(result).startswith("TypeError: field 'inner' cannot be asked for")
 
@@ -245,8 +234,8 @@ async def test_a_client_that_refuses_fails_the_tool_with_its_own_words(addins: A
         raise RpcError(-1, "The user said no.")
 
     async with addins.serve_register(ASKS, TYPES) as client:
-        call = client.call("tools/call", call_params("ask_model"), answers=refuse)
-        result = await client.service.answer(call)
+        client.answers = refuse
+        result = await client.call("ask_model")
 
     assert result["isError"]
     assert text_of(result) == "The user said no."

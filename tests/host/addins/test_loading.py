@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.addins import AddInFolder, asynchronous, text_of, until
+from support.addins import AddInFolder, asynchronous, health_of, text_of, until
 from uno_devserver.host.addins.limits import Limits
 from uno_devserver.host.addins.loading import name_of, parse_addins
 from uno_devserver.host.addins.status import AddInStatus
@@ -59,9 +59,9 @@ async def load(addins: AddInFolder, path: str, **options: Any) -> AddInStatus:
     """Load one add-in beside a good one, which must not suffer."""
     good = addins.write("good.py", GOOD)
     async with addins.serve(path, good, **options) as client:
-        assert text_of(await client.tool("hello")) == "hello"
+        assert text_of(await client.call("hello")) == "hello"
         bad, well = client.addins.status.addins
-        health = await client.health()
+        health = await health_of(client)
         tools = await client.tools()
     assert well == AddInStatus("good", good, loaded=True)
     assert health["status"] == ("Healthy" if bad.loaded else "Degraded")
@@ -203,7 +203,7 @@ async def test_a_package_may_import_its_own_modules_and_nothing_is_written_besid
     addins.write("my tools/later.py", "LATER = ' and eggs'")
     paths = sys.path.copy()
     async with addins.serve(str(addins.folder / "my tools")) as client:
-        said = await client.tool("word")
+        said = await client.call("word")
         (status,) = client.addins.status.addins
 
     assert text_of(said) == "spam and eggs"
@@ -219,7 +219,7 @@ async def test_the_file_of_a_package_means_the_package(addins: AddInFolder) -> N
     addins.write("pack/one.py", GOOD)
 
     async with addins.serve(path) as client:
-        assert text_of(await client.tool("hello")) == "hello"
+        assert text_of(await client.call("hello")) == "hello"
         assert client.addins.status.addins[0].name == "pack"
 
 
@@ -240,7 +240,7 @@ async def test_two_add_ins_of_one_name_do_not_meet(addins: AddInFolder) -> None:
     paths = [addins.write(f"{folder}/same.py", source.format(folder)) for folder in ("a", "b")]
 
     async with addins.serve(*paths) as client:
-        assert text_of(await client.tool("a")) == text_of(await client.tool("b")) == "1"
+        assert text_of(await client.call("a")) == text_of(await client.call("b")) == "1"
 
 
 @asynchronous

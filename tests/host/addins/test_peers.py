@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from support.addins import AddInFolder, asynchronous, text_of
+from support.addins import AddInFolder, asynchronous, health_of, text_of
 
 BODY = """
 @addin.processor("Notes")
@@ -66,7 +66,7 @@ async def test_a_failing_handler_is_counted_and_the_next_message_is_handled(addi
         await handler.handler({}, ide)
         await processor.handler("Ask", 1, app)
         await handler.handler({"a": 1}, ide)
-        health = await client.health()
+        health = await health_of(client)
 
     assert len(app.sent) == 2
     assert (handler.type_name, ide.sent) == ("Acme.Hello", [("Acme.Bye", {"a": 1})])
@@ -96,9 +96,9 @@ async def test_an_add_in_speaks_to_the_ide_if_one_is_there(addins: AddInFolder) 
         return True
 
     async with addins.serve_register(BODY) as client:
-        alone = text_of(await client.tool("tell"))
+        alone = text_of(await client.call("tell"))
         client.addins.send_to_ide = send
-        together = text_of(await client.tool("tell"))
+        together = text_of(await client.call("tell"))
 
     assert (alone, together) == ("false", "true")
     assert sent == [("Acme.News", {"Text": "new"})]

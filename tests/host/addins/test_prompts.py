@@ -51,19 +51,19 @@ def depths(value: str) -> list[str]:
 
 async def get(addins: AddInFolder, name: str, **arguments: str) -> Any:
     async with addins.serve_register(BODY) as client:
-        return await client.send("prompts/get", {"name": name, "arguments": arguments})
+        return await client.request("prompts/get", {"name": name, "arguments": arguments})
 
 
 async def complete(addins: AddInFolder, ref: dict[str, str], argument: str, value: str, **others: str) -> Any:
     params = {"ref": ref, "argument": {"name": argument, "value": value}, "context": {"arguments": others}}
     async with addins.serve_register(BODY) as client:
-        return (await client.send("completion/complete", params))["completion"]
+        return (await client.request("completion/complete", params))["completion"]
 
 
 @asynchronous
 async def test_prompts_are_listed_with_their_arguments(addins: AddInFolder) -> None:
     async with addins.serve_register(BODY) as client:
-        prompts = (await client.send("prompts/list"))["prompts"]
+        prompts = (await client.request("prompts/list"))["prompts"]
 
     assert prompts[:2] == [
         {"name": "simple", "description": "Say hello."},

@@ -39,6 +39,10 @@ def file(path: str) -> str:
 def broken() -> str:
     raise OSError("the disk is full")
 
+@addin.resource("notes://locked")
+def locked() -> str:
+    raise ToolError("Unlock your notes first.")
+
 @addin.resource("notes://picture")
 def picture() -> Any:
     return image(b"")
@@ -51,7 +55,7 @@ def first() -> str:
 
 async def read(addins: AddInFolder, uri: str) -> Any:
     async with addins.serve_register(BODY) as client:
-        return (await client.send("resources/read", {"uri": uri}))["contents"]
+        return (await client.request("resources/read", {"uri": uri}))["contents"]
 
 
 async def refusal(addins: AddInFolder, uri: str) -> RpcError:
@@ -63,8 +67,8 @@ async def refusal(addins: AddInFolder, uri: str) -> RpcError:
 @asynchronous
 async def test_resources_and_templates_are_listed_apart(addins: AddInFolder) -> None:
     async with addins.serve_register(BODY) as client:
-        resources = (await client.send("resources/list"))["resources"]
-        templates = (await client.send("resources/templates/list"))["resourceTemplates"]
+        resources = (await client.request("resources/list"))["resources"]
+        templates = (await client.request("resources/templates/list"))["resourceTemplates"]
 
     assert [resource["uri"] for resource in resources][:3] == ["uno://health", "notes://today", "notes://logo"]
     assert resources[1] == {
@@ -140,6 +144,13 @@ async def test_a_failing_resource_says_why(addins: AddInFolder, uri: str, messag
     assert (error.code, error.message) == (INTERNAL_ERROR, message)
 
 
+@asynchronous
+async def test_a_resource_may_tell_the_caller_what_is_wrong(addins: AddInFolder) -> None:
+    error = await refusal(addins, "notes://locked")
+
+    assert (error.code, error.message) == (INVALID_PARAMS, "Unlock your notes first.")
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
@@ -169,7 +180,7 @@ async def test_an_add_in_tells_when_a_resource_changed(addins: AddInFolder) -> N
         addin.resource("notes://new")(lambda: "")
     """
     async with addins.serve_register(body) as client:
-        await client.tool("change")
+        await client.call("change")
         await until(lambda: len(client.announced) == 2)
 
     assert client.announced == [

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from support.addins import HANDSHAKE, MODERN, AddInFolder, asynchronous, text_of, until
+from support.addins import HANDSHAKE, MODERN, AddInFolder, asynchronous, health_of, text_of, until
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
 from uno_devserver.protocol.service import Params, Result
 
@@ -133,9 +133,9 @@ async def test_their_offers_are_merged_with_ours(addins: AddInFolder, version: s
     path = addins.write("theirs.py", SERVER)
     async with addins.serve(path, version=version) as client:
         tools = await client.tools()
-        resources = (await client.send("resources/list"))["resources"]
-        templates = (await client.send("resources/templates/list"))["resourceTemplates"]
-        prompts = (await client.send("prompts/list"))["prompts"]
+        resources = (await client.request("resources/list"))["resources"]
+        templates = (await client.request("resources/templates/list"))["resourceTemplates"]
+        prompts = (await client.request("prompts/list"))["prompts"]
 
     assert list(tools)[:4] == ["uno_health", "own", "greet", "add"]
     assert tools["greet"]["title"] == "Greet someone"
@@ -149,11 +149,11 @@ async def test_their_offers_are_merged_with_ours(addins: AddInFolder, version: s
 async def test_their_tools_answer_and_fail_as_theirs_do(addins: AddInFolder, version: str) -> None:
     path = addins.write("theirs.py", SERVER)
     async with addins.serve(path, version=version) as client:
-        greeted = await client.tool("greet", name="Ada")
-        added = await client.tool("add", a=1)
-        wrong = await client.tool("add", a="x")
-        failed = await client.tool("fail")
-        ours = await client.tool("own")
+        greeted = await client.call("greet", name="Ada")
+        added = await client.call("add", a=1)
+        wrong = await client.call("add", a="x")
+        failed = await client.call("fail")
+        ours = await client.call("own")
 
     assert text_of(greeted) == "Hello Ada"
     assert added["structuredContent"] == {"result": 2}
@@ -169,16 +169,15 @@ async def test_what_they_tell_reaches_the_caller(addins: AddInFolder, version: s
     meta: dict[str, Any] = {"progressToken": "t", "io.modelcontextprotocol/logLevel": "info"}
     path = addins.write("theirs.py", SERVER)
     async with addins.serve(path, version=version) as client:
-        call = client.call("tools/call", {"name": "talk", "arguments": {}, "_meta": meta})
-        result = await client.service.answer(call)
+        result = await client.request("tools/call", {"name": "talk", "arguments": {}, "_meta": meta})
 
     assert text_of(result) == "7"
-    assert call.told[:2] == [
+    assert client.told[:2] == [
         ("notifications/progress", {"progressToken": "t", "progress": 1, "total": 2, "message": "half"}),
         ("notifications/message", {"level": "info", "data": "working"}),
     ]
     # The SDK leaves the filter to the endpoint in the handshake era, and filters itself in the modern one.
-    assert len(call.told) == (3 if version == HANDSHAKE else 2)
+    assert len(client.told) == (3 if version == HANDSHAKE else 2)
 
 
 @BOTH_ERAS
@@ -197,11 +196,11 @@ async def test_what_they_ask_reaches_the_caller(
 ) -> None:
     path = addins.write("theirs.py", SERVER)
     async with addins.serve(path, version=version) as client:
-        call = client.call("tools/call", {"name": tool, "arguments": {}}, answers=answers)
-        result = await client.service.answer(call)
+        client.answers = answers
+        result = await client.call(tool)
 
     assert text_of(result) == text
-    assert [asked for asked, _ in call.asked] == [method]
+    assert [asked for asked, _ in client.asked] == [method]
 
 
 @asynchronous
@@ -209,9 +208,12 @@ async def test_a_client_that_refuses_is_an_error_to_them(addins: AddInFolder) ->
     path = addins.write("theirs.py", SERVER)
     async with addins.serve(path) as client:
         with pytest.raises(RpcError) as raised:
-            await client.tool("sample")
+            await client.call("sample")
 
-    assert (raised.value.code, raised.value.message) == (-32601, "the client answers nothing")
+    assert (raised.value.code, raised.value.message) == (
+        -32601,
+        "The test's client has no answer to 'sampling/createMessage'; set client.answers.",
+    )
 
 
 @BOTH_ERAS
@@ -220,10 +222,10 @@ async def test_their_resources_prompts_and_completions_answer(addins: AddInFolde
     path = addins.write("theirs.py", SERVER)
     argument = {"name": "file", "value": "main"}
     async with addins.serve(path, version=version) as client:
-        note = await client.send("resources/read", {"uri": "theirs://note"})
-        day = await client.send("resources/read", {"uri": "theirs://day/7"})
-        prompt = await client.send("prompts/get", {"name": "review", "arguments": {"file": "a.py"}})
-        completion = await client.send(
+        note = await client.request("resources/read", {"uri": "theirs://note"})
+        day = await client.request("resources/read", {"uri": "theirs://day/7"})
+        prompt = await client.request("prompts/get", {"name": "review", "arguments": {"file": "a.py"}})
+        completion = await client.request(
             "completion/complete", {"ref": {"type": "ref/prompt", "name": "review"}, "argument": argument}
         )
 
@@ -249,7 +251,7 @@ async def test_what_they_do_not_have_is_unknown_as_everywhere(
     path = addins.write("theirs.py", SERVER)
     async with addins.serve(path) as client:
         with pytest.raises(RpcError) as raised:
-            await client.send(method, params)
+            await client.request(method, params)
 
     assert raised.value.code == code
 
@@ -258,9 +260,9 @@ async def test_what_they_do_not_have_is_unknown_as_everywhere(
 async def test_changes_they_publish_reach_all_clients(addins: AddInFolder) -> None:
     path = addins.write("theirs.py", SERVER)
     async with addins.serve(path) as client:
-        await client.tool("more", name="extra")
+        await client.call("more", name="extra")
         await until(lambda: len(client.announced) == 3)
-        said = await client.tool("extra")
+        said = await client.call("extra")
 
     assert text_of(said) == "new"
     assert client.announced == [
@@ -285,7 +287,7 @@ async def test_a_lifespan_that_fails_leaves_the_add_in_out(addins: AddInFolder) 
     path = addins.write("theirs.py", SERVER.replace('    log.write_text("entered")', '    raise OSError("no log")'))
     async with addins.serve(path) as client:
         tools = await client.tools()
-        health = await client.health()
+        health = await health_of(client)
 
     assert list(tools) == ["uno_health"]
     assert health["addIns"][0]["error"].startswith("its start failed: OSError: no log (")
@@ -298,7 +300,7 @@ async def test_names_they_share_with_others_go_to_the_first(addins: AddInFolder)
     after = addins.register("after.py", 'addin.tool(name="add")(lambda: "after")')
 
     async with addins.serve(before, theirs, after) as client:
-        said = [text_of(await client.tool("greet")), text_of(await client.tool("add", a=1))]
+        said = [text_of(await client.call("greet")), text_of(await client.call("add", a=1))]
         names = list(await client.tools())
         _, second, third = client.addins.status.addins
 
@@ -312,10 +314,9 @@ async def test_names_they_share_with_others_go_to_the_first(addins: AddInFolder)
 async def test_a_client_may_lose_its_stream_to_them(addins: AddInFolder) -> None:
     path = addins.write("theirs.py", SERVER)
     async with addins.serve(path) as client:
-        call = client.call("tools/call", {"name": "hang_up", "arguments": {}})
-        await client.service.answer(call)
+        await client.call("hang_up")
 
-    assert call.closed_streams == 1
+    assert client.told == [("close", None)]
 
 
 LOW_LEVEL = """
@@ -342,11 +343,11 @@ def register(addin):
 async def test_a_low_level_server_is_served_with_all_its_pages(addins: AddInFolder, version: str) -> None:
     path = addins.write("low.py", LOW_LEVEL)
     async with addins.serve(path, version=version) as client:
-        called = await client.tool("low1")
+        called = await client.call("low1")
         names = list(await client.tools())
-        resources = (await client.send("resources/list"))["resources"]
+        resources = (await client.request("resources/list"))["resources"]
         with pytest.raises(RpcError) as raised:
-            await client.tool("low2")
+            await client.call("low2")
 
     assert text_of(called) == "low1"
     assert names == ["uno_health", "low0", "low1", "low2"]
@@ -390,7 +391,7 @@ def register""",
     )
     path = addins.write("theirs.py", source)
     async with addins.serve(path) as client:
-        call = asyncio.create_task(client.tool("linger"))
+        call = asyncio.create_task(client.call("linger"))
         await until((addins.folder / "begun").exists)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -10,9 +10,10 @@ from typing import Annotated, Any, Literal, Optional, TypedDict
 import pytest
 from msgspec import Meta, Struct
 
-from support.addins import ClientCall
 from uno_devserver.host.addins import Context
+from uno_devserver.host.addins.collection import AddIns
 from uno_devserver.host.addins.signatures import BadArguments, object_schema, signature_of
+from uno_devserver.host.addins.testing import Client, ClientCall
 
 
 class Colour(enum.Enum):
@@ -40,7 +41,7 @@ class Tree(Struct):
     children: list[Tree] = []
 
 
-CONTEXT = Context(ClientCall("tools/call"), "tests")
+CONTEXT = Context(ClientCall(Client(AddIns(workspace="/")), "tools/call", {}), "tests")
 
 
 def bind(function: Callable[..., Any], arguments: object, *, strict: bool = True) -> dict[str, Any]:

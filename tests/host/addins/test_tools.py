@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.addins import AddInFolder, asynchronous, text_of, until
+from support.addins import AddInFolder, asynchronous, health_of, text_of, until
 from uno_devserver.protocol.eras import MISSING_CAPABILITY
 from uno_devserver.protocol.jsonrpc import INVALID_PARAMS, RpcError
 from uno_devserver.system.log import log
@@ -32,7 +32,7 @@ async def test_a_tool_is_described_by_its_name_docstring_and_annotations(addins:
     '''
     async with addins.serve_register(body) as client:
         tools = await client.tools()
-        result = await client.tool("add", numbers=[1, 2])
+        result = await client.call("add", numbers=[1, 2])
 
     assert tools["add"] == {
         "name": "add",
@@ -71,8 +71,8 @@ async def test_a_tool_can_be_named_and_described_apart_from_its_function(addins:
     """
     async with addins.serve_register(body) as client:
         tools = await client.tools()
-        said = await client.tool("say.it/now", name="Ada")
-        refused = await client.tool("say.it/now", name=1)
+        said = await client.call("say.it/now", name="Ada")
+        refused = await client.call("say.it/now", name=1)
 
     assert tools["say.it/now"] == {
         "name": "say.it/now",
@@ -188,7 +188,7 @@ def give(what: str) -> Any:
 @asynchronous
 async def test_whatever_a_tool_returns_can_be_sent(addins: AddInFolder, what: str, result: dict[str, Any]) -> None:
     async with addins.serve_register(RESULTS) as client:
-        assert await client.tool("give", what=what) == result
+        assert await client.call("give", what=what) == result
 
 
 FAILURES = """
@@ -250,8 +250,8 @@ async def test_a_failing_tool_gives_a_result_that_says_why(
     addins: AddInFolder, tool: str, how: str, sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with addins.serve_register(FAILURES) as client:
-        result = await client.tool(tool, how=how)
-        alive = await client.health()
+        result = await client.call(tool, how=how)
+        alive = await health_of(client)
 
     assert result["isError"] is True
     assert text_of(result).startswith(sentence)
@@ -265,7 +265,7 @@ async def test_a_failing_tool_gives_a_result_that_says_why(
 @asynchronous
 async def test_a_result_that_breaks_its_own_schema_is_a_failure(addins: AddInFolder) -> None:
     async with addins.serve_register(FAILURES) as client:
-        result = await client.tool("lie")
+        result = await client.call("lie")
 
     assert result["isError"] is True
     assert text_of(result).startswith("TypeError: the tool returned something else than it declares: Expected `int`")
@@ -275,7 +275,7 @@ async def test_a_result_that_breaks_its_own_schema_is_a_failure(addins: AddInFol
 async def test_an_unknown_tool_is_an_error_and_no_result(addins: AddInFolder) -> None:
     async with addins.serve_register("pass") as client:
         with pytest.raises(RpcError) as raised:
-            await client.tool("nothing")
+            await client.call("nothing")
 
     assert (raised.value.code, raised.value.message) == (INVALID_PARAMS, "Unknown tool: 'nothing'")
 
@@ -292,7 +292,7 @@ async def test_a_tool_that_blocks_holds_up_nobody(addins: AddInFolder) -> None:
         return threading.current_thread().name
     """
     async with addins.serve_register(body) as client:
-        names = [text_of(result) for result in await asyncio.gather(*(client.tool("wait") for _ in range(5)))]
+        names = [text_of(result) for result in await asyncio.gather(*(client.call("wait") for _ in range(5)))]
 
     assert len(set(names)) == 5
     assert threading.current_thread().name not in names
@@ -321,7 +321,7 @@ async def test_a_cancelled_tool_is_told_and_its_call_ends_at_once(addins: AddInF
             ended.touch()
     """
     async with addins.serve_register(body) as client:
-        call = asyncio.create_task(client.tool(tool))
+        call = asyncio.create_task(client.call(tool))
         await until((addins.folder / "begun").exists)
         call.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -344,12 +344,12 @@ async def test_tools_may_come_and_go_while_the_host_runs(addins: AddInFolder) ->
         addin.remove_tool(name)
     """
     async with addins.serve_register(body) as client:
-        await client.tool("more", name="extra")
+        await client.call("more", name="extra")
         offered = await client.tools()
-        called = await client.tool("extra")
-        await client.tool("less", name="extra")
+        called = await client.call("extra")
+        await client.call("less", name="extra")
         left = await client.tools()
-        again = await client.tool("less", name="extra")
+        again = await client.call("less", name="extra")
         await until(lambda: len(client.announced) == 2)
 
     assert "extra" in offered
@@ -380,11 +380,11 @@ async def test_a_capability_that_the_client_lacks_is_an_error_in_the_modern_era_
         raise RpcError(code, "The client did not declare sampling.")
     """
     async with addins.serve_register(body) as client:
-        told = await client.tool("ask", code=MISSING_CAPABILITY)
+        told = await client.call("ask", code=MISSING_CAPABILITY)
     async with addins.serve_register(body, version=MODERN) as client:
         with pytest.raises(RpcError) as raised:
-            await client.tool("ask", code=MISSING_CAPABILITY)
-        refused = await client.tool("ask", code=-1)
+            await client.call("ask", code=MISSING_CAPABILITY)
+        refused = await client.call("ask", code=-1)
 
     assert text_of(told) == text_of(refused) == "The client did not declare sampling."
     assert raised.value.code == MISSING_CAPABILITY

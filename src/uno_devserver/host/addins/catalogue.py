@@ -19,7 +19,7 @@ from .failures import log_failure, sentence
 from .offer import Offer
 from .prompts import get_prompt
 from .resources import not_found, read_resource
-from .tools import call_tool
+from .tools import ToolError, call_tool
 
 if TYPE_CHECKING:
     from .sdk import SdkServer
@@ -144,6 +144,8 @@ async def _guarded(entry: Entry, what: str, answer: Awaitable[Result]) -> Result
         return await answer
     except RpcError:
         raise
+    except ToolError as error:
+        raise RpcError(INVALID_PARAMS, str(error)) from None
     except Exception as error:
         log_failure(entry.name, what, error)
         raise RpcError(INTERNAL_ERROR, sentence(error)) from None

@@ -1,0 +1,1 @@
+"""A weather station: sensors in, a page out."""
