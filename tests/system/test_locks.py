@@ -52,6 +52,7 @@ def test_a_free_lock_is_taken_at_once_and_says_by_whom(path: str) -> None:
     assert waited == []
     assert lock.holder() == os.getpid()
     lock.release()
+    assert lock.holder() is None
 
 
 def test_a_lock_that_another_process_holds_is_not_taken_and_its_holder_is_named(

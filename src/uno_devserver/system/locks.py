@@ -1,7 +1,7 @@
 """A lock between processes: whoever holds it is the only one on this machine who does what it stands for.
 
 It is held through an open file, so it ends with its holder, however that ends; a stale lock does not exist. The file
-itself stays, and says which process held it last.
+itself stays. It says which process holds the lock.
 """
 
 from __future__ import annotations
@@ -43,11 +43,12 @@ class FileLock:
 
     def release(self) -> None:
         if self._handle is not None:
+            os.ftruncate(self._handle, 0)
             os.close(self._handle)
             self._handle = None
 
     def holder(self) -> int | None:
-        """The process that took the lock last; None while that is unknown."""
+        """The process that has the lock, or was killed while it had it; None when nobody has it."""
         try:
             with open(self._path, "rb") as stream:
                 text = stream.read(HOLDER_BYTES).strip()
