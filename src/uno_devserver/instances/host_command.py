@@ -29,10 +29,6 @@ class ProgramKind(Enum):
     DOTNET = "dotnet"
     PATH = "path"  # a program that the user named
 
-    @property
-    def loads_python(self) -> bool:
-        return self is ProgramKind.BUNDLED
-
 
 class HostProgram(Value):
     kind: ProgramKind
