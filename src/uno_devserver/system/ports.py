@@ -94,7 +94,8 @@ def _listen_on_all(addresses: Sequence[Address]) -> list[socket.socket]:
 def _listening_socket(family: int, address: tuple[str | int, ...]) -> socket.socket:
     import socket
 
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # Said expressly, because asyncio sends without delay (TCP_NODELAY) only on sockets that say they are TCP.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, getattr(socket, sharing_option(sys.platform)), 1)
         if family == socket.AF_INET6:

@@ -126,7 +126,9 @@ class Connection(asyncio.Protocol):
         self.closed.set_result(None)
 
     def _deadline_passed(self) -> None:
-        if self._websocket is not None:
+        if self._wire.closing:
+            self._wire.abort()
+        elif self._websocket is not None:
             self._websocket.on_alarm()
         elif self._inbox.idle:
             self._inbox.on_alarm()

@@ -80,6 +80,7 @@ class Inbox:
         """The client took too long, while we were idle."""
         if self._reader.stage is Stage.BETWEEN:
             self._wire.close()
+            self._alarm.set(self._settings.idle_timeout)  # it may not even take the rest of its last answer
         else:
             self.refuse(Problem(408, "the request did not come to its end in time"))
 

@@ -7,6 +7,7 @@ folded headers, bare line feeds. Added here are the limits, and the rules of HTT
 from __future__ import annotations
 
 import enum
+import re
 from collections import deque
 from typing import NoReturn
 
@@ -16,6 +17,8 @@ from ...system.values import Value
 from .messages import Request
 
 FIELD_COST = 32  # bytes counted for each header field beside its text, as HTTP/2 does: a field costs memory too
+
+_URL = re.compile(rb"https?://(?P<authority>[^/?#]+)(?P<rest>.*)", re.IGNORECASE)
 
 
 class Stage(enum.Enum):
@@ -122,6 +125,8 @@ class RequestReader:
         headers = self._headers
         if self._version not in ("1.1", "1.0"):
             self._stop(505, f"HTTP/{self._version} is not spoken here; use HTTP/1.1")
+        if self._method == b"CONNECT":
+            self._stop(501, "this is no proxy")
         host = headers.get("host")
         if "," in (host or "") or (host is None and self._version == "1.1"):  # a comma: two, joined
             self._stop(400, "a request needs exactly one Host header")
@@ -142,15 +147,11 @@ class RequestReader:
         target = self._target
         if not target.startswith(b"/") and target != b"*":
             # The whole URL, as a proxy is asked. Its host is the one that counts, for the guard too.
-            try:
-                url = httptools.parse_url(target)
-            except httptools.HttpParserError:
-                url = None
-            if url is None or url.schema is None or url.host is None:
+            url = _URL.fullmatch(target)
+            if url is None:
                 self._stop(400, "the request target is no path")
-            authority = target.split(b"/", 3)[2]
-            self._headers["host"] = authority.decode("latin-1")
-            target = target[target.index(authority) + len(authority) :] or b"/"
+            self._headers["host"] = url["authority"].decode("latin-1")
+            target = url["rest"]
         path, _, query = target.partition(b"#")[0].partition(b"?")
         return path.decode("latin-1") or "/", query.decode("latin-1")
 
@@ -166,9 +167,6 @@ class RequestReader:
         """The parser ended at a request that asks for another protocol: a WebSocket, or one that we do not speak."""
         self._parser = httptools.HttpRequestParser(self)
         headers = self._headers
-        if self._method == b"CONNECT":
-            self.problem = Problem(501, "this is no proxy")
-            return b""
         if (
             self._method == b"GET"
             and headers.get("upgrade", "").lower() == "websocket"

@@ -22,6 +22,7 @@ MAX_HEADERS = 64 * 1024
 HEADER_TIMEOUT_SECONDS = 10.0  # a program of this machine sends its headers at once
 IDLE_TIMEOUT_SECONDS = 120.0  # clients keep a connection for their next request about that long
 GRACE_SECONDS = 2.0
+ACCEPT_TURNS = 4  # of the event loop, from the accepting of a connection until asyncio tells us of it
 CANCEL_SECONDS = 1.0  # for a handler to clean up when it is cancelled
 CLOSE_SECONDS = 1.0  # for clients to take what was sent, and to answer the close of a WebSocket
 
@@ -64,6 +65,8 @@ class HttpServer:
             listener.close()
         for each in self._sockets:  # closed with their listeners, unless the server was never started
             each.close()
+        for _ in range(ACCEPT_TURNS):
+            await asyncio.sleep(0)
         for connection in list(self._connections):
             connection.stop()
         await self._end_tasks(grace_seconds)

@@ -21,6 +21,10 @@ class Wire:
         return not self._flowing.is_set()
 
     @property
+    def closing(self) -> bool:
+        return self._transport.is_closing()
+
+    @property
     def backlog(self) -> int:
         """Bytes that were written and not yet taken."""
         return self._transport.get_write_buffer_size()
@@ -34,6 +38,9 @@ class Wire:
         """Wait until the client has taken most of what was written; ConnectionError when it is gone."""
         if not self._flowing.is_set():
             await self._flowing.wait()
+        elif self.closing:
+            # Let the event loop tell us what happened: a writer that never has to wait would never hear of it.
+            await asyncio.sleep(0)
         if self.gone:
             raise ConnectionResetError("the client is gone")
 
@@ -45,7 +52,7 @@ class Wire:
 
     def end(self) -> None:
         """Say that nothing more comes; what was written is still delivered."""
-        if not self.gone and not self._transport.is_closing():
+        if not self.gone and not self.closing:
             self._ended = True
             self._transport.write_eof()
 

@@ -1,0 +1,581 @@
+"""Plain requests and answers over real sockets: framing, order, limits, and what happens when one side misbehaves."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import socket
+import threading
+import time
+
+import pytest
+
+from uno_devserver.protocol.http import connection
+from uno_devserver.protocol.http.messages import Answer, Request, Response
+from uno_devserver.system import log as log_module
+from uno_devserver.system.log import log
+
+from .serving import PATIENCE, Client, Reply, Serve, Signal, answering, until
+
+GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+# --- answers ------------------------------------------------------------------------------------------------------
+
+
+def test_a_request_is_answered_with_length_and_date(serve: Serve) -> None:
+    client = serve(answering(b"hello")).client()
+
+    client.send(GET)
+    head = client.until(b"\r\n\r\n")
+
+    assert re.fullmatch(
+        rb"HTTP/1\.1 200 OK\r\nContent-Length: 5\r\n"
+        rb"Date: (Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT\r\n\r\n",
+        head,
+    )
+    assert client.exactly(5) == b"hello"
+
+
+def test_the_handler_gets_the_request_as_it_was_sent(serve: Serve) -> None:
+    client = serve().client()
+
+    reply = client.ask("POST", "/a%2Fb?c=d", b"body")
+
+    assert json.loads(reply.body) == {"method": "POST", "path": "/a%2Fb", "query": "c=d", "body": "body"}
+
+
+def test_head_and_body_leave_in_one_piece(serve: Serve) -> None:
+    client = serve(answering(b"hello")).client()
+
+    client.send(GET)
+
+    assert client.socket.recv(65536).endswith(b"\r\n\r\nhello")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+def test_it_answers_over_ipv4_and_ipv6(serve: Serve, host: str) -> None:
+    assert serve().client(host).ask().status == 200
+
+
+def test_small_answers_are_not_held_back_by_the_kernel(serve: Serve) -> None:
+    options: list[int] = []
+
+    async def handler(_: Request) -> Answer:
+        [transport] = [each._wire._transport for each in server.server._connections]
+        options.append(transport.get_extra_info("socket").getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+        return Response(200)
+
+    server = serve(handler)
+    server.client().ask()
+
+    assert options == [1]
+
+
+def test_a_connection_is_kept_for_the_next_request(serve: Serve) -> None:
+    client = serve().client()
+
+    replies = [client.ask("POST", f"/{number}", b"x" * number) for number in range(20)]
+
+    assert [json.loads(reply.body)["path"] for reply in replies] == [f"/{number}" for number in range(20)]
+    assert all("connection" not in reply.headers for reply in replies)
+
+
+def test_head_is_answered_without_the_body(serve: Serve) -> None:
+    client = serve(answering(b"hello")).client()
+
+    reply = client.ask("HEAD")
+
+    assert (reply.headers["content-length"], reply.body) == ("5", b"")
+    assert client.ask("GET").body == b"hello"
+
+
+@pytest.mark.parametrize("status", [204, 304])
+def test_an_answer_that_has_no_body_has_no_length(serve: Serve, status: int) -> None:
+    async def handler(_: Request) -> Answer:
+        return Response(status, b"not sent")
+
+    client = serve(handler).client()
+
+    assert "content-length" not in client.ask().headers
+    assert client.ask().status == status
+
+
+def test_an_unusual_status_needs_no_reason(serve: Serve) -> None:
+    async def handler(_: Request) -> Answer:
+        return Response(299)
+
+    client = serve(handler).client()
+    client.send(GET)
+
+    assert client.until(b"\r\n") == b"HTTP/1.1 299 \r\n"
+
+
+def test_a_client_that_wants_to_close_gets_its_answer_and_the_end(serve: Serve) -> None:
+    client = serve(answering(b"hello")).client()
+
+    reply = client.ask(Connection="close")
+
+    assert (reply.headers["connection"], reply.body, client.rest()) == ("close", b"hello", b"")
+
+
+def test_an_http_1_0_client_gets_its_answer_and_the_end(serve: Serve) -> None:
+    client = serve(answering(b"hello")).client()
+
+    client.send(b"GET / HTTP/1.0\r\nHost: localhost\r\nConnection: keep-alive\r\n\r\n")
+    reply = client.reply()
+
+    assert (reply.headers["connection"], reply.body, client.rest()) == ("close", b"hello", b"")
+
+
+def test_extra_headers_are_on_every_answer(serve: Serve) -> None:
+    extra = (("Cross-Origin-Embedder-Policy", "require-corp"), ("Cross-Origin-Opener-Policy", "same-origin"))
+    server = serve(extra_headers=extra)
+
+    refused = server.client().ask(Host="evil.example")
+    wrong = server.client()
+    wrong.send(b"garbage\r\n\r\n")
+
+    for reply in (server.client().ask(), refused, wrong.reply()):
+        assert reply.headers["cross-origin-embedder-policy"] == "require-corp"
+        assert reply.headers["cross-origin-opener-policy"] == "same-origin"
+
+
+# --- requests that come in pieces, or several at once ---------------------------------------------------------------
+
+
+def test_a_request_may_come_byte_by_byte(serve: Serve) -> None:
+    client = serve().client()
+
+    for byte in b"POST /slow HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n":
+        client.send(bytes([byte]))
+
+    assert json.loads(client.reply().body)["body"] == "abc"
+
+
+def test_requests_sent_ahead_are_answered_in_order_although_later_ones_are_faster(serve: Serve) -> None:
+    first_waits = Signal()
+
+    async def handler(request: Request) -> Answer:
+        if request.path == "/0":
+            await first_waits.passed()
+        return Response(200, request.path.encode())
+
+    client = serve(handler).client()
+
+    client.send(b"".join(b"GET /%d HTTP/1.1\r\nHost: localhost\r\n\r\n" % number for number in range(50)))
+    first_waits.set()
+
+    assert [client.reply().body for _ in range(50)] == [b"/%d" % number for number in range(50)]
+
+
+def test_requests_sent_ahead_in_pieces_are_answered_in_order(serve: Serve) -> None:
+    client = serve().client()
+    requests = b"".join(
+        b"POST /%d HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\n%d" % (n, n) for n in range(9)
+    )
+
+    for at in range(0, len(requests), 7):
+        client.send(requests[at : at + 7])
+
+    said = [json.loads(client.reply().body) for _ in range(9)]
+    assert [(each["path"], each["body"]) for each in said] == [(f"/{n}", str(n)) for n in range(9)]
+
+
+def test_requests_behind_one_that_closes_are_not_answered(serve: Serve) -> None:
+    client = serve().client()
+
+    client.send(b"GET /1 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n" + GET)
+
+    assert json.loads(client.reply().body)["path"] == "/1"
+    assert client.rest() == b""
+
+
+def test_a_client_that_never_reads_its_answers_is_not_read_either(serve: Serve) -> None:
+    asked: list[str] = []
+
+    async def handler(request: Request) -> Answer:
+        asked.append(request.path)
+        return Response(200, bytes(1024 * 1024))
+
+    client = serve(handler).client(receive_buffer=4096)
+    client.socket.settimeout(0.5)
+
+    with pytest.raises(TimeoutError):  # at some point the server takes no more
+        while True:
+            client.send(GET * 1000)
+
+    assert len(asked) < 20
+
+
+def test_a_client_that_ends_its_side_still_gets_its_answer(serve: Serve) -> None:
+    asked, answer = Signal(), Signal()
+
+    async def handler(_: Request) -> Answer:
+        asked.set()
+        await answer.passed()
+        return Response(200, b"hello")
+
+    client = serve(handler).client()
+
+    client.send(GET + GET)
+    client.end()
+    asked.wait()
+    answer.set()
+
+    assert [client.reply().body, client.reply().body, client.rest()] == [b"hello", b"hello", b""]
+
+
+def test_the_end_of_a_client_may_come_together_with_its_request(serve: Serve) -> None:
+    server = serve(answering(b"hello"))
+
+    for _ in range(20):
+        client = server.client()
+        client.send(GET)
+        client.end()
+        assert client.reply().body == b"hello"
+
+
+# --- permission to send a body --------------------------------------------------------------------------------------
+
+
+def test_a_client_that_asks_first_is_told_to_send_its_body(serve: Serve) -> None:
+    client = serve().client()
+
+    client.send(b"POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+    permission = client.until(b"\r\n\r\n")
+    client.send(b"hi")
+
+    assert permission == b"HTTP/1.1 100 Continue\r\n\r\n"
+    assert json.loads(client.reply().body)["body"] == "hi"
+
+
+def test_permission_comes_behind_the_answers_to_earlier_requests(serve: Serve) -> None:
+    client = serve().client()
+
+    client.send(GET + b"POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n")
+
+    assert client.reply().status == 200
+    assert client.until(b"\r\n\r\n") == b"HTTP/1.1 100 Continue\r\n\r\n"
+    client.send(b"hi")
+    assert json.loads(client.reply().body)["body"] == "hi"
+
+
+def test_a_body_that_is_too_long_is_refused_instead_of_permitted(serve: Serve) -> None:
+    client = serve(max_body=10).client()
+
+    client.send(b"POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 11\r\n\r\n")
+
+    assert client.reply().status == 413
+    assert client.rest() == b""
+
+
+# --- refusals -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"complete nonsense\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 5\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nA: b\r\n c\r\n\r\n", 400),
+        (b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", 400),
+        (b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 101\r\n\r\n", 413),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nA: " + b"b" * 2000, 431),
+    ],
+)
+def test_a_request_that_cannot_be_taken_is_answered_with_the_reason_and_the_end(
+    serve: Serve, sent: bytes, status: int
+) -> None:
+    asked: list[Request] = []
+
+    async def handler(request: Request) -> Answer:
+        asked.append(request)
+        return Response(200)
+
+    client = serve(handler, max_body=100, max_headers=1000).client()
+
+    client.send(sent)
+    reply = client.reply()
+
+    assert (reply.status, reply.headers["content-type"], reply.headers["connection"]) == (
+        status, "application/json", "close",
+    )  # fmt: skip
+    assert reply.error
+    assert client.rest() == b""
+    assert asked == []
+
+
+def test_a_request_before_a_bad_one_is_answered_first(serve: Serve) -> None:
+    client = serve(answering(b"hello")).client()
+
+    client.send(GET + b"garbage\r\n\r\n")
+
+    assert [client.reply().status, client.reply().status, client.rest()] == [200, 400, b""]
+
+
+def test_a_client_gets_the_refusal_although_it_is_still_sending(serve: Serve) -> None:
+    client = serve(max_body=1000).client()
+
+    client.send(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4000000\r\n\r\n" + b"x" * 4_000_000)
+
+    assert client.reply().status == 413
+
+
+def test_a_stranger_is_refused_before_the_handler_and_may_go_on(serve: Serve) -> None:
+    asked: list[str] = []
+
+    async def handler(request: Request) -> Answer:
+        asked.append(request.path)
+        return Response(200)
+
+    client = serve(handler).client()
+
+    refusals = [
+        client.ask("POST", "/1", b"{}", Host="evil.example"),
+        client.ask("POST", "/2", b"{}", Origin="http://evil.example"),
+        client.ask("GET", "http://evil.example/3"),
+    ]
+    welcome = client.ask("GET", "/4")
+
+    assert [reply.status for reply in refusals] == [403, 403, 403]
+    assert all("evil.example" in reply.error for reply in refusals)
+    assert (welcome.status, asked) == (200, ["/4"])
+
+
+def test_there_is_an_end_to_the_number_of_connections(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "MAX_CONNECTIONS", 3)
+    server = serve()
+    clients = [server.client() for _ in range(3)]
+    assert all(client.ask().status == 200 for client in clients)
+
+    refused = server.client().reply()
+    clients[0].close()
+    until(lambda: len(server.server._connections) < 3)
+
+    assert (refused.status, refused.error) == (503, "3 connections are open already")
+    assert server.client().ask().status == 200
+
+
+# --- handlers that fail ---------------------------------------------------------------------------------------------
+
+
+def test_a_handler_that_fails_is_a_500_and_the_reason_is_in_the_log(
+    serve: Serve, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def handler(request: Request) -> Answer:
+        if request.path == "/bad":
+            raise LookupError("the secret of the house")
+        return Response(200)
+
+    monkeypatch.setattr(log, "level", log_module.DEBUG)
+    client = serve(handler).client()
+
+    reply = client.ask("GET", "/bad")
+
+    assert reply.status == 500
+    assert b"secret" not in reply.body
+    assert b"Traceback" not in reply.body
+    assert client.ask().status == 200
+    logged = capsys.readouterr().err
+    assert "GET /bad failed: LookupError: the secret of the house" in logged
+    assert "Traceback" in logged
+
+
+def test_a_handler_that_waited_for_something_cancelled_is_a_500(serve: Serve) -> None:
+    async def handler(_: Request) -> Answer:
+        raise asyncio.CancelledError
+
+    client = serve(handler).client()
+
+    assert [client.ask().status, client.ask().status] == [500, 500]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        ("X", "a\r\nSet-Cookie: b"),
+        ("X\r\nY", "a"),
+        ("", "a"),
+        ("X", "snowman ☃"),
+        ("Content-Length", "3"),
+        ("transfer-encoding", "chunked"),
+    ],
+)
+def test_a_handlers_header_cannot_break_the_answer(serve: Serve, header: tuple[str, str]) -> None:
+    async def handler(request: Request) -> Answer:
+        return Response(200, b"hello", (header,) if request.path == "/bad" else ())
+
+    client = serve(handler).client()
+
+    assert client.ask("GET", "/bad").status == 500
+    assert client.ask().body == b"hello"
+
+
+# --- clients that go away or dawdle ---------------------------------------------------------------------------------
+
+
+def test_a_handler_runs_to_its_end_although_its_client_left(serve: Serve) -> None:
+    asked, go_on, done = Signal(), Signal(), Signal()
+
+    async def handler(_: Request) -> Answer:
+        asked.set()
+        await go_on.passed()
+        done.set()
+        return Response(200)
+
+    server = serve(handler)
+    client = server.client()
+    client.send(GET)
+    asked.wait()
+
+    client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")  # leave with a reset
+    client.close()
+    until(lambda: not server.server._connections)
+    go_on.set()
+
+    done.wait()
+    assert server.client().ask().status == 200
+
+
+def test_a_client_that_vanishes_in_the_middle_of_its_body_is_forgotten(serve: Serve) -> None:
+    asked: list[Request] = []
+
+    async def handler(request: Request) -> Answer:
+        asked.append(request)
+        return Response(200)
+
+    server = serve(handler)
+    client = server.client()
+    client.send(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nonly this")
+    until(lambda: bool(server.server._connections))
+
+    client.close()
+
+    until(lambda: not server.server._connections)
+    assert server.tasks() == set()
+    assert asked == []
+
+
+@pytest.mark.parametrize("pause", [False, True], ids=["stopped", "dripping"])
+def test_headers_that_do_not_come_to_an_end_are_given_up(serve: Serve, pause: bool) -> None:
+    client = serve(header_timeout=0.3).client()
+    ended = threading.Event()
+
+    def drip() -> None:
+        try:
+            while pause and not ended.wait(0.05):
+                client.send(b"x")
+        except OSError:
+            pass
+
+    client.send(b"GET / HTTP/1.1\r\nHost: localhost\r\nSlow: ")
+    dripping = threading.Thread(target=drip)
+    dripping.start()
+    reply = client.reply()
+    ended.set()
+    dripping.join()
+
+    assert reply.status == 408
+    assert reply.headers["connection"] == "close"
+
+
+def test_a_body_that_stops_coming_is_given_up(serve: Serve) -> None:
+    client = serve(idle_timeout=0.2).client()
+
+    client.send(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nonly this")
+
+    assert client.reply().status == 408
+    assert client.rest() == b""
+
+
+def test_a_body_may_take_longer_than_the_idle_time_while_it_comes(serve: Serve) -> None:
+    client = serve(idle_timeout=0.4).client()
+    began = time.monotonic()
+
+    client.send(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8\r\n\r\n")
+    while time.monotonic() - began < 0.6:
+        client.send(b"x")
+        assert not threading.Event().wait(0.1)  # slower than at once, faster than the idle time
+    client.send(b"x" * 8)
+
+    assert client.reply().status == 200
+
+
+def test_an_idle_connection_is_closed_without_a_word(serve: Serve) -> None:
+    server = serve(idle_timeout=0.2)
+    fresh, used = server.client(), server.client()
+
+    used.ask()
+
+    assert (fresh.rest(), used.rest()) == (b"", b"")
+
+
+def test_empty_lines_do_not_keep_a_connection_alive(serve: Serve) -> None:
+    client = serve(idle_timeout=0.3).client()
+
+    with pytest.raises(OSError):  # noqa: PT012  # it takes a while until the system tells
+        for _ in range(int(PATIENCE / 0.05)):
+            client.send(b"\r\n")
+            assert not threading.Event().wait(0.05)
+
+
+def test_a_handler_may_take_longer_than_every_timeout(serve: Serve) -> None:
+    async def handler(_: Request) -> Answer:
+        await asyncio.sleep(0.5)
+        return Response(200)
+
+    assert serve(handler, header_timeout=0.1, idle_timeout=0.1).client().ask().status == 200
+
+
+def test_a_client_that_does_not_take_its_answer_is_given_up(serve: Serve) -> None:
+    server = serve(answering(bytes(20_000_000)), idle_timeout=0.2)
+
+    server.client(receive_buffer=4096).send(GET)
+    until(lambda: bool(server.server._connections))
+
+    until(lambda: not server.server._connections)
+
+
+@pytest.mark.parametrize("connection_header", ["keep-alive", "close"])
+def test_a_client_that_reads_slowly_gets_all_of_its_answer(serve: Serve, connection_header: str) -> None:
+    size = 40_000_000  # more than the kernel keeps for us
+    client = serve(answering(bytes(size)), idle_timeout=0.4).client(receive_buffer=65536)
+    client.request("GET", "/", Connection=connection_header)
+    client.head()
+    got = 0
+
+    for _ in range(8):  # 0.8 seconds, longer than the timeout
+        got += len(client.exactly(2_000_000))
+        assert not threading.Event().wait(0.1)
+    got += len(client.exactly(size - got))
+
+    assert got == size
+
+
+def test_many_clients_are_served_at_the_same_time(serve: Serve) -> None:
+    together = threading.Barrier(20, timeout=PATIENCE)
+
+    async def handler(_: Request) -> Answer:
+        await asyncio.get_running_loop().run_in_executor(None, lambda: None)
+        return Response(200, b"hello")
+
+    server = serve(handler)
+    replies: list[Reply] = []
+
+    def visit() -> None:
+        client = Client(server.port)
+        together.wait()
+        replies.extend(client.ask() for _ in range(10))
+        client.close()
+
+    visitors = [threading.Thread(target=visit) for _ in range(20)]
+    for visitor in visitors:
+        visitor.start()
+    for visitor in visitors:
+        visitor.join()
+
+    assert [reply.body for reply in replies] == [b"hello"] * 200
