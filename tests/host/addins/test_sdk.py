@@ -294,6 +294,15 @@ async def test_a_lifespan_that_fails_leaves_the_add_in_out(addins: AddInFolder) 
 
 
 @asynchronous
+async def test_a_lifespan_ends_when_the_rest_of_the_add_in_fails(addins: AddInFolder) -> None:
+    path = addins.write("theirs.py", SERVER + "    addin.on_start(lambda: 1 / 0)\n")
+    log = addins.folder / "lifespan"
+    async with addins.serve(path) as client:
+        await until(lambda: log.read_text() == "left")
+        assert not client.addins.status.addins[0].loaded
+
+
+@asynchronous
 async def test_names_they_share_with_others_go_to_the_first(addins: AddInFolder) -> None:
     theirs = addins.write("theirs.py", SERVER)
     before = addins.register("before.py", 'addin.tool(name="greet")(lambda: "before")')

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Optional, TypedDict
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import Meta, Struct
 
 from uno_devserver.host.addins import Context
@@ -255,6 +257,34 @@ def test_what_cannot_be_offered_is_refused_with_a_reason(function: Callable[...,
         signature_of(function, globals())
 
     assert str(raised.value).startswith(sentence)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+NAMES = st.sampled_from(["count", "at", "mode", "__class__", "__struct_fields__", "self", "ctx", ""])
+
+
+@given(st.dictionaries(NAMES, JSON) | JSON, st.booleans())
+def test_whatever_is_sent_is_bound_or_refused_with_a_sentence(arguments: object, strict: bool) -> None:
+    def closed(count: int, at: Point | None = None, mode: Literal["a"] = "a") -> None: ...
+
+    def open_(count: int, **others: Any) -> None: ...
+
+    for function in (closed, open_):
+        try:
+            bound = bind(function, arguments, strict=strict)
+        except BadArguments as refusal:
+            problem = str(refusal)
+        else:
+            assert isinstance(arguments, dict)
+            assert bound.keys() == arguments.keys()
+            assert type(bound["count"]) is int
+            assert bound.get("__class__") is arguments.get("__class__")
+            continue
+        assert problem.startswith(("Argument '", "The arguments are wrong: "))
 
 
 @pytest.mark.parametrize("type_", [Point, Box, Options, dict[str, int], dict, Tree])

@@ -60,7 +60,7 @@ class AddIns:
             return
         from .entry import Entry
 
-        self._entries = tuple(Entry(path, number, self) for number, path in enumerate(paths, 1))
+        self._entries = tuple(Entry(path, self) for path in paths)
         threading.Thread(target=self._load_all, name="load add-ins", daemon=True).start()
 
     async def start(self) -> None:

@@ -27,14 +27,13 @@ if TYPE_CHECKING:
 class Entry:
     """To its add-in it is the `Home`."""
 
-    def __init__(self, path: str, number: int, addins: AddIns) -> None:
+    def __init__(self, path: str, addins: AddIns) -> None:
         self.path = path
         self.name = loading.name_of(path)
         self.offer = Offer()
         self.live = False  # loaded, started, and not taken out
         self.error: str | None = None  # why it was taken out
         self.tasks: list[asyncio.Task[None]] = []
-        self._number = number
         self._addins = addins
         self._source = loading.Source(self.name, path, path, None)
         self._version: str | None = None
@@ -62,7 +61,7 @@ class Entry:
 
         try:
             self._source = loading.locate(self.path)
-            self._version = loading.load(self._source, self._number, register, self._addins.limits.load).version
+            self._version = loading.load(self._source, register, self._addins.limits.load).version
         except loading.Refused as refusal:
             if refusal.__cause__ is not None:
                 log_failure(self.name, "loading", refusal.__cause__, known=True)
@@ -78,6 +77,8 @@ class Entry:
                     await invoke(function)
         except Exception as error:
             log_failure(self.name, "its start", error, known=True)
+            for server in self.offer.servers:
+                server.end()
             why = f"it took more than {self._addins.limits.start:g} s" if limit.expired() else self._reason(error)
             self._quarantine(f"its start failed: {why}")
             return

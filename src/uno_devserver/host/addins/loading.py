@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import itertools
 import os
 import sys
 import threading
@@ -16,10 +17,12 @@ from types import FrameType, ModuleType, TracebackType
 from typing import Any
 
 from ...system.values import Value
-from .failures import sentence
+from .failures import Escaped, sentence
 
 MODULE_PREFIX = "uno_devserver_addin_"
 REASON_CHARACTERS = 500  # a reason is one line
+
+_numbers = itertools.count(1)  # makes module names unique: two add-ins may be called the same
 
 
 class Refused(Exception):
@@ -78,10 +81,10 @@ def locate(path: str) -> Source:
     return Source(name, path, path, os.path.dirname(path) if is_package else None)
 
 
-def load(source: Source, number: int, register: Callable[[ModuleType], None], seconds: float) -> Loaded:
+def load(source: Source, register: Callable[[ModuleType], None], seconds: float) -> Loaded:
     """Import an add-in and let `register` call its entry point, within a time; Refused when that fails."""
     _install_finder()
-    module = f"{MODULE_PREFIX}{number}_{source.name}"
+    module = f"{MODULE_PREFIX}{next(_numbers)}_{source.name}"
     outcome: list[Loaded | BaseException] = []
 
     def work() -> None:
@@ -118,7 +121,8 @@ def reason(error: BaseException, source: Source) -> str:
     if isinstance(error, SyntaxError):
         where = f" ({error.filename}:{error.lineno})" if error.filename else ""
         return _one_line(f"SyntaxError: {error.msg}{where}")
-    return _one_line(sentence(error)) + _where(error.__traceback__, source)
+    origin = error.__cause__ if isinstance(error, Escaped) and error.__cause__ is not None else error
+    return _one_line(sentence(error)) + _where(origin.__traceback__, source)
 
 
 def _import(source: Source, name: str, register: Callable[[ModuleType], None]) -> Loaded:

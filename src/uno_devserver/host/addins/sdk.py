@@ -76,8 +76,12 @@ class SdkServer:
             self._life.cancel()
             raise
 
-    async def stop(self) -> None:
+    def end(self) -> None:
+        """Leave the lifespan, without waiting for it."""
         self._ended.set()
+
+    async def stop(self) -> None:
+        self.end()
         if self._life is not None:
             await self._life
 

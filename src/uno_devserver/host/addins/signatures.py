@@ -51,7 +51,8 @@ class Signature(Value):
             raise BadArguments(self._sentence(str(error))) from None
         assert isinstance(arguments, Mapping)
         # Only what was given: the function's own defaults do the rest.
-        bound = {name: getattr(values, name, value) for name, value in arguments.items()}
+        declared = values.__struct_fields__
+        bound = {name: getattr(values, name) if name in declared else value for name, value in arguments.items()}
         return bound if self.context is None else bound | {self.context: context}
 
     def _sentence(self, problem: str) -> str:
