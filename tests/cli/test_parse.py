@@ -10,10 +10,12 @@ from uno_devserver.cli.parse import Invocation, parse
 from uno_devserver.cli.surface import COMMANDS, GLOBAL_OPTIONS, Command, Option, Unknown
 from uno_devserver.issues import UserError
 
+# `host` takes nothing itself: what stands behind it is the Host's.
+READING = [command for command in COMMANDS if command.unknown is not Unknown.LEAVE]
 # Every option that a command takes; one of its own hides the global one of the same name.
 OPTIONS = [
     (command, option)
-    for command in COMMANDS
+    for command in READING
     for option in {option.name: option for option in (*GLOBAL_OPTIONS, *command.options)}.values()
 ]
 REFUSING = [command for command in COMMANDS if command.unknown is Unknown.REFUSE]
@@ -46,12 +48,22 @@ def given_option(invocation: Invocation, option: Option) -> bool:
 # --- commands -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=_id)
+@pytest.mark.parametrize("command", READING, ids=_id)
 @pytest.mark.parametrize("spelling", [str.lower, str.upper, str.title])
 def test_every_command_is_known_in_any_case(command: Command, spelling: type[str]) -> None:
     invocation = parse([spelling(word) for word in command.words])
 
     assert invocation == Invocation(command.words, command, {}, (), (), ())
+
+
+def test_everything_behind_host_is_left_to_it() -> None:
+    flags = ("--json", "/httpPort", "5000", "--addins", "", "--help", "--", "list", "-x")
+
+    invocation = parse(["--log-level", "list", "HOST", *flags])
+
+    assert (invocation.words, invocation.child) == (("host",), flags)
+    assert (invocation.arguments, invocation.forwarded) == ((), ())
+    assert invocation.options == {"log-level": "list"}
 
 
 @pytest.mark.parametrize("argv", [[], ["--version"], ["--json", "--version"]], ids=_id)
@@ -242,7 +254,7 @@ def test_what_was_not_given_is_off_and_has_no_value() -> None:
 
 
 @pytest.mark.parametrize("option", ["--help", "-h", "--HELP"])
-@pytest.mark.parametrize("command", COMMANDS, ids=_id)
+@pytest.mark.parametrize("command", READING, ids=_id)
 def test_help_is_of_the_command_that_stands_beside_it(command: Command, option: str) -> None:
     for argv in ([*command.words, option], [option, *command.words]):
         invocation = parse(argv)

@@ -338,7 +338,7 @@ def test_a_host_may_listen_on_either_kind_of_loopback_address(
         (["--httpPort", "abc"], "BadValue"),
         (["--httpPort", "70000"], "BadValue"),
         (["--httpPort", "-5"], "BadValue"),
-        (["--ppid", "0"], "BadValue"),
+        (["--ppid", "-1"], "BadValue"),
         (["--timeoutMs", "soon"], "BadValue"),
         (["somewhere"], "UnexpectedArgument"),
         (["--solution"], "MissingValue"),

@@ -14,4 +14,4 @@ def run(invocation: Invocation) -> Result:
     from .controller import control
 
     # Standard output is the Host's own; there is nothing to add when it has ended.
-    return Result(None, None, main((*invocation.arguments, *invocation.forwarded, *invocation.child), control))
+    return Result(None, None, main(invocation.child, control))

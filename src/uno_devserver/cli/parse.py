@@ -33,8 +33,6 @@ class Invocation(Value):
 
 def parse(argv: Sequence[str]) -> Invocation:
     """Read the command line; raises UserError (exit code 2) with the next step."""
-    if argv and argv[0].lower() == "host":  # it reads its flags by .NET's rules, not by ours
-        return Invocation(("host",), command_named(("host",)), {}, (), (), tuple(argv[1:]))
     own, child = _split_child(argv)
     words, rest = _take_command(own)
     switches = _global_switches(rest)
@@ -68,10 +66,27 @@ def parse(argv: Sequence[str]) -> Invocation:
 
 def _split_child(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     tokens = list(argv)
+    word = _first_word(tokens)
+    command = command_named((tokens[word].lower(),)) if word is not None else None
+    if word is not None and command and command.unknown is Unknown.LEAVE:
+        return tokens[: word + 1], tokens[word + 1 :]
     if "--" not in tokens:
         return tokens, []
     at = tokens.index("--")
     return tokens[:at], tokens[at + 1 :]
+
+
+def _first_word(tokens: list[str]) -> int | None:
+    """Where the command begins."""
+    skip_value = False
+    for at, token in enumerate(tokens):
+        if skip_value:
+            skip_value = False
+        elif not _is_option(token):
+            return at
+        else:
+            skip_value = _has_value(token)
+    return None
 
 
 def _take_command(tokens: list[str]) -> tuple[tuple[str, ...], list[str]]:
@@ -87,8 +102,7 @@ def _take_command(tokens: list[str]) -> tuple[tuple[str, ...], list[str]]:
             skip_value = False
         elif _is_option(token):
             rest.append(token)
-            option = _find(token, None) or _anywhere(token)
-            skip_value = option is not None and option.value is not None
+            skip_value = _has_value(token)
         elif not words or words == ["mcp"]:
             words.append(token.lower())
         else:
@@ -123,6 +137,12 @@ def _unknown_command(words: tuple[str, ...]) -> str:
 
 def _is_option(token: str) -> bool:
     return token.startswith("-") and len(token) > 1
+
+
+def _has_value(token: str) -> bool:
+    """Whether the next token belongs to this option, of whatever command it is."""
+    option = _find(token, None) or _anywhere(token)
+    return option is not None and option.value is not None
 
 
 def _split_value(token: str) -> tuple[str, str | None]:

@@ -9,7 +9,7 @@ from ..instances.launch import READY_SECONDS, LaunchFailure, Reason
 from ..instances.start import StartObserver, Wish, start
 from ..issues import UserError
 from ..system.folders import folders
-from ..system.log import log
+from ..system.log import level_named, log
 from ..workspace.resolver import ResolutionKind, resolve, select_solution
 from .directory import absolute
 from .interrupts import Interrupts
@@ -113,7 +113,7 @@ def _workspace_of(solution: str) -> Workspace:
 
 def _wish(invocation: Invocation, workspace: Workspace) -> Wish:
     channel = invocation.value("ideChannel")
-    parent = _number(invocation, "ppid", 1, 2**31 - 1)
+    parent = _number(invocation, "ppid", 0, 2**31 - 1) or None
     if parent is not None:
         _check_parent(parent)
     milliseconds = _number(invocation, "timeoutMs", 1, MAX_MILLISECONDS)
@@ -124,9 +124,15 @@ def _wish(invocation: Invocation, workspace: Workspace) -> Wish:
         # A Host with an IDE must not outlive it; we stay, so that there is somebody to outlive.
         os.getpid() if parent is None and channel is not None else parent,
         channel,
-        (*invocation.forwarded, *invocation.child),
+        (*invocation.forwarded, *invocation.child, *_log_level(invocation)),
         READY_SECONDS if milliseconds is None else milliseconds / 1000,
     )
+
+
+def _log_level(invocation: Invocation) -> tuple[str, ...]:
+    """Whoever wants to see more of the start wants to see more of the Host, too."""
+    level = invocation.value("log-level")
+    return ("--log-level", level) if level is not None and level_named(level) is not None else ()
 
 
 def _number(invocation: Invocation, option: str, least: int, most: int) -> int | None:

@@ -18,6 +18,7 @@ class Unknown(Enum):
     REFUSE = "refuse"
     IGNORE = "ignore"  # Visual Studio calls `disco --solution <path> --json`
     FORWARD = "forward"  # they belong to the Host or to the Settings application
+    LEAVE = "leave"  # nothing behind the command is ours: the Host reads its flags by .NET's rules
 
 
 class Option(Value):
@@ -135,7 +136,7 @@ COMMANDS = (
         ("host",),
         "Be the Host, in this process; its flags are those of the .NET Host",
         "host:run",
-        unknown=Unknown.FORWARD,
+        unknown=Unknown.LEAVE,
     ),
     Command(
         ("login",),

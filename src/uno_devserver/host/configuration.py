@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 
 from ..issues import UserError
-from ..system.log import log
+from ..system.log import LEVELS, level_named, log
 from ..system.values import Value
 
 ENVIRONMENT_PREFIX = "UNO_DEVSERVER_"
@@ -41,6 +41,7 @@ FLAGS = (
     Flag("metadata-updates", None, "Kept for processors: whether an app wants metadata updates"),
     Flag("command", "<verb>", "start, stop, list or cleanup, instead of being a server (also: -c)"),
     Flag("timeoutMs", "<ms>", "How long --command start waits (default: 30000)"),
+    Flag("log-level", "<level>", "Trace, Debug, Information (default), Warning, Error, Critical or None"),
 )
 _TEXT = frozenset(flag.name.lower() for flag in FLAGS if flag.value)
 _SWITCHES = frozenset(flag.name.lower() for flag in FLAGS if not flag.value)
@@ -60,6 +61,7 @@ class Configuration(Value):
     ide_channel: str | None
     bind: str | None
     force_msbuild: bool
+    log_level: int | None
     settings: Mapping[str, str]  # everything, by lower-case key
     given: Mapping[str, str]  # of these, what the command line said
 
@@ -89,6 +91,7 @@ def read(arguments: Sequence[str], environ: Mapping[str, str]) -> Configuration:
         _text(settings, "ideChannel"),
         _text(settings, "bind"),
         _switch(settings, "force-msbuild-discovery"),
+        _level(settings, "log-level"),
         settings,
         given,
     )
@@ -180,6 +183,14 @@ def _switch(settings: Mapping[str, str], key: str) -> bool:
     if text not in ("true", "false"):
         raise _wrong(key, text, "use true or false")
     return text == "true"
+
+
+def _level(settings: Mapping[str, str], key: str) -> int | None:
+    text = _text(settings, key)
+    level = level_named(text) if text else None
+    if text and level is None:
+        raise _wrong(key, text, f"use one of {', '.join(LEVELS)}")
+    return level
 
 
 def _wrong(key: str, value: str, advice: str) -> UserError:

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from ..issues import UserError
+from ..system.log import log
 from ..system.text import visible
 from .banner import say
 from .configuration import Configuration, read, usage
@@ -21,6 +22,8 @@ def main(arguments: Sequence[str], control: Callable[[Configuration], int]) -> i
         return 0
     try:
         configuration = read(arguments, os.environ)
+        if configuration.log_level is not None:
+            log.level = configuration.log_level
         if configuration.verb:
             return control(configuration)
         from .app import serve
