@@ -284,7 +284,7 @@ async def test_notifications_and_responses_are_202_without_body() -> None:
 async def test_a_service_that_fails_on_a_notification_does_no_harm() -> None:
     class Failing(ScriptedService):
         async def notified(self, session: object, method: str, params: object) -> None:
-            raise ValueError(method)
+            raise SystemExit(method)
 
     client = await connected(Failing())
 
@@ -412,6 +412,28 @@ async def test_a_cancelled_call_stops_and_is_not_answered() -> None:
     assert stopped.is_set()
     assert isinstance(reply, Reply)
     assert (reply.status, reply.body) == (202, b"")
+
+
+@asynchronous
+async def test_a_call_that_is_cancelled_before_it_began_ends_too() -> None:
+    client = await connected(ScriptedService())
+    call = asyncio.create_task(client.post(client.request("ping", request_id=3)))
+    cancellation = asyncio.create_task(client.tell("notifications/cancelled", {"requestId": 3}))
+
+    reply, told = await call, await cancellation
+
+    assert isinstance(reply, Reply)
+    assert (reply.status, told.status) == (202, 202)
+
+
+@asynchronous
+async def test_a_call_whose_session_ends_before_it_began_gets_a_last_word() -> None:
+    client = await connected(ScriptedService())
+    call = asyncio.create_task(client.ask("ping"))
+    ending = asyncio.create_task(client.send("DELETE"))
+
+    assert (await call).error == STOPPED
+    await ending
 
 
 @asynchronous

@@ -24,7 +24,7 @@ def _client(**tools: Any) -> ModernClient:
     return ModernClient(endpoint_of(ScriptedService(**tools)), elicitation={}, sampling={}, roots={})
 
 
-def accept(name: object) -> dict[str, Any]:
+def accepting(name: object) -> dict[str, Any]:
     return {"action": "accept", "content": {"name": name}}
 
 
@@ -41,7 +41,7 @@ async def test_a_question_is_the_result_and_the_answer_comes_with_the_next_call(
     asked = await client.ask("tools/call", {"name": "who"}, request_id=1)
     result = asked.json["result"]
     (name,) = result["inputRequests"]
-    done = await answer(client, asked, {name: accept("Ada")})
+    done = await answer(client, asked, {name: accepting("Ada")})
 
     assert (asked.status, asked.json["id"]) == (200, 1)
     assert result["resultType"] == "input_required"
@@ -69,7 +69,7 @@ async def test_several_rounds_continue_the_same_coroutine() -> None:
     for name in ("a", "b", "c"):
         states.add(reply.json["result"]["requestState"])
         (question,) = reply.json["result"]["inputRequests"]
-        reply = await answer(client, reply, {question: accept(name)})
+        reply = await answer(client, reply, {question: accepting(name)})
 
     assert reply.json["result"]["content"] == text("a+b+c")["content"]
     assert (runs, len(states)) == (1, 3)
@@ -114,7 +114,7 @@ async def test_no_answers_at_all_means_asking_again() -> None:
     again = await answer(client, asked, None)
     (name,) = again.json["result"]["inputRequests"]
 
-    assert (await answer(client, again, {name: accept("x")})).json["result"]["content"] == text("x")["content"]
+    assert (await answer(client, again, {name: accepting("x")})).json["result"]["content"] == text("x")["content"]
 
 
 @asynchronous
@@ -122,9 +122,9 @@ async def test_a_state_works_once() -> None:
     client = _client(who=_who)
     asked = await client.ask("tools/call", {"name": "who"})
     (name,) = asked.json["result"]["inputRequests"]
-    await answer(client, asked, {name: accept("once")})
+    await answer(client, asked, {name: accepting("once")})
 
-    twice = await answer(client, asked, {name: accept("twice")})
+    twice = await answer(client, asked, {name: accepting("twice")})
 
     assert (twice.status, twice.error) == (400, INVALID_PARAMS)
     assert LOST in twice.json["error"]["message"]
@@ -145,8 +145,8 @@ async def test_a_state_belongs_to_its_call() -> None:
     asked = await client.ask("tools/call", {"name": "who"})
     (name,) = asked.json["result"]["inputRequests"]
 
-    wrong = await answer(client, asked, {name: accept("x")}, tool="other")
-    right = await answer(client, asked, {name: accept("x")})
+    wrong = await answer(client, asked, {name: accepting("x")}, tool="other")
+    right = await answer(client, asked, {name: accepting("x")})
 
     assert (wrong.status, wrong.error) == (400, INVALID_PARAMS)
     assert right.json["result"]["content"] == text("x")["content"]
@@ -159,7 +159,7 @@ async def test_ill_formed_answers_are_refused_and_can_be_mended(responses: objec
     asked = await client.ask("tools/call", {"name": "who"})
 
     wrong = await answer(client, asked, responses)
-    right = await answer(client, asked, {"question-1": accept("mended")})
+    right = await answer(client, asked, {"question-1": accepting("mended")})
 
     assert (wrong.status, wrong.error) == (400, INVALID_PARAMS)
     assert right.json["result"]["content"] == text("mended")["content"]
@@ -178,7 +178,7 @@ async def test_a_call_that_nobody_comes_back_for_is_cancelled() -> None:
     client = ModernClient(endpoint_of(ScriptedService(who=who), parked_seconds=0.02), elicitation={})
     asked = await client.ask("tools/call", {"name": "who"})
     await asyncio.wait_for(stopped.wait(), 5)
-    late = await answer(client, asked, {"question-1": accept("late")})
+    late = await answer(client, asked, {"question-1": accepting("late")})
 
     assert LOST in late.json["error"]["message"]
 
@@ -188,7 +188,7 @@ async def test_waiting_calls_are_bounded_and_the_oldest_makes_room() -> None:
     client = ModernClient(endpoint_of(ScriptedService(who=_who), parked=2), elicitation={})
     asked = [await client.ask("tools/call", {"name": "who"}) for _ in range(3)]
 
-    done = [await answer(client, one, {"question-1": accept("x")}) for one in asked]
+    done = [await answer(client, one, {"question-1": accepting("x")}) for one in asked]
 
     assert [one.status for one in done] == [400, 200, 200]
 
@@ -215,6 +215,31 @@ async def test_a_call_that_goes_on_without_the_answer_keeps_its_result_for_the_c
     assert (messages[1]["id"], messages[1]["result"]["content"]) == ("later", text("without")["content"])
 
 
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+@asynchronous
+async def test_a_client_may_come_back_taking_only_one_kind_of_answer(accept: str) -> None:
+    waiting, noted = asyncio.Event(), asyncio.Event()
+
+    async def talkative(call: Call) -> Result:
+        asked = asyncio.create_task(call.ask("elicitation/create", QUESTION))
+        await waiting.wait()
+        call.notify("notifications/progress", {"progress": 1})
+        noted.set()
+        return text((await asked)["content"]["name"])
+
+    client = _client(who=talkative)
+    asked = await client.ask("tools/call", {"name": "who"})
+    waiting.set()
+    await noted.wait()
+    state = asked.json["result"]["requestState"]
+    again = {"name": "who", "requestState": state, "inputResponses": {"question-1": accepting("x")}}
+    reply = await client.post(client.request("tools/call", again), accept=accept)
+
+    messages = [reply.json] if isinstance(reply, Reply) else await reply.rest()
+    assert messages[-1]["result"]["content"] == text("x")["content"]
+    assert len(messages) == (1 if accept == "application/json" else 2)
+
+
 @asynchronous
 async def test_progress_goes_to_the_token_of_the_present_request() -> None:
     async def work(call: Call) -> Result:
@@ -229,7 +254,7 @@ async def test_progress_goes_to_the_token_of_the_present_request() -> None:
     first = await client.stream("tools/call", {"name": "who", "_meta": {"progressToken": "one"}})
     before, asked = await first.rest()
     state = asked["result"]["requestState"]
-    responses = {"question-1": accept("x")}
+    responses = {"question-1": accepting("x")}
     second = await client.stream(
         "tools/call",
         {"name": "who", "requestState": state, "inputResponses": responses, "_meta": {"progressToken": 2}},
@@ -257,7 +282,7 @@ async def test_a_lost_connection_after_the_answer_cancels_the_call() -> None:
     asked = await client.ask("tools/call", {"name": "who"})
     state = asked.json["result"]["requestState"]
     stream = await client.stream(
-        "tools/call", {"name": "who", "requestState": state, "inputResponses": {"question-1": accept("x")}}
+        "tools/call", {"name": "who", "requestState": state, "inputResponses": {"question-1": accepting("x")}}
     )
     await stream.message()
     await stream.lose()

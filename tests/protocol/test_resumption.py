@@ -190,7 +190,7 @@ async def test_event_ids_of_a_session_are_unique() -> None:
     await standing.lose()
 
 
-@pytest.mark.parametrize("event", ["", "nonsense", "-1", "s", "99-0", "s-x", "s--1", "1-" + "9" * 50, "s-١"])
+@pytest.mark.parametrize("event", ["nonsense", "-1", "s", "99-0", "s-x", "s--1", "1-" + "9" * 50, "s-١"])
 @asynchronous
 async def test_an_unknown_event_id_is_refused(event: str) -> None:
     reply = await (await connected(ScriptedService())).send("GET", last_event_id=event)

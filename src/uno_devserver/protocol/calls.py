@@ -28,7 +28,7 @@ class HandshakeCall:
 
     def __init__(self, session: Session, request: RpcRequest, stream: Stream, heard: bool) -> None:
         self.session = session
-        self.task: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[Result | RpcError] | None = None
         self.why_stopped: RpcError | None = None
         self.unwanted = False  # the client cancelled it
         self._request = request

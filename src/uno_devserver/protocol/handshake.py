@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from ..system.log import log
 from . import sse
@@ -32,13 +33,14 @@ from .jsonrpc import (
 from .media import Accepts
 from .policy import Policy
 from .replies import ACCEPTED, plain, refusal
-from .running import answer_message, outcome, tell
+from .running import FAILURES, answer_message, outcome, tell
 from .service import Call, ClientInfo, Result, Service
 from .sessions import Session, Sessions
 from .streams import Kind, Opening, Stream
 
 SESSION_HEADER = "mcp-session-id"
 WATCHING = ("resources/subscribe", "resources/unsubscribe")
+T = TypeVar("T")
 
 
 class Handshake:
@@ -46,7 +48,7 @@ class Handshake:
         self.sessions = Sessions(policy, self._ended)
         self._service = service
         self._policy = policy
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     async def post(self, value: object, headers: Mapping[str, str], accepts: Accepts) -> Answer:
         if isinstance(value, list):
@@ -71,7 +73,7 @@ class Handshake:
         if isinstance(session, Response):
             return session
         last = headers.get("last-event-id")
-        if last is None:
+        if not last:
             return self._listen(session, session.standing, None)
         place = sse.position(last)
         stream = session.stream(place[0]) if place is not None else None
@@ -160,42 +162,36 @@ class Handshake:
         self, session: Session, requests: list[RpcRequest], accepts: Accepts, refusals: list[bytes] | None = None
     ) -> Answer:
         """Run the calls of one POST; answer in JSON if that says it all, else on a stream. A batch has `refusals`."""
-        stream = session.open_stream()
+        stream = session.open_stream(needs_connection=not accepts.json)
         for message in refusals or ():
             stream.send(message, Kind.ANSWER)
         self._start([HandshakeCall(session, request, stream, accepts.events) for request in requests], stream)
-        if accepts.json:
-            answers = await stream.plain_answers(self._policy.plain_answer_seconds if accepts.events else None)
-            if answers is not None:
-                session.forget(stream)
-                if not answers:
-                    return ACCEPTED  # cancelled: the client does not want to hear of it
-                return plain(answers[0] if refusals is None else b"[" + b",".join(answers) + b"]")
-        return self._listen(session, stream, 0)
+        answers = await stream.plain_answers(self._policy.plain_answer_seconds if accepts.events else None)
+        if answers is None:
+            return self._listen(session, stream, 0)
+        if not answers:
+            return ACCEPTED  # cancelled: the client does not want to hear of it
+        return plain(answers[0] if refusals is None else b"[" + b",".join(answers) + b"]")
 
     def _start(self, calls: list[HandshakeCall], stream: Stream) -> None:
         waiting = set(calls)
-        for call in calls:
-            call.session.calls.add(call)
-            call.task = self._background(self._run(call, stream, waiting))
-        if not calls:
-            stream.end()
 
-    async def _run(self, call: HandshakeCall, stream: Stream, waiting: set[HandshakeCall]) -> None:
-        session = call.session
-        try:
-            said = await outcome(self._answer, call, lambda: call.why_stopped)
-            if not call.unwanted:
+        def done(call: HandshakeCall, task: asyncio.Task[Result | RpcError]) -> None:
+            call.session.calls.discard(call)
+            said = call.why_stopped if task.cancelled() else task.result()
+            if said is not None and not call.unwanted:
                 stream.send(answer_message(call.id, said), Kind.ANSWER)
-        finally:  # also when the client cancelled, which gets no answer
-            session.calls.discard(call)
             waiting.discard(call)
             if not waiting:
                 stream.end()
-                if stream.answered:
-                    session.keep(stream)
-                else:
-                    session.forget(stream)
+                call.session.settle(stream)
+
+        for call in calls:
+            call.session.calls.add(call)
+            call.task = self._background(outcome(self._answer, call))
+            call.task.add_done_callback(partial(done, call))
+        if not calls:
+            stream.end()
 
     async def _answer(self, call: Call) -> Result:
         """What the session itself can answer, else what the service says."""
@@ -229,10 +225,10 @@ class Handshake:
     async def _notified(self, session: Session, message: RpcNotification) -> None:
         try:
             await self._service.notified(session, message.method, message.params)
-        except Exception as error:
+        except FAILURES as error:
             log.warn(f"'{shown(message.method)}' could not be handled: {error!r}")
 
-    def _background(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    def _background(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 
 from . import sse
 from .eras import (
@@ -59,7 +60,7 @@ class Modern:
     def __init__(self, service: Service, policy: Policy) -> None:
         self._service = service
         self._policy = policy
-        self._parked = Parked(policy)
+        self._parked: Parked[ModernCall] = Parked(policy)
         self._subscriptions = Subscriptions(policy)
         self._calls: set[ModernCall] = set()
 
@@ -117,25 +118,24 @@ class Modern:
         """The call that this request continues, or a new one."""
         state = request.params.get("requestState")
         if state is not None:
-            parked = self._parked.take(state, request)
-            assert isinstance(parked, ModernCall)
-            parked.go_on(request, envelope, accepts.events)
-            return parked
+            waiting = self._parked.take(state, request)
+            waiting.go_on(request, envelope, accepts)
+            return waiting
         if len(self._calls) >= self._policy.calls:
             raise RpcError(BUSY, f"{self._policy.calls} calls run already.")
-        call = ModernCall(request, envelope, accepts.events, self._service.info, self._parked, self._policy)
+        call = ModernCall(request, envelope, accepts, self._service.info, self._parked, self._policy)
         self._calls.add(call)
-        call.task = asyncio.create_task(self._run(call))
+        call.task = asyncio.create_task(outcome(self._answer, call))
+        call.task.add_done_callback(partial(self._done, call))
         return call
 
-    async def _run(self, call: ModernCall) -> None:
-        try:
-            call.finish(await outcome(self._answer, call, lambda: call.why_stopped))
-        except asyncio.CancelledError:
+    def _done(self, call: ModernCall, task: asyncio.Task[Result | RpcError]) -> None:
+        self._calls.discard(call)
+        said = call.why_stopped if task.cancelled() else task.result()
+        if said is not None:
+            call.finish(said)
+        else:
             call.stream.end()
-            raise
-        finally:
-            self._calls.discard(call)
 
     async def _answer(self, call: Call) -> Result:
         if call.method == "server/discover":
@@ -143,17 +143,15 @@ class Modern:
         return await self._service.answer(call)
 
     async def _exchange(self, call: ModernCall, stream: Stream, accepts: Accepts) -> Answer:
-        if accepts.json:
-            try:
-                answers = await stream.plain_answers(self._policy.plain_answer_seconds if accepts.events else None)
-            except asyncio.CancelledError:
-                call.cancel()
-                raise
-            if answers is not None:
-                if not answers:
-                    return ACCEPTED  # cancelled, so there is nothing to say
-                status = 200 if call.error_code is None else HTTP_STATUS.get(call.error_code, 200)
-                return plain(answers[0], status)
+        try:
+            answers = await stream.plain_answers(self._policy.plain_answer_seconds if accepts.events else None)
+        except asyncio.CancelledError:
+            call.cancel()
+            raise
+        if answers is not None:
+            if not answers:
+                return ACCEPTED  # cancelled, so there is nothing to say
+            return plain(answers[0], 200 if call.error_code is None else HTTP_STATUS.get(call.error_code, 200))
 
         async def run(sink: Sink) -> None:
             try:

@@ -12,6 +12,7 @@ from ..system.log import log
 from ..system.values import Value
 from .eras import INPUT_REQUIRED_METHODS, Envelope, check_client_can, modern_error, modern_result, wants_log
 from .jsonrpc import BUSY, INVALID_REQUEST, Id, RpcError, RpcRequest, notification_message
+from .media import Accepts
 from .parked import Parked, answers
 from .policy import Policy
 from .running import answer_message, in_loop
@@ -37,17 +38,23 @@ class Question(Value):
 
 class ModernCall:
     def __init__(
-        self, request: RpcRequest, envelope: Envelope, heard: bool, info: ServerInfo, parked: Parked, policy: Policy
+        self,
+        request: RpcRequest,
+        envelope: Envelope,
+        accepts: Accepts,
+        info: ServerInfo,
+        parked: Parked[ModernCall],
+        policy: Policy,
     ) -> None:
         self.origin = request
-        self.stream = Stream(policy)
-        self.task: asyncio.Task[None] | None = None
+        self.stream = Stream(policy, needs_connection=not accepts.json)
+        self.task: asyncio.Task[Result | RpcError] | None = None
         self.why_stopped: RpcError | None = None
         self.error_code: int | None = None  # of the last answer, for the HTTP status
         self._present = request
         self._envelope = envelope
         self._session = ModernSession(envelope.client)
-        self._heard = heard
+        self._heard = accepts.events
         self._info = info
         self._parked = parked
         self._policy = policy
@@ -106,10 +113,12 @@ class ModernCall:
         else:
             self._say(said)
 
-    def go_on(self, request: RpcRequest, envelope: Envelope, heard: bool) -> None:
+    def go_on(self, request: RpcRequest, envelope: Envelope, accepts: Accepts) -> None:
         """A request has brought answers; it is the present one now."""
-        self._present, self._envelope, self._heard, self._waits = request, envelope, heard, False
+        self._present, self._envelope, self._heard, self._waits = request, envelope, accepts.events, False
         self._session.client = envelope.client
+        # What was said meanwhile waits in the stream; a client that takes JSON only goes without.
+        self.stream.needs_connection = not accepts.json or (self.stream.needs_connection and accepts.events)
         if self._outcome is not None:
             self._say(self._outcome)
             return

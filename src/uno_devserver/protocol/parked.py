@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
-from ..system.values import Value
 from .eras import NAMED_BY
 from .jsonrpc import INVALID_PARAMS, RpcError, RpcRequest
 from .policy import Policy
@@ -27,29 +26,27 @@ class Waiting(Protocol):
     def cancel(self) -> None: ...
 
 
-class Place(Value):
-    call: Waiting
-    timer: asyncio.TimerHandle
+W = TypeVar("W", bound=Waiting)
 
 
-class Parked:
+class Parked(Generic[W]):
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
-        self._places: dict[str, Place] = {}
+        self._places: dict[str, tuple[W, asyncio.TimerHandle]] = {}
 
     def __len__(self) -> int:
         return len(self._places)
 
-    def park(self, call: Waiting) -> str:
+    def park(self, call: W) -> str:
         """Keep it; the token that gets it back. The one that has waited longest makes room."""
         if len(self._places) >= self._policy.parked:
             self._abandon(next(iter(self._places)))
         token = os.urandom(24).hex()
         timer = asyncio.get_running_loop().call_later(self._policy.parked_seconds, self._abandon, token)
-        self._places[token] = Place(call, timer)
+        self._places[token] = (call, timer)
         return token
 
-    def take(self, token: object, request: RpcRequest) -> Waiting:
+    def take(self, token: object, request: RpcRequest) -> W:
         """The call that `request` continues; RpcError when it is gone, or was another one."""
         place = self._places.get(token) if isinstance(token, str) else None
         if place is None:
@@ -59,14 +56,15 @@ class Parked:
                 "The call that waited for this answer is gone: each requestState works once and for "
                 f"{minutes:g} minutes, until the server stops. Call again without requestState.",
             )
-        origin = place.call.origin
+        call, timer = place
+        origin = call.origin
         name = NAMED_BY.get(origin.method, "")
         if (request.method, request.params.get(name)) != (origin.method, origin.params.get(name)):
             raise RpcError(INVALID_PARAMS, f"This requestState belongs to another call of '{origin.method}'.")
         answers(request)  # ill-formed ones are refused before the token is used up
         del self._places[str(token)]
-        place.timer.cancel()
-        return place.call
+        timer.cancel()
+        return call
 
     def close(self) -> None:
         for token in list(self._places):
@@ -75,8 +73,9 @@ class Parked:
     def _abandon(self, token: str) -> None:
         place = self._places.pop(token, None)
         if place is not None:
-            place.timer.cancel()
-            place.call.cancel()
+            call, timer = place
+            timer.cancel()
+            call.cancel()
 
 
 def answers(request: RpcRequest) -> dict[str, Result]:

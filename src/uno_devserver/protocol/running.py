@@ -14,22 +14,22 @@ from .service import Call, Result
 Answerer = Callable[[Call], Awaitable[Result]]
 
 
-async def outcome(answer: Answerer, call: Call, stopped: Callable[[], RpcError | None]) -> Result | RpcError:
-    """The result or the error. `stopped` says why the call was cancelled; None means that nobody wants to know."""
+# What somebody else's code may raise: sys.exit() in a tool ends the tool, not the server; a group may hold anything.
+FAILURES = (Exception, SystemExit, BaseExceptionGroup)
+
+
+async def outcome(answer: Answerer, call: Call) -> Result | RpcError:
+    """The result or the error; CancelledError only when the call itself was cancelled."""
     try:
         result: object = await answer(call)
     except RpcError as error:
         return error
     except asyncio.CancelledError:
         task = asyncio.current_task()
-        if task is None or not task.cancelling():  # nobody cancelled the call: something inside it was
-            return _failure(call.method)
-        why = stopped()
-        if why is None:
+        if task is not None and task.cancelling():
             raise
-        return why
-    # sys.exit() in a tool ends the tool, not the server; a group may hold anything.
-    except (Exception, SystemExit, BaseExceptionGroup):
+        return _failure(call.method)  # something inside it was cancelled
+    except FAILURES:
         return _failure(call.method)
     if not isinstance(result, dict):  # add-ins are not type-checked
         log.write(ERROR, f"'{call.method}' was answered with {type(result).__name__}, not with an object.")
@@ -79,5 +79,5 @@ def tell(function: Callable[[Any], None], about: object) -> None:
     """Tell the service of something; its failure is its own."""
     try:
         function(about)
-    except Exception:
+    except FAILURES:
         log.write(ERROR, f"the service failed:\n{traceback.format_exc()}")

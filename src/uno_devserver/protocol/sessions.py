@@ -75,19 +75,20 @@ class Session:
         self.asks[name] = self._loop.create_future()
         return name, self.asks[name]
 
-    def open_stream(self) -> Stream:
+    def open_stream(self, needs_connection: bool) -> Stream:
         self._last_stream += 1
-        stream = Stream(self.policy, str(self._last_stream))
+        stream = Stream(self.policy, str(self._last_stream), needs_connection)
         self._streams[str(self._last_stream)] = stream
         return stream
 
     def stream(self, name: str) -> Stream | None:
         return self._streams.get(name)
 
-    def keep(self, stream: Stream) -> None:
-        """A stream has ended: keep it for a client that has lost its connection, within bounds."""
+    def settle(self, stream: Stream) -> None:
+        """A stream has ended: keep its answer for a client that has lost the connection, within bounds."""
         assert stream.name is not None
-        if self._ended or stream.name not in self._streams:
+        if self._ended or not (stream.needs_connection and stream.answered):
+            self.forget(stream)
             return
         self._kept[stream.name] = self._loop.call_later(self.policy.keep_answer_seconds, self.forget, stream)
         while len(self._kept) > 1 and (

@@ -37,15 +37,15 @@ class Event(Value):
 
 
 class Stream:
-    def __init__(self, policy: Policy, name: str | None = None) -> None:
+    def __init__(self, policy: Policy, name: str | None = None, needs_connection: bool = False) -> None:
         self.name = name  # None: cannot be resumed, so its events have no ids
+        self.needs_connection = needs_connection  # else answers alone may do
         self.ended = False
         self._policy = policy
         self._events: deque[Event] = deque()
         self._bytes = 0
         self._next = 1  # 0 is the position before the first event
         self._sent = 0
-        self._needs_connection = False
         self._connected_once = False
         self._hang_up = False
         self._reader: object = None
@@ -70,7 +70,7 @@ class Stream:
         self._next += 1
         self._bytes += len(data)
         if kind is not Kind.ANSWER:
-            self._needs_connection = True
+            self.needs_connection = True
         self._trim()
         self._wake()
 
@@ -87,22 +87,18 @@ class Stream:
     def hang_up(self) -> None:
         """End the connection (the present one, or the first), but not the stream."""
         if self.connected or not self._connected_once:
-            self._needs_connection = True
+            self.needs_connection = True
             self._hang_up = True
             self._wake()
 
     async def plain_answers(self, seconds: float | None) -> list[bytes] | None:
-        """Wait for the end; the answers, if nothing else was said. None when a connection is needed to say it.
-
-        With `seconds` the wait is bounded; without, other messages are of no interest to the client.
-        """
+        """Wait for the end: the answers. None when a connection is needed, to say more or because it takes long."""
         deadline = None if seconds is None else asyncio.get_running_loop().time() + seconds
-        while not self.ended:
-            if deadline is None:
-                await self._changed(None)
-            elif self._needs_connection or not await self._changed(deadline - asyncio.get_running_loop().time()):
-                return None
-        if deadline is not None and self._needs_connection:
+        while not self.ended and not self.needs_connection:
+            left = None if deadline is None else deadline - asyncio.get_running_loop().time()
+            if not await self._changed(left):
+                self.needs_connection = True
+        if self.needs_connection:
             return None
         return [event.data for event in self._events if event.kind is Kind.ANSWER]
 
@@ -154,9 +150,9 @@ class Stream:
 
     def _trim(self) -> None:
         while len(self._events) > self._policy.stream_events or self._bytes > self._policy.stream_bytes:
-            for event in self._events:
+            for index, event in enumerate(self._events):
                 if event.number <= self._sent or event.kind is Kind.NOTIFICATION:
-                    self._events.remove(event)
+                    del self._events[index]
                     self._bytes -= len(event.data)
                     break
             else:
