@@ -320,6 +320,17 @@ async def test_names_they_share_with_others_go_to_the_first(addins: AddInFolder)
 
 
 @asynchronous
+async def test_a_name_that_an_add_in_offers_twice_is_its_own_functions(addins: AddInFolder) -> None:
+    path = addins.write("theirs.py", SERVER + "    addin.tool(name='greet')(lambda: 'ours')\n")
+    async with addins.serve(path) as client:
+        said = await client.call("greet")
+        names = [tool["name"] for tool in (await client.request("tools/list"))["tools"]]
+
+    assert text_of(said) == "ours"
+    assert len(names) == len(set(names))
+
+
+@asynchronous
 async def test_a_client_may_lose_its_stream_to_them(addins: AddInFolder) -> None:
     path = addins.write("theirs.py", SERVER)
     async with addins.serve(path) as client:

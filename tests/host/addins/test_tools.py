@@ -222,8 +222,8 @@ async def fail_async(how: str) -> Any:
     raise ValueError("7 is not enough")
 
 @addin.tool
-def lie() -> Total:
-    return {"total": "many"}
+def lie(how: str) -> Total:
+    return {"wrong": {"total": "many"}, "text": "many", "nothing": None}[how]
 """
 
 
@@ -262,13 +262,14 @@ async def test_a_failing_tool_gives_a_result_that_says_why(
         assert "Traceback" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("how", ["wrong", "text", "nothing"])
 @asynchronous
-async def test_a_result_that_breaks_its_own_schema_is_a_failure(addins: AddInFolder) -> None:
+async def test_a_result_that_breaks_its_own_schema_is_a_failure(addins: AddInFolder, how: str) -> None:
     async with addins.serve_register(FAILURES) as client:
-        result = await client.call("lie")
+        result = await client.call("lie", how=how)
 
     assert result["isError"] is True
-    assert text_of(result).startswith("TypeError: the tool returned something else than it declares: Expected `int`")
+    assert text_of(result).startswith("TypeError: the tool returned something else than it declares: Expected `")
 
 
 @asynchronous

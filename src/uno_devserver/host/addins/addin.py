@@ -283,8 +283,12 @@ class AddIn:
 
     def serve(self, server: object) -> None:
         """Offer all of a server made with the official SDK (`MCPServer`, or the low-level `Server`)."""
-        from .sdk import SdkServer
-
+        try:
+            from .sdk import SdkServer
+        except ImportError as error:
+            raise RuntimeError(
+                f"this version of the SDK cannot be served: {error}; install mcp 2.3 or newer"
+            ) from error
         self._offer.servers.append(SdkServer(server, self.name, self._home.changed))
 
     def _add(self, kind: str, offered: dict[Any, Any], name: Any, item: object) -> None:

@@ -44,12 +44,14 @@ PROMPTS = Kind("prompt", "prompts/list", "prompts", "name")
 
 
 async def listed(addins: AddIns, kind: Kind, call: Call) -> list[dict[str, Any]]:
-    items = []
+    items: dict[str, dict[str, Any]] = {}
     for entry in addins.live:
-        items += _own(entry.offer, kind)
+        for item in _own(entry.offer, kind):
+            items.setdefault(item[kind.identity], item)
         for server in entry.offer.servers:
-            items += await _served(entry, server, kind, call)
-    return items
+            for item in await _served(entry, server, kind, call):
+                items.setdefault(item[kind.identity], item)
+    return list(items.values())
 
 
 async def call_named_tool(addins: AddIns, name: str, call: Call) -> Result:
@@ -57,10 +59,10 @@ async def call_named_tool(addins: AddIns, name: str, call: Call) -> Result:
         tool = entry.offer.tools.get(name)
         if tool is not None:
             return await call_tool(tool, call, call.params.get("arguments"), entry.name)
-        for server in entry.offer.servers:
-            if await _serves(entry, server, TOOLS, name, call):
-                return await server.request(call)
-    raise RpcError(INVALID_PARAMS, f"Unknown tool: '{name}'")
+    server = await _server_of(addins, (TOOLS,), name, call)
+    if server is None:
+        raise RpcError(INVALID_PARAMS, f"Unknown tool: '{name}'")
+    return await server.request(call)
 
 
 async def read(addins: AddIns, uri: str, call: Call) -> Result:
@@ -89,10 +91,10 @@ async def prompt(addins: AddIns, name: str, call: Call) -> Result:
         if found is not None:
             what = f"prompt {name}"
             return await _guarded(entry, what, get_prompt(found, call.params.get("arguments"), call, entry.name))
-        for server in entry.offer.servers:
-            if await _serves(entry, server, PROMPTS, name, call):
-                return await server.request(call)
-    raise RpcError(INVALID_PARAMS, f"Unknown prompt: '{name}'")
+    server = await _server_of(addins, (PROMPTS,), name, call)
+    if server is None:
+        raise RpcError(INVALID_PARAMS, f"Unknown prompt: '{name}'")
+    return await server.request(call)
 
 
 async def completion(addins: AddIns, reference: str, argument: Mapping[str, str], call: Call) -> Result:
@@ -105,11 +107,11 @@ async def completion(addins: AddIns, reference: str, argument: Mapping[str, str]
             return await _guarded(entry, f"completion of {reference}", complete(found, argument["value"], others))
         if reference in entry.offer.prompts or reference in entry.offer.resources:
             return completed([])
-        for server in entry.offer.servers:
-            for kind in (PROMPTS, TEMPLATES):
-                if await _serves(entry, server, kind, reference, call):
-                    return await server.request(call)
-    raise RpcError(INVALID_PARAMS, f"Nothing to complete: there is no prompt or resource template '{reference}'")
+    server = await _server_of(addins, (PROMPTS, TEMPLATES), reference, call)
+    if server is None:
+        message = f"Nothing to complete: there is no prompt or resource template '{reference}'"
+        raise RpcError(INVALID_PARAMS, message)
+    return await server.request(call)
 
 
 def _own(offer: Offer, kind: Kind) -> list[dict[str, Any]]:
@@ -131,12 +133,17 @@ async def _served(entry: Entry, server: SdkServer, kind: Kind, call: Call) -> li
     return [item for item in items if entry.claim(kind.name, str(item.get(kind.identity)))]
 
 
-async def _serves(entry: Entry, server: SdkServer, kind: Kind, name: str, call: Call) -> bool:
-    """Whether a server offers that name: from what it listed last, or, for a new name, what it lists now."""
-    if name not in server.known.get(kind.method, ()):
-        items = await _served(entry, server, kind, call)
-        server.known[kind.method] = frozenset(str(item.get(kind.identity)) for item in items)
-    return name in server.known[kind.method]
+async def _server_of(addins: AddIns, kinds: tuple[Kind, ...], name: str, call: Call) -> SdkServer | None:
+    """The server that offers a name: by what it listed last, or, for a new name, what it lists now."""
+    for entry in addins.live:
+        for server in entry.offer.servers:
+            for kind in kinds:
+                if name not in server.known.get(kind.method, ()):
+                    items = await _served(entry, server, kind, call)
+                    server.known[kind.method] = frozenset(str(item[kind.identity]) for item in items)
+                if name in server.known[kind.method]:
+                    return server
+    return None
 
 
 async def _guarded(entry: Entry, what: str, answer: Awaitable[Result]) -> Result:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -115,6 +117,17 @@ class Context:
     def abandon(self) -> None:
         """For the Host: the client cancelled the call, or went away."""
         self._cancelled = True
+
+
+@contextmanager
+def context_of(call: Call, addin: str) -> Iterator[Context]:
+    """The context for the function of an add-in; it knows when the call is cancelled."""
+    context = Context(call, addin)
+    try:
+        yield context
+    except asyncio.CancelledError:
+        context.abandon()
+        raise
 
 
 def progress_token(call: Call) -> int | str | None:

@@ -61,7 +61,7 @@ class Entry:
 
         try:
             self._source = loading.locate(self.path)
-            self._version = loading.load(self._source, register, self._addins.limits.load).version
+            self._version = loading.load(self._source, register, self._addins.limits.load)
         except loading.Refused as refusal:
             if refusal.__cause__ is not None:
                 log_failure(self.name, "loading", refusal.__cause__, known=True)

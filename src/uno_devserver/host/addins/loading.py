@@ -38,11 +38,6 @@ class Source(Value):
     package: str | None  # its folder, when it is a package
 
 
-class Loaded(Value):
-    version: str | None
-    module: str  # its name in `sys.modules`
-
-
 def parse_addins(value: str) -> list[str]:
     """The paths in a value of `--addins`: split at `;`, trimmed, the empty ones dropped, each once ignoring case."""
     paths: dict[str, str] = {}
@@ -81,11 +76,11 @@ def locate(path: str) -> Source:
     return Source(name, path, path, os.path.dirname(path) if is_package else None)
 
 
-def load(source: Source, register: Callable[[ModuleType], None], seconds: float) -> Loaded:
-    """Import an add-in and let `register` call its entry point, within a time; Refused when that fails."""
+def load(source: Source, register: Callable[[ModuleType], None], seconds: float) -> str | None:
+    """Import an add-in and let `register` call its entry point, within a time; its version. Refused when that fails."""
     _install_finder()
     module = f"{MODULE_PREFIX}{next(_numbers)}_{source.name}"
-    outcome: list[Loaded | BaseException] = []
+    outcome: list[str | BaseException | None] = []
 
     def work() -> None:
         try:
@@ -101,17 +96,10 @@ def load(source: Source, register: Callable[[ModuleType], None], seconds: float)
         _interrupt(thread)
         raise Refused(f"it did not finish loading within {seconds:g} s{where}")
     result = outcome[0]
-    if isinstance(result, Loaded):
+    if not isinstance(result, BaseException):
         return result
-    forget(module)
+    _forget(module)
     raise Refused(reason(result, source)) from result
-
-
-def forget(module: str) -> None:
-    """Take an add-in's modules out of the interpreter's list."""
-    for name in list(sys.modules):
-        if name == module or name.startswith(module + "."):
-            del sys.modules[name]
 
 
 def reason(error: BaseException, source: Source) -> str:
@@ -125,7 +113,7 @@ def reason(error: BaseException, source: Source) -> str:
     return _one_line(sentence(error)) + _where(origin.__traceback__, source)
 
 
-def _import(source: Source, name: str, register: Callable[[ModuleType], None]) -> Loaded:
+def _import(source: Source, name: str, register: Callable[[ModuleType], None]) -> str | None:
     locations = None if source.package is None else [source.package]
     spec = importlib.util.spec_from_file_location(
         name, source.file, loader=_Loader(name, source.file), submodule_search_locations=locations
@@ -139,7 +127,7 @@ def _import(source: Source, name: str, register: Callable[[ModuleType], None]) -
         raise Refused(f"it has no function register(addin) ({source.file})")
     register(module)
     version = getattr(module, "__version__", None)
-    return Loaded(version if isinstance(version, str) else None, name)
+    return version if isinstance(version, str) else None
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
@@ -166,6 +154,13 @@ class _Finder:
 def _install_finder() -> None:
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
+
+
+def _forget(module: str) -> None:
+    """Take an add-in's modules out of the interpreter's list."""
+    for name in list(sys.modules):
+        if name == module or name.startswith(module + "."):
+            del sys.modules[name]
 
 
 def _where(trace: TracebackType | None, source: Source) -> str:

@@ -10,7 +10,7 @@ from ...protocol.jsonrpc import INVALID_PARAMS, RpcError
 from ...protocol.service import Call
 from ...system.values import Value
 from .content import Content, Message, user
-from .context import Context
+from .context import context_of
 from .signatures import BadArguments, Parameter, Signature
 from .workers import invoke
 
@@ -44,10 +44,10 @@ def make_prompt(
 async def get_prompt(prompt: Prompt, arguments: object, call: Call, addin: str) -> dict[str, Any]:
     """The result of `prompts/get`."""
     try:
-        kwargs = prompt.signature.bind(arguments, Context(call, addin), strict=False)
+        with context_of(call, addin) as context:
+            value = await invoke(prompt.function, **prompt.signature.bind(arguments, context, strict=False))
     except BadArguments as error:
         raise RpcError(INVALID_PARAMS, f"Prompt '{prompt.name}': {error}") from None
-    value = await invoke(prompt.function, **kwargs)
     items = value if isinstance(value, (list, tuple)) else [value]
     result: dict[str, Any] = {"messages": [_message(item) for item in items]}
     if "description" in prompt.description:

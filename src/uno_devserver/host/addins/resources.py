@@ -11,7 +11,7 @@ from ...protocol.jsonrpc import INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
 from ...protocol.service import Call
 from ...system.values import Value
 from .content import Content, as_json, plain, resource_contents
-from .context import Context
+from .context import context_of
 from .signatures import BadArguments, Signature
 from .workers import invoke
 
@@ -63,10 +63,10 @@ def make_resource(
 async def read_resource(resource: Resource, variables: Mapping[str, str], uri: str, call: Call, addin: str) -> Any:
     """The result of `resources/read`; a function that returns None says that there is no such resource."""
     try:
-        kwargs = resource.signature.bind(variables, Context(call, addin), strict=False)
+        with context_of(call, addin) as context:
+            value = await invoke(resource.function, **resource.signature.bind(variables, context, strict=False))
     except BadArguments as error:
         raise RpcError(INVALID_PARAMS, f"{uri}: {error}") from None
-    value = await invoke(resource.function, **kwargs)
     if value is None:
         raise not_found(uri)
     items = value if isinstance(value, (list, tuple)) and any(isinstance(item, Content) for item in value) else [value]

@@ -6,7 +6,6 @@ can act on; the traceback goes to the log, never to the client.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import re
 from collections.abc import Callable, Mapping
@@ -18,8 +17,8 @@ from ...protocol.eras import MISSING_CAPABILITY, MODERN_VERSIONS
 from ...protocol.jsonrpc import RpcError
 from ...protocol.service import Call
 from ...system.values import Value
-from .content import Content, ToolResult, as_content, as_json, plain, sendable, text
-from .context import Context
+from .content import Content, ToolResult, as_content, as_json, plain, text
+from .context import context_of
 from .failures import log_failure, sentence
 from .signatures import BadArguments, Signature, object_schema
 from .workers import invoke
@@ -75,16 +74,11 @@ def make_tool(
 
 async def call_tool(tool: Tool, call: Call, arguments: object, addin: str) -> dict[str, Any]:
     """The result of `tools/call`."""
-    context = Context(call, addin)
     try:
-        kwargs = tool.signature.bind(arguments, context)
-        return _result(tool, await invoke(tool.function, **kwargs))
-    except asyncio.CancelledError:
-        context.abandon()
-        raise
-    except BadArguments as error:
-        return _failure(str(error))
-    except ToolError as error:
+        with context_of(call, addin) as context:
+            value = await invoke(tool.function, **tool.signature.bind(arguments, context))
+        return _result(tool, value)
+    except (BadArguments, ToolError) as error:
         return _failure(str(error))
     except RpcError as error:
         # A modern client is told by an error what it has to declare; an older one could not do better than read it.
@@ -99,7 +93,9 @@ async def call_tool(tool: Tool, call: Call, arguments: object, addin: str) -> di
 def _result(tool: Tool, value: Any) -> dict[str, Any]:
     if isinstance(value, ToolResult):
         return _whole(value)
-    if value is None and tool.returns is None:
+    if tool.returns is not None:
+        return _structured(tool, plain(value))
+    if value is None:
         return {"content": []}
     if isinstance(value, str):
         return {"content": [text(value).block]}
@@ -135,4 +131,4 @@ def _structured(tool: Tool, value: Any) -> dict[str, Any]:
 
 
 def _failure(message: str) -> dict[str, Any]:
-    return {"content": [text(sendable(message)[:SHOWN_CHARACTERS]).block], "isError": True}
+    return {"content": [text(message[:SHOWN_CHARACTERS]).block], "isError": True}
