@@ -3,10 +3,11 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DOTNET := .dotnet-test
 # Two workers: the slow tests wait for processes, not for the CPU.
 PYTEST_WORKERS ?= 2
 
-.PHONY: help setup test lint bench demo clean
+.PHONY: help setup test test-dotnet lint conformance bench demo clean
 
 help:  ## what can be done here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -22,11 +23,22 @@ setup: $(STAMP)  ## create .venv with everything the other targets need
 test: lint  ## lint, then every test
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS)
 
+# Not part of `test`: it downloads an SDK. The variable says where that is; without it the tests are not collected.
+test-dotnet: $(DOTNET)/.installed  ## files, pipes, frames and MSBuild against real .NET (downloads 120 MB, once)
+	UNO_TEST_DOTNET=$(abspath $(DOTNET)) $(BIN)/python -m pytest -n $(PYTEST_WORKERS) tests/dotnet
+
+$(DOTNET)/.installed: tests/dotnet/install.py | $(STAMP)
+	$(BIN)/python tests/dotnet/install.py $(DOTNET)
+	@touch $@
+
 lint: $(STAMP)  ## ruff, mypy --strict, and the layer rule
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+conformance: $(STAMP)  ## run the public MCP conformance suite against the Host (also part of test)
+	$(BIN)/python tests/conformance/run.py
 
 bench: $(STAMP)  ## measure discovery and the Host against a bare interpreter start
 	$(BIN)/python -m benchmarks.discovery
@@ -36,5 +48,5 @@ demo: $(STAMP)  ## discover, start, use, crash and heal an example workspace's s
 	$(BIN)/python examples/demo.py
 
 clean:  ## remove everything that was generated
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/work dist
+	rm -rf $(VENV) $(DOTNET) .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/work dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,77 @@
+"""The example workspace, used as a newcomer would: start, list, a client of the official SDK, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, Literal
+
+import psutil
+import pytest
+from mcp.client import Client
+
+from support.machine import Machine
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def example(machine: Machine) -> Path:
+    folder = machine.workspace / "example"
+    shutil.copytree(ROOT / "examples" / "workspace", folder)
+    return folder
+
+
+def processes_of(machine: Machine) -> list[int]:
+    """Every process that has this machine's home."""
+    home = str(machine.home)
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if process.environ().get("HOME") == home and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process.pid)
+        except psutil.Error:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+def test_start_list_a_tool_call_and_stop_without_net(
+    machine: Machine, example: Path, mode: Literal["legacy", "auto"]
+) -> None:
+    async def talk(url: str) -> tuple[list[str], Any]:
+        async with Client(url, mode=mode) as client:
+            tools = [tool.name for tool in (await client.list_tools()).tools]
+            return tools, await client.call_tool("find_todos", {"kind": "FIXME"})
+
+    try:
+        started = machine.run("start", "--json", cwd=example)
+        assert started.exit_code == 0
+        assert processes_of(machine) == [started.json["processId"]]
+
+        listed = machine.run("list", "--json", cwd=example).json["servers"]
+        assert [(one["processId"], one["isInWorkspace"], one["hostKind"]) for one in listed] == [
+            (started.json["processId"], True, "bundled")
+        ]
+
+        tools, answer = asyncio.run(talk(listed[0]["mcpEndpoint"]))
+        assert tools == ["uno_health", "find_todos", "count_todos"]
+        assert {todo["kind"] for todo in answer.structured_content["todos"]} == {"FIXME"}
+    finally:
+        stopped = machine.run("stop", cwd=example)
+
+    assert stopped.exit_code == 0
+    assert processes_of(machine) == []
+    assert machine.run("list", "--json", cwd=example).json["servers"] == []
+
+
+def test_the_demo_does_what_it_says() -> None:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / "demo.py")], capture_output=True, text=True, timeout=60
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Healthy" in done.stdout
