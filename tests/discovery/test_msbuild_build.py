@@ -219,6 +219,14 @@ def test_a_failing_build_is_quoted(workspace: Workspace) -> None:
     assert str(workspace.solution) in message
 
 
+def test_the_reason_is_the_first_error_and_not_what_is_printed_before_it(workspace: Workspace) -> None:
+    before = "Welcome to .NET!\n\nMicrosoft (R) Build Engine\nA.csproj : warning NU1701: old\n"
+    error = "A.csproj(4,3): error : The service index cannot be loaded."
+    workspace.plan(UnoDumpTargetFrameworks={"exit": 1, "prints": f"{before}  {error}\nBuild FAILED.\n"})
+
+    assert failure(workspace.ask()).endswith(f"dotnet build: {error}")
+
+
 def test_a_build_that_fails_without_a_word_gives_its_exit_code(workspace: Workspace) -> None:
     assert "exit code 7" in failure(workspace.plan(UnoDumpTargetFrameworks={"exit": 7}).ask())
 

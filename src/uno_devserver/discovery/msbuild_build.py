@@ -90,8 +90,14 @@ class _Build(Value):
         log.debug(f"{' '.join(arguments)} -> {outcome.problem or outcome.exit_code}\n{printed}")
         if outcome.succeeded:
             return ""
-        said = printed.splitlines()[0][:QUOTED_CHARACTERS] if printed else f"exit code {outcome.exit_code}"
-        return f"dotnet build: {outcome.problem or said}"
+        return f"dotnet build: {outcome.problem or _reason(printed) or f'exit code {outcome.exit_code}'}"
+
+
+def _reason(printed: str) -> str:
+    """The first error; before it may stand a welcome to a new user, the name of the engine, and warnings."""
+    lines = printed.splitlines()
+    errors = [line.strip() for line in lines if ": error " in line]
+    return next(iter([*errors, *lines]), "")[:QUOTED_CHARACTERS].rstrip(".")
 
 
 def _escaped(path: str) -> str:
