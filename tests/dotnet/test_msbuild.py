@@ -1,0 +1,166 @@
+"""Add-ins that real MSBuild names: `disco --force-msbuild-discovery`, and a Host that was not told its add-ins.
+
+The project SDK is a stand-in with the two targets that the Uno SDK has; MSBuild finds it in the NuGet cache, runs them
+and writes the files.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dotnet.sdk import PATIENCE
+from support.bundled import BundledHost, wait_for
+from support.files import write
+from support.machine import Machine, Result
+from support.packages import DLL, GROUPS, sdk
+from support.workspace import WorkspaceBuilder
+from uno_devserver.discovery.msbuild_build import Answer, ask_msbuild
+
+VERSION = "6.5.31"
+SDK_PROPS = '<Project>\n  <Import Project="Sdk.props" Sdk="Microsoft.NET.Sdk" />\n</Project>\n'
+SDK_TARGETS = """<Project>
+  <Import Project="Sdk.targets" Sdk="Microsoft.NET.Sdk" />
+  <Target Name="UnoDumpTargetFrameworks">
+    <WriteLinesToFile File="$(UnoDumpTargetFrameworksTargetFile)" Lines="$(TargetFramework);$(TargetFrameworks)"
+                      Overwrite="false" Encoding="Unicode" />
+  </Target>
+  <Target Name="UnoDumpRemoteControlAddIns">
+    <WriteLinesToFile File="$(UnoDumpRemoteControlAddInsTargetFile)" Lines="@(UnoRemoteControlAddIns)"
+                      Overwrite="false" Encoding="Unicode" />
+  </Target>
+</Project>
+"""
+GREETER = '''
+from uno_devserver.host.addins import AddIn
+
+
+def register(addin: AddIn) -> None:
+    @addin.tool(read_only=True)
+    def greet(name: str) -> str:
+        """Says hello."""
+        return f"hello {name}"
+'''
+
+
+def _project(frameworks: str, *addins: Path | str) -> str:
+    name = "TargetFrameworks" if ";" in frameworks else "TargetFramework"
+    items = "".join(f'    <UnoRemoteControlAddIns Include="{path}" />\n' for path in addins)
+    return f"""<Project Sdk="Uno.Sdk">
+  <PropertyGroup>
+    <{name}>{frameworks}</{name}>
+  </PropertyGroup>
+  <ItemGroup>
+{items}  </ItemGroup>
+</Project>
+"""
+
+
+@pytest.fixture
+def uno(net_workspace: WorkspaceBuilder) -> WorkspaceBuilder:
+    package = sdk("Uno.Sdk", VERSION, GROUPS).with_files({"Sdk/Sdk.props": SDK_PROPS, "Sdk/Sdk.targets": SDK_TARGETS})
+    return net_workspace.global_json({"Uno.Sdk": VERSION}).package(package)
+
+
+def _ask_msbuild(uno: WorkspaceBuilder) -> Result:
+    return uno.machine.run("disco", "--json", "--force-msbuild-discovery", cwd=uno.root, timeout=PATIENCE)
+
+
+def test_the_addins_of_all_projects_are_those_that_msbuild_writes(uno: WorkspaceBuilder) -> None:
+    folder = uno.machine.root / "Größe 1 ✓"
+    first, second = write(folder / "First one.dll", DLL), write(folder / "Second.dll", DLL)
+    uno.file("A/A.csproj", _project("netcoreapp3.1", first, second))
+    uno.file("B/B.csproj", _project("netcoreapp3.1", str(second).replace("Second", "SECOND"), second))
+    uno.solution("My App.sln", ["A/A.csproj", "B/B.csproj"])
+
+    result = _ask_msbuild(uno)
+
+    assert sorted(result.add_ins) == [str(first), str(second)]
+    assert result.json["addInsDiscoveryMethod"] == "msbuild"
+
+
+def test_each_target_framework_is_tried_until_one_has_addins(uno: WorkspaceBuilder) -> None:
+    addin = write(uno.machine.root / "addins" / "Late.dll", DLL)
+    project = _project("netstandard2.1;netcoreapp3.1", addin)
+    only = "<ItemGroup Condition=\"'$(TargetFramework)' == 'netcoreapp3.1'\">"
+    uno.file("App/App.csproj", project.replace("<ItemGroup>", only)).solution("App.sln", ["App/App.csproj"])
+
+    assert _ask_msbuild(uno).add_ins == [str(addin)]
+
+
+@pytest.mark.parametrize("name", ["a; b, c", "100% $(HOME) @(x)", "it's %3B ü ✓", "star * mark ?"])
+def test_odd_characters_in_the_path_of_the_answer_do_not_lose_it(uno: WorkspaceBuilder, name: str) -> None:
+    addin = write(uno.machine.root / "addins" / "One.dll", DLL)
+    uno.file("App/App.csproj", _project("netcoreapp3.1", addin)).solution("App.sln", ["App/App.csproj"])
+    data = uno.machine.root / name
+    data.mkdir()
+    uno.machine.environment["XDG_DATA_HOME"] = str(data)
+
+    assert _ask_msbuild(uno).add_ins == [str(addin)]
+    assert [path for path in data.rglob("*") if path.is_file() and path.suffix == ".txt"] == []
+
+
+def test_the_hosts_own_targets_are_used_wherever_they_lie(uno: WorkspaceBuilder) -> None:
+    addin = write(uno.machine.root / "addins" / "One.dll", DLL)
+    targets = SDK_TARGETS.replace('  <Import Project="Sdk.targets" Sdk="Microsoft.NET.Sdk" />\n', "")
+    custom = write(uno.machine.root / "50% a; b, $(c) 'ü'" / "DevServer.Custom.Targets", targets)
+    uno.file("App/App.csproj", _project("netcoreapp3.1", addin).replace("Uno.Sdk", "Microsoft.NET.Sdk"))
+    solution = str(uno.solution("App.sln", ["App/App.csproj"]).root / "App.sln")
+    host = str(custom.with_name("Host.dll"))
+
+    answer = ask_msbuild(solution, host, str(uno.machine.root / "scratch"), uno.machine.environment)
+
+    assert answer == Answer((str(addin),))
+
+
+def test_a_build_that_fails_is_told_in_the_words_of_msbuild(uno: WorkspaceBuilder) -> None:
+    broken = _project("netcoreapp3.1").replace("</Project>", '  <Import Project="nowhere.props" />\n</Project>')
+    uno.file("App/App.csproj", broken).solution("App.sln", ["App/App.csproj"])
+
+    issue = _ask_msbuild(uno).issue("MSBuildDiscoveryFailed")
+
+    assert "MSB4019" in issue["message"]
+    assert "nowhere.props" in issue["message"]
+
+
+def test_a_host_that_was_not_told_its_addins_loads_those_that_msbuild_names(uno: WorkspaceBuilder) -> None:
+    addin = write(uno.machine.root / "Größe" / "greeter.py", GREETER)
+    uno.file("App/App.csproj", _project("netcoreapp3.1", addin)).solution("App.sln", ["App/App.csproj"])
+    environ = {**uno.machine.environment, "UNO_DEVSERVER_TRUST": "1"}
+
+    with BundledHost(uno.machine.root, "--solution", str(uno.root / "App.sln"), environ=environ) as host:
+        report = wait_for(lambda: _settled(host), PATIENCE)
+        result = host.call("greet", name="MSBuild")
+
+    assert [(each["assemblyPath"], each["loaded"]) for each in report["addIns"]] == [(str(addin), True)]
+    assert result["content"][0]["text"] == "hello MSBuild"
+
+
+def _settled(host: BundledHost) -> dict[str, object] | None:
+    report: dict[str, object] = host.ask("GET", "/health").json
+    return None if report["loading"] else report
+
+
+def test_nothing_of_msbuild_is_left_running(uno: WorkspaceBuilder) -> None:
+    """Several projects are built by several processes, which MSBuild keeps for the next build."""
+    for name in "ABCD":
+        uno.file(f"{name}/{name}.csproj", _project("netcoreapp3.1;netstandard2.1"))
+    uno.solution("App.sln", [f"{name}/{name}.csproj" for name in "ABCD"])
+
+    _ask_msbuild(uno)
+
+    assert _processes_on(uno.machine) == []
+
+
+def _processes_on(machine: Machine) -> list[str]:
+    """The command lines of all processes that have this machine's environment."""
+    mark = f"HOST_LOG={machine.environment['HOST_LOG']}".encode()
+    found = []
+    for process in Path("/proc").iterdir():
+        try:
+            if process.name.isdigit() and mark in (process / "environ").read_bytes():
+                found.append((process / "cmdline").read_text("utf-8", "replace"))
+        except OSError:
+            pass  # it has ended, or is another user's
+    return found
