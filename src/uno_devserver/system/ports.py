@@ -77,7 +77,7 @@ def _listen_on_all(addresses: Sequence[Address]) -> list[socket.socket]:
         if sockets:
             port = sockets[0].getsockname()[1]
         try:
-            sockets.append(_listening_socket(family, (host, port, *rest)))
+            sockets.append(_listening_socket(family, (host, port, *rest), dual=len(addresses) == 1))
         except OSError as error:
             if error.errno in ABSENT:
                 absent = error
@@ -91,7 +91,7 @@ def _listen_on_all(addresses: Sequence[Address]) -> list[socket.socket]:
     return sockets
 
 
-def _listening_socket(family: int, address: tuple[str | int, ...]) -> socket.socket:
+def _listening_socket(family: int, address: tuple[str | int, ...], dual: bool) -> socket.socket:
     import socket
 
     # Said expressly, because asyncio sends without delay (TCP_NODELAY) only on sockets that say they are TCP.
@@ -99,8 +99,9 @@ def _listening_socket(family: int, address: tuple[str | int, ...]) -> socket.soc
     try:
         listener.setsockopt(socket.SOL_SOCKET, getattr(socket, sharing_option(sys.platform)), 1)
         if family == socket.AF_INET6:
-            # "::" means every address of the machine, IPv4 too; any other means itself alone.
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if address[0] == "::" else 1)
+            # "::" means every address of the machine, IPv4 too, unless these are listed beside it.
+            only_ipv6 = not (dual and address[0] == "::")
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, only_ipv6)
         listener.bind(address)
         listener.listen(BACKLOG)  # Linux lets two programs bind the same address, and refuses the second here
         listener.setblocking(False)

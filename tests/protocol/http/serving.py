@@ -45,7 +45,7 @@ class Client:
         self.socket.settimeout(PATIENCE)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket.connect((host, port))
-        self._unread = b""
+        self._unread = bytearray()
 
     def send(self, data: bytes) -> None:
         self.socket.sendall(data)
@@ -99,21 +99,20 @@ class Client:
     def until(self, mark: bytes) -> bytes:
         while mark not in self._unread:
             self._receive()
-        found, _, self._unread = self._unread.partition(mark)
-        return found + mark
+        return self.exactly(self._unread.index(mark) + len(mark))
 
     def exactly(self, count: int) -> bytes:
         while len(self._unread) < count:
             self._receive()
-        data, self._unread = self._unread[:count], self._unread[count:]
+        data = bytes(self._unread[:count])
+        del self._unread[:count]
         return data
 
     def rest(self) -> bytes:
         """Everything until the server closes."""
         while data := self.socket.recv(65536):
             self._unread += data
-        data, self._unread = self._unread, b""
-        return data
+        return self.exactly(len(self._unread))
 
     def end(self) -> None:
         """Send no more; go on reading."""
@@ -125,7 +124,7 @@ class Client:
     def _receive(self) -> None:
         data = self.socket.recv(65536)
         if not data:
-            raise ConnectionError(f"closed by the server, after {self._unread[:1000]!r}")
+            raise ConnectionError(f"closed by the server, after {bytes(self._unread[:1000])!r}")
         self._unread += data
 
 
@@ -196,15 +195,19 @@ class Running:
     def end(self) -> None:
         try:
             if not self._stopped:
+                self._leave()
                 self.stop()
             assert self.tasks() == set(), "a stopped server leaves no tasks"
             assert self.trouble == []
         finally:
-            for client in self._clients:
-                client.close()
+            self._leave()
             self.loop.call_soon_threadsafe(self.loop.stop)
             self._thread.join(PATIENCE)
             self.loop.close()
+
+    def _leave(self) -> None:
+        for client in self._clients:
+            client.close()
 
 
 Serve = Callable[..., Running]

@@ -6,6 +6,8 @@ import asyncio
 import json
 import re
 import socket
+import subprocess
+import sys
 import threading
 import time
 
@@ -202,7 +204,7 @@ def test_a_client_that_never_reads_its_answers_is_not_read_either(serve: Serve) 
     client = serve(handler).client(receive_buffer=4096)
     client.socket.settimeout(0.5)
 
-    with pytest.raises(TimeoutError):  # at some point the server takes no more
+    with pytest.raises(TimeoutError):  # noqa: PT012  # at some point the server takes no more
         while True:
             client.send(GET * 1000)
 
@@ -352,7 +354,9 @@ def test_there_is_an_end_to_the_number_of_connections(serve: Serve, monkeypatch:
     clients = [server.client() for _ in range(3)]
     assert all(client.ask().status == 200 for client in clients)
 
-    refused = server.client().reply()
+    one_too_many = server.client()
+    refused = one_too_many.reply()
+    one_too_many.close()
     clients[0].close()
     until(lambda: len(server.server._connections) < 3)
 
@@ -579,3 +583,16 @@ def test_many_clients_are_served_at_the_same_time(serve: Serve) -> None:
         visitor.join()
 
     assert [reply.body for reply in replies] == [b"hello"] * 200
+
+
+def test_the_server_costs_asyncio_and_the_parser_and_nothing_else() -> None:
+    code = """
+import asyncio, sys
+before = set(sys.modules)
+import uno_devserver.protocol.http.server
+print(*sorted({name.partition(".")[0] for name in set(sys.modules) - before}))
+"""
+
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert result.stdout.split() == ["__future__", "httptools", "uno_devserver"]

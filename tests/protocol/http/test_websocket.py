@@ -225,7 +225,12 @@ def test_many_messages_keep_their_order(serve: Serve) -> None:
     server = serve(parrot)
 
     with connect(f"ws://localhost:{server.port}/ws") as client:
-        sender = threading.Thread(target=lambda: [client.send(str(number)) for number in range(2000)])
+
+        def send() -> None:
+            for number in range(2000):
+                client.send(str(number))
+
+        sender = threading.Thread(target=send)
         sender.start()
         received = [int(client.recv(PATIENCE)) for _ in range(2000)]
         sender.join()
@@ -407,8 +412,8 @@ def test_a_handler_that_does_not_receive_stops_the_reading(serve: Serve, monkeyp
 
     server = serve(handler)
     client = upgraded(server)
-    message = frame(BINARY, bytes(100_000))
-    sender = threading.Thread(target=lambda: [client.send(message) for _ in range(count)] and client.send(frame(CLOSE)))
+    messages = frame(BINARY, bytes(100_000)) * count + frame(CLOSE)
+    sender = threading.Thread(target=client.send, args=(messages,))
     sender.start()
 
     [connection] = server.server._connections
@@ -456,7 +461,7 @@ def test_pings_whose_answers_are_not_read_stop_the_reading(serve: Serve, monkeyp
     client.socket.settimeout(0.5)
     pings = frame(PING, b"x" * 125) * 1000
 
-    with pytest.raises(TimeoutError):
+    with pytest.raises(TimeoutError):  # noqa: PT012  # at some point the server takes no more
         while True:
             client.send(pings)
 
@@ -476,7 +481,7 @@ def test_an_idle_client_is_pinged_and_one_that_stays_silent_is_given_up(
         assert frame_from(client) == (PING, b"")
         client.send(frame(PONG))
     assert server.server._connections
-    with pytest.raises(ConnectionError):
+    with pytest.raises(ConnectionError):  # noqa: PT012  # pings come until the server has had enough
         while True:
             frame_from(client)
 

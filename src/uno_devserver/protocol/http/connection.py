@@ -52,7 +52,7 @@ class Connection(asyncio.Protocol):
         try:
             while not self._last and (incoming := await self._inbox.next()) is not None:
                 await self._answer(incoming)
-                if self._wire.stalled:
+                if self._wire.stalled and not _running_task().cancelling():
                     await self._delivered()
             if self._inbox.problem is not None and not self._last:
                 self._last = True

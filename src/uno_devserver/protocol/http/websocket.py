@@ -156,8 +156,10 @@ class ServerWebSocket:
         self._wire.write(b"".join(pieces))
         if self._protocol.state is not OPEN:
             self._end()
-        if SEND_EOF in pieces:
-            self._wire.end()
+        if SEND_EOF in pieces and self._protocol.close_rcvd is not None:
+            self._wire.close()  # both have said goodbye
+        elif SEND_EOF in pieces:
+            self._wire.end()  # it may still be sending; closing now could destroy our close frame on its way
 
     def _end(self) -> None:
         if not self._closing:

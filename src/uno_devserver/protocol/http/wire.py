@@ -54,7 +54,10 @@ class Wire:
         """Say that nothing more comes; what was written is still delivered."""
         if not self.gone and not self.closing:
             self._ended = True
-            self._transport.write_eof()
+            try:
+                self._transport.write_eof()
+            except OSError:  # it has reset the connection, and the event loop is yet to tell us
+                self._transport.abort()
 
     def close(self) -> None:
         """Take nothing more, and close when what was written is delivered."""

@@ -1,0 +1,168 @@
+"""Who is served: programs and pages of this machine; not web sites, not names that were bent to point here."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from uno_devserver.protocol.http.guard import guard_for, own_names, refusal
+
+LOCAL_HOSTS = [
+    "localhost",
+    "localhost:5000",
+    "LocalHost:5000",
+    "localhost.",
+    "localhost.:80",
+    "app.localhost",
+    "a.b.localhost:1",
+    "127.0.0.1",
+    "127.0.0.1:65535",
+    "[::1]",
+    "[::1]:5000",
+    "[0:0:0:0:0:0:0:1]:5000",
+    "10.0.2.2:5000",  # the machine, as an Android emulator sees it
+    "192.168.1.5:5000",
+    "[fe80::1]:5000",
+    "[::ffff:127.0.0.1]:5000",
+    "localhost:",
+]
+
+FOREIGN_HOSTS = [
+    "evil.example",
+    "evil.example:5000",
+    "localhost.evil.example",
+    "notlocalhost",
+    "127.0.0.1.evil.example",
+    "127.1",  # browsers write it out before they send it
+    "0x7f.0.0.1",
+    "2130706433",
+    "127.0.0.1:80:80",
+    "localhost:80@evil.example",
+    "user@localhost",
+    "localhost/evil",
+    "localhost evil.example",
+    "localhost,evil.example",
+    "::1",
+    "[::1",
+    "[evil]",
+    "[127.0.0.1]",
+    "localhost:port",
+    ":5000",
+    "",
+    ".",
+    ".localhost.evil",
+    "workstation",
+    "workstation.local:5000",
+]
+
+
+@pytest.mark.parametrize("host", LOCAL_HOSTS)
+def test_this_machine_may_be_called_by_a_local_name_or_an_address(host: str) -> None:
+    assert refusal({"host": host}) is None
+
+
+@pytest.mark.parametrize("host", FOREIGN_HOSTS)
+def test_it_may_not_be_called_by_any_other_name(host: str) -> None:
+    reason = refusal({"host": host})
+
+    assert reason is not None
+    assert repr(host) in reason
+
+
+def test_a_request_has_to_say_whom_it_is_for() -> None:
+    assert refusal({}) == "the Host header is missing"
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "http://localhost",
+        "http://localhost:3000",
+        "https://localhost:7001",
+        "http://app.localhost:5000",
+        "http://127.0.0.1:5000",
+        "http://127.8.9.10",
+        "https://[::1]:5000",
+    ],
+)
+def test_pages_of_this_machine_may_ask(origin: str) -> None:
+    assert refusal({"host": "localhost:5000", "origin": origin}) is None
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "null",
+        "",
+        "https://evil.example",
+        "http://localhost.evil.example",
+        "http://evil.example:5000",
+        "http://192.168.1.5:5000",
+        "http://127.evil.example",
+        "http://127.0.0.1.evil.example",
+        "http://localhost@evil.example",
+        "http://localhost:5000/path",
+        "http://localhost:5000, http://evil.example",
+        "http://localhost http://evil.example",
+        "file://",
+        "file://localhost",
+        "chrome-extension://abcdef",
+        "ws://localhost:5000",
+        "localhost:5000",
+        "//localhost",
+        "http://",
+        "http:localhost",
+    ],
+)
+@pytest.mark.parametrize("bind", [None, "0.0.0.0"])
+def test_pages_of_other_sites_may_not(origin: str, bind: str | None) -> None:
+    reason = refusal({"host": "localhost:5000", "origin": origin}, bind=bind, own_names={"localhost", "workstation"})
+
+    assert reason is not None
+    assert repr(origin) in reason
+
+
+def test_the_machines_names_count_only_when_the_user_opened_the_server() -> None:
+    names = own_names("Workstation.Example.org", "0.0.0.0")
+
+    for host in ("workstation", "WORKSTATION.example.org:5000", "workstation.local:5000"):
+        assert refusal({"host": host}, bind="0.0.0.0", own_names=names) is None
+        assert refusal({"host": host}, bind=None, own_names=names) is not None
+    assert refusal({"host": "evil.example"}, bind="0.0.0.0", own_names=names) is not None
+
+
+def test_the_name_that_the_user_gave_counts() -> None:
+    names = own_names("workstation", "devbox.example")
+
+    assert refusal({"host": "devbox.example:5000"}, bind="devbox.example", own_names=names) is None
+
+
+def test_an_opened_server_serves_the_pages_that_it_serves_itself() -> None:
+    names = own_names("workstation", "0.0.0.0")
+
+    def asked(host: str, origin: str, bind: str | None = "0.0.0.0") -> str | None:
+        return refusal({"host": host, "origin": origin}, bind=bind, own_names=names)
+
+    assert asked("192.168.1.5:5000", "http://192.168.1.5:5000") is None
+    assert asked("192.168.1.5:5000", "http://192.168.1.5:3000") is None
+    assert asked("workstation:5000", "http://WORKSTATION:5000") is None
+    assert asked("192.168.1.5:5000", "http://192.168.1.6:5000") is not None
+    assert asked("192.168.1.5:5000", "http://192.168.1.5:5000", bind=None) is not None
+    assert asked("evil.example", "http://evil.example") is not None
+
+
+@pytest.mark.parametrize("machine", ["", ".", "localhost"])
+def test_a_machine_without_a_proper_name_opens_nothing(machine: str) -> None:
+    names = own_names(machine, "0.0.0.0")
+
+    assert "" not in names
+    assert refusal({"host": "."}, bind="0.0.0.0", own_names=names) is not None
+
+
+def test_the_guard_of_an_open_server_knows_this_machine() -> None:
+    name = socket.gethostname()
+
+    assert guard_for("0.0.0.0")({"host": f"{name}:5000"}) is None
+    assert guard_for(None)({"host": "localhost"}) is None
+    assert guard_for(None)({"host": "evil.example"}) is not None
