@@ -85,7 +85,7 @@ class _Host:
         )
         self._addins.send_to_ide = messages.send
         self._addins.announce = self._announce
-        routes = Routes(self._mcp, self._remote_control, self._launches, self._ide, self._rebound, self._health)
+        routes = Routes(self._mcp, self._remote_control, self._launches, self._ide, self._rebound, self._checked_health)
         self._http = HttpServer(routes.handle, sockets, guard=guard_for(configuration.bind), extra_headers=ISOLATION)
         self._loading: asyncio.Task[None] | None = None
 
@@ -183,6 +183,10 @@ class _Host:
             update_channel(self._registry, os.getpid(), channel_id)
         except FileProblem as problem:
             log.warn(f"The registry does not show the IDE channel {channel_id}: {problem}.")
+
+    async def _checked_health(self) -> dict[str, Any]:
+        await self._addins.check()
+        return self._health()
 
     def _health(self) -> dict[str, Any]:
         more = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from ..protocol.http.messages import Answer, Request, Response, Upgrade
@@ -27,7 +27,7 @@ class Routes:
         launches: LaunchMonitor,
         ide: IdeChannel,
         rebound: Callable[[str], None],
-        health: Callable[[], dict[str, Any]],
+        health: Callable[[], Awaitable[dict[str, Any]]],
     ) -> None:
         self._mcp = mcp
         self._remote_control = remote_control
@@ -44,14 +44,14 @@ class Routes:
         if place == "/rc":
             return Upgrade(self._remote_control.serve)
         if place == "/health":
-            return self._answer_health(request)
+            return await self._answer_health(request)
         if path.startswith(APPLAUNCH):
             return await self._applaunch(request)
         if path.startswith(IDE_CHANNEL):
             return await rebind(request, request.path[len(IDE_CHANNEL) :], self._ide, self._rebound)
         return Response(404, b'{"error": "there is nothing here; MCP is at /mcp"}', JSON)
 
-    def _answer_health(self, request: Request) -> Response:
+    async def _answer_health(self, request: Request) -> Response:
         if request.method not in ("GET", "HEAD"):
             return Response(405, headers=(("Allow", "GET"),))
-        return Response(200, json.dumps(self._health()).encode(), JSON)
+        return Response(200, json.dumps(await self._health()).encode(), JSON)
