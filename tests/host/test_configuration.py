@@ -17,6 +17,7 @@ from uno_devserver.issues import UserError
         ["--httpPort=5000"],
         ["/httpPort", "5000"],
         ["/httpPort=5000"],
+        ["httpPort=5000"],
         ["--HTTPPORT", "5000"],
         ["--httpport", " 5000 "],
     ],
@@ -26,7 +27,7 @@ def test_a_flag_is_read_in_every_form_of_dotnet(arguments: list[str]) -> None:
 
 
 def test_the_environment_is_read_and_the_command_line_wins() -> None:
-    environ = {"UNO_DEVSERVER_httpPort": "5000", "UNO_DEVSERVER_PPID": "7", "httpPort": "1"}
+    environ = {"UNO_DEVSERVER_httpPort": "5000", "uno_devserver_PPID": "7", "httpPort": "1"}
 
     assert read([], environ).port == 5000
     assert read(["--httpPort", "6000"], environ).port == 6000
@@ -113,10 +114,10 @@ def test_flags_of_processors_are_kept(tmp_path: Path) -> None:
 
 
 def test_free_standing_words_and_unknown_short_switches_are_passed_over(capsys: pytest.CaptureFixture[str]) -> None:
-    configuration = read(["word", "-x", "/a/path", "--httpPort", "5000"], {})
+    configuration = read(["word", "-x", "/a/path", "b/path=x", "--httpPort", "5000"], {})
 
     assert configuration.port == 5000
-    assert capsys.readouterr().err.count("Ignoring") == 3
+    assert capsys.readouterr().err.count("Ignoring") == 4
 
 
 def test_the_workspace_is_the_working_folder_or_else_the_solutions(tmp_path: Path) -> None:

@@ -1,8 +1,8 @@
 """The Host's flags: the environment first, then the command line, which wins. Keys ignore case.
 
-The forms are those of .NET's configuration (`--key value`, `--key=value`, `/key value`, `-c verb`), because every
-launcher writes them. Unlike there, a wrong value is an error that says so, and a flag whose value was forgotten does
-not swallow the next flag.
+The forms are those of .NET's configuration (`--key value`, `--key=value`, `/key value`, `key=value`, `-c verb`),
+because every launcher writes them. Unlike there, a wrong value is an error that says so, and a flag whose value was
+forgotten does not swallow the next flag.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def usage() -> str:
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, str]:
     cut = len(ENVIRONMENT_PREFIX)
-    return {name[cut:].lower(): value for name, value in environ.items() if name.startswith(ENVIRONMENT_PREFIX)}
+    return {name[cut:].lower(): value for name, value in environ.items() if name[:cut].upper() == ENVIRONMENT_PREFIX}
 
 
 def _from_arguments(arguments: Sequence[str]) -> dict[str, str]:
@@ -134,10 +134,12 @@ def _key(token: str) -> tuple[str, bool, str]:
         key = name[2:]
     elif name.startswith("-"):
         key = _SHORT.get(name[1:].lower(), "")
-    elif name.startswith("/") and "/" not in name[1:]:  # more slashes: a path that lost its flag
+    elif "/" in name[1:]:  # a path that lost its flag
+        key = ""
+    elif name.startswith("/"):
         key = name[1:]
     else:
-        key = ""
+        key = name if equals else ""
     return key.lower(), bool(equals), value
 
 
