@@ -98,6 +98,9 @@ class Client:
         printed = self._sdk.run(self._assembly, *arguments, home=home, env=self._environ, given=given)
         return [json.loads(line) for line in printed.splitlines()]
 
+    def with_environment(self, environ: Mapping[str, str]) -> Client:
+        return Client(self._sdk, Path(self._assembly), {**self._environ, **environ})
+
     def talk(self, *arguments: str) -> Conversation:
         command = [str(self._sdk.program), self._assembly, *arguments]
         return Conversation(command, {**self._sdk.environment(self._assembly_folder), **self._environ})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -124,6 +125,21 @@ def test_a_host_that_was_killed_is_forgotten_and_replaced(uno: WorkspaceBuilder,
     assert listed == []
     assert second["outcome"] == "started"
     assert _listed(uno.machine) == [second["processId"]]
+
+
+def test_a_host_for_a_framework_that_is_not_installed_is_told_in_the_words_of_dotnet(
+    uno: WorkspaceBuilder, launches: Launches
+) -> None:
+    dll = write(uno.machine.root / "newer" / "Small.Host.dll", Path(launches.dll).read_bytes())
+    frameworks = [{"name": "Microsoft.NETCore.App", "version": "99.0.0"}]
+    options = {"runtimeOptions": {"tfm": "net99.0", "frameworks": frameworks}}
+    write(dll.with_name("Small.Host.runtimeconfig.json"), json.dumps(options))
+
+    result = uno.machine.run("start", "--host", str(dll), "--addins", ";", cwd=uno.root, timeout=PATIENCE)
+
+    assert result.exit_code == 1
+    assert "'Microsoft.NETCore.App', version '99.0.0' was not found" in result.stderr
+    assert _listed(uno.machine) == []
 
 
 def test_two_starts_at_the_same_moment_end_with_one_host(uno: WorkspaceBuilder, launches: Launches) -> None:

@@ -21,6 +21,7 @@ public static class App
     public static async Task Talk(string port)
     {
         using var socket = new ClientWebSocket();
+        socket.Options.KeepAliveInterval = TimeSpan.FromMilliseconds(20); // a pong that nobody asked for, each time
         await socket.ConnectAsync(new Uri($"ws://localhost:{port}/rc"), CancellationToken.None);
         var receiving = Receive(socket);
         string line;

@@ -1,11 +1,13 @@
 // What other .NET programs do with a Host and its files, with .NET's own classes. One JSON document per line of output.
 
 using System;
+using System.Collections.Generic;
 using System.Linq;
 using System.Net.Http;
 using System.Text.Json;
 using System.Threading.Tasks;
 using System.Xml.Linq;
+using Microsoft.Extensions.Configuration;
 
 public static class Program
 {
@@ -19,7 +21,9 @@ public static class Program
             case "servers": Say(Registry.Servers()); break;
             case "properties": Say(Properties(rest[0])); break;
             case "quote": Quote(); break;
+            case "flags": Flags(); break;
             case "rebind": await Rebind(rest[0], rest[1]); break;
+            case "mcp": await Mcp.Talk(rest[0]); break;
             case "app": await App.Talk(rest[0]); break;
             case "ide": await Ide.Talk(rest[0]); break;
             default: throw new ArgumentException($"there is no '{arguments[0]}' here");
@@ -51,6 +55,22 @@ public static class Program
         foreach (var text in JsonSerializer.Deserialize<string[]>(Console.In.ReadToEnd()))
         {
             Say(new[] { JsonSerializer.Serialize(text), Newtonsoft.Json.JsonConvert.SerializeObject(text) });
+        }
+    }
+
+    // Each list of arguments in the input as the .NET Host's configuration has it, with the environment before it.
+    private static void Flags()
+    {
+        var shortForms = new Dictionary<string, string> { ["-c"] = "command" };
+        foreach (var arguments in JsonSerializer.Deserialize<string[][]>(Console.In.ReadToEnd()))
+        {
+            Say(new ConfigurationBuilder()
+                .AddEnvironmentVariables("UNO_DEVSERVER_")
+                .AddCommandLine(arguments, shortForms)
+                .Build()
+                .AsEnumerable()
+                .Where(flag => flag.Value != null) // a section
+                .ToDictionary(flag => flag.Key.ToLowerInvariant(), flag => flag.Value));
         }
     }
 
