@@ -167,16 +167,32 @@ def test_a_port_is_replaced_where_it_stands(before: str, after: str) -> None:
     assert merge(around.format(before)) == around.format(after)
 
 
-def test_the_first_group_that_has_the_port_gets_it_whatever_its_condition() -> None:
+def test_every_group_that_has_the_port_gets_it_because_msbuild_takes_the_last() -> None:
     text = """<Project>
   <PropertyGroup><Other>1</Other></PropertyGroup>
   <PropertyGroup Condition="'$(Configuration)' == 'Release'">
     <UnoRemoteControlPort>1</UnoRemoteControlPort><UnoPlatformIDE>vs</UnoPlatformIDE>
   </PropertyGroup>
-  <PropertyGroup><UnoRemoteControlPort>2</UnoRemoteControlPort></PropertyGroup>
+  <PropertyGroup><UnoRemoteControlPort>22222222</UnoRemoteControlPort></PropertyGroup>
 </Project>"""
 
-    assert merge(text) == text.replace("<UnoRemoteControlPort>1<", f"<UnoRemoteControlPort>{VALUE}<")
+    assert merge(text) == text.replace(">1</Uno", f">{VALUE}</Uno").replace(">22222222<", f">{VALUE}<")
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        """<PropertyGroup Condition="'$(A)' == 'x'"><UnoRemoteControlPort>1</UnoRemoteControlPort></PropertyGroup>""",
+        """<PropertyGroup><UnoRemoteControlPort\n Condition = "'$(A)'=='x'">1</UnoRemoteControlPort></PropertyGroup>""",
+    ],
+)
+def test_a_port_that_has_only_conditions_gets_company_that_has_none(group: str) -> None:
+    once = merge(f"<Project>\n  {group}\n</Project>\n")
+
+    added = f"<UnoRemoteControlPort>{VALUE}</UnoRemoteControlPort>\n"
+    assert group.replace(">1<", f">{VALUE}<") in once
+    assert once.endswith(f"{added}  </PropertyGroup>\n</Project>\n")
+    assert merge(once) == once
 
 
 @pytest.mark.parametrize(

@@ -44,8 +44,8 @@ def test_names_have_the_namespace_that_holds_where_they_stand() -> None:
         ("p", "a", "two"),
         ("", "a", ""),
     ]
-    assert root.child("a") is root.children[0]
-    assert root.child("b") is None
+    assert root.named("a") == root.children[:1]
+    assert root.named("b") == []
 
 
 def test_comments_and_instructions_are_kept_when_texts_go() -> None:

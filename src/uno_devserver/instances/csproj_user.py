@@ -23,6 +23,7 @@ MAX_BYTES = 4 * 1024 * 1024  # real ones have a few hundred bytes
 
 _BLANK = " \t\r\n"
 _GROUP, _PORT, _IDE = "PropertyGroup", "UnoRemoteControlPort", "UnoPlatformIDE"
+_CONDITION = re.compile(r"\sCondition\s*=")
 _NEW = """\
 <?xml version="1.0" encoding="utf-8"?>
 <Project ToolsVersion="Current" xmlns="http://schemas.microsoft.com/developer/msbuild/2003">
@@ -111,11 +112,16 @@ def _merged(text: str, value: str) -> str:
     root = root_place(text)
     if root.name != "Project":
         raise NotUnderstood(f"its root element is {shortened(root.name)}, not Project")
-    groups = [one for one in root.children if (one.namespace, one.name) == (root.namespace, _GROUP)]
-    properties = [found for group in groups if (found := group.child(_PORT))]
-    if properties:
-        return _with_value(text, properties[0], value)
-    return _with_group(text, root, value)
+    properties = [(group, one) for group in root.named(_GROUP) for one in group.named(_PORT)]
+    always = any(not _conditional(text, group) and not _conditional(text, place) for group, place in properties)
+    # MSBuild takes the last one whose condition holds, so all of them must say the same, and one of them always.
+    for _, place in reversed(properties):
+        text = _with_value(text, place, value)
+    return text if always else _with_group(text, root_place(text), value)
+
+
+def _conditional(text: str, place: Place) -> bool:
+    return _CONDITION.search(text, place.start, place.inner_start) is not None
 
 
 def _with_value(text: str, place: Place, value: str) -> str:

@@ -31,9 +31,9 @@ class Place:
         self.short = short  # <x/>
         self.children: list[Place] = []
 
-    def child(self, name: str) -> Place | None:
-        """The first child of that name in this element's namespace."""
-        return next((one for one in self.children if (one.namespace, one.name) == (self.namespace, name)), None)
+    def named(self, name: str) -> list[Place]:
+        """The children of that name in this element's namespace."""
+        return [one for one in self.children if (one.namespace, one.name) == (self.namespace, name)]
 
 
 def root_place(text: str) -> Place:
