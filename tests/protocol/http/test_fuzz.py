@@ -85,7 +85,9 @@ def test_a_client_that_ends_its_side_is_always_left_in_peace(server: Running, da
             client.send(data[start:stop])
         client.end()
         client.rest()  # comes to an end, or times out
-    except (ConnectionError, BrokenPipeError):
+    except TimeoutError:
+        raise
+    except OSError:
         pass  # the server closed first, which is its right
     finally:
         client.close()
@@ -97,7 +99,10 @@ def test_a_client_that_ends_its_side_is_always_left_in_peace(server: Running, da
 @given(data=anything)
 def test_a_client_that_vanishes_is_forgotten(server: Running, data: bytes) -> None:
     client = Client(server.port)
-    client.send(data)
+    try:
+        client.send(data)
+    except ConnectionError:
+        pass
     client.close()
 
     assert server.trouble == []

@@ -149,6 +149,16 @@ def test_after_a_request_for_a_websocket_http_can_go_on() -> None:
     assert [each.websocket for each in reader.complete] == [True, False]
 
 
+def test_http_1_0_has_no_websockets() -> None:
+    request = b"GET / HTTP/1.0\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
+
+    assert [each.websocket for each in reader_after(request).complete] == [False]
+
+
+def test_any_number_of_requests_may_wish_for_another_protocol() -> None:
+    assert len(requests_in((GET + b"Upgrade: h2c\r\nConnection: Upgrade\r\n\r\n") * 3000)) == 3000
+
+
 @pytest.mark.parametrize("protocol", [b"h2c", b"websocket"])
 def test_a_request_with_a_body_is_a_plain_one_whatever_protocol_it_wishes(protocol: bytes) -> None:
     wish = b"Upgrade: " + protocol + b"\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAMA\r\n"

@@ -595,4 +595,5 @@ print(*sorted({name.partition(".")[0] for name in set(sys.modules) - before}))
 
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert result.stdout.split() == ["__future__", "httptools", "uno_devserver"]
+    names = [name for name in result.stdout.split() if "cython" not in name]  # the parser's own, no files
+    assert names == ["__future__", "httptools", "uno_devserver"]

@@ -320,6 +320,31 @@ def test_the_handlers_end_is_the_websockets_end(serve: Serve, ends: str, code: i
     assert client.close_code == code
 
 
+def test_a_handler_that_hears_by_sending_that_the_client_left_is_no_failure(
+    serve: Serve, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = Signal()
+
+    async def run(websocket: WebSocket) -> None:
+        try:
+            while True:
+                await websocket.send(b"tick")
+                await asyncio.sleep(0.01)
+        finally:
+            done.set()
+
+    async def handler(_: Request) -> Answer:
+        return Upgrade(run)
+
+    server = serve(handler)
+    client = upgraded(server)
+    client.send(frame(CLOSE))
+    done.wait()
+    until(lambda: not server.tasks())
+
+    assert capsys.readouterr().err == ""
+
+
 def test_a_client_that_does_not_answer_a_close_is_left(serve: Serve) -> None:
     async def run(_: WebSocket) -> None:
         pass

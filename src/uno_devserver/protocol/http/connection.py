@@ -97,7 +97,10 @@ class Connection(asyncio.Protocol):
             self._inbox.received(data)
 
     def eof_received(self) -> bool:
-        """The client sends no more. While a handler works it may still want the answer, so keep the connection."""
+        """The client sends no more. While a handler works it may still want the answer, so keep the connection.
+
+        A stream ends here: a reader that leaves shows itself like this, and one that only ends its side is very rare.
+        """
         idle = self._inbox.idle
         self._half_closed = True
         self._inbox.end()
@@ -196,7 +199,8 @@ class Connection(asyncio.Protocol):
         except asyncio.CancelledError:
             return False
         except Exception as error:
-            if not (self._wire.gone and isinstance(error, ConnectionError)):
+            left = self._wire.closing or (self._websocket is not None and self._websocket.ended)
+            if not (left and isinstance(error, ConnectionError)):  # that is how it hears that nobody listens any more
                 log_failure(what, error)
             return False
         finally:

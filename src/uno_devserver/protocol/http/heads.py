@@ -36,7 +36,7 @@ _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")  # not strftime's, whi
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-_dated = (0, b"")
+_dated = (-1, b"")
 
 
 def head(status: int, headers: Headers, framing: bytes, extra: bytes = b"", keep_alive: bool = True) -> bytes:

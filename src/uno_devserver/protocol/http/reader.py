@@ -57,16 +57,25 @@ class RequestReader:
 
     def feed(self, data: bytes) -> bytes:
         """Read; requests appear in `complete`. Returns what follows a request for a WebSocket, unread."""
-        self._unfinished += len(data)
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            return self._at_upgrade(data[upgrade.args[0] :])
-        except httptools.HttpParserError as error:
-            self.problem = self.problem or Problem(400, f"this is not valid HTTP: {error}")
-        if self._unfinished > self._max_headers and self.problem is None:
-            self.problem = Problem(431, f"the headers are longer than {self._max_headers} bytes")
-        return b""
+        while True:
+            self._unfinished += len(data)
+            try:
+                self._parser.feed_data(data)
+            except httptools.HttpParserUpgrade as upgrade:
+                data = data[upgrade.args[0] :]
+                self._parser = httptools.HttpRequestParser(self)
+                if self._asks_for_websocket():
+                    self._finish(websocket=True)
+                    return data
+                # Java's HTTP client asks for HTTP/2 with every request. A server may ignore that, and then the
+                # request has a body like any other, which the parser did not look for: read it again.
+                data = self._without_upgrade() + data
+                continue
+            except httptools.HttpParserError as error:
+                self.problem = self.problem or Problem(400, f"this is not valid HTTP: {error}")
+            if self._unfinished > self._max_headers and self.problem is None:
+                self.problem = Problem(431, f"the headers are longer than {self._max_headers} bytes")
+            return b""
 
     # --- what the parser tells
 
@@ -95,16 +104,15 @@ class RequestReader:
     def on_body(self, body: bytes) -> None:
         self._unfinished = 0
         self.wants_continue = False  # it did not wait
-        self._length += len(body)
-        if self._length > self._max_body:
+        self._body += body
+        if len(self._body) > self._max_body:
             self._stop(413, f"the body is longer than {self._max_body} bytes")
-        self._body.append(body)
 
     def on_message_complete(self) -> None:
         self.stage = Stage.BETWEEN
         self._unfinished = 0
         self.wants_continue = False
-        if not self._parser.should_upgrade():  # else `_at_upgrade` decides what it is
+        if not self._parser.should_upgrade():  # else `feed` decides what it is
             self._finish(websocket=False)
 
     # ---
@@ -112,8 +120,7 @@ class RequestReader:
     def _start_message(self) -> None:
         self._target = b""
         self._fields: list[tuple[bytes, bytes]] = []
-        self._body: list[bytes] = []
-        self._length = 0
+        self._body = bytearray()  # not a list: millions of tiny chunks would cost forty times their size
         self._head_size = 0
 
     def _count(self, size: int) -> None:
@@ -160,26 +167,19 @@ class RequestReader:
         raise ValueError(reason)  # the only way to make the parser stop
 
     def _finish(self, websocket: bool) -> None:
-        request = Request(self._method.decode(), self._path, self._query, self._headers, b"".join(self._body))
+        request = Request(self._method.decode(), self._path, self._query, self._headers, bytes(self._body))
         self.complete.append(Incoming(request, self._keep_alive, self._version == "1.1", websocket))
 
-    def _at_upgrade(self, rest: bytes) -> bytes:
-        """The parser ended at a request that asks for another protocol: a WebSocket, or one that we do not speak."""
-        self._parser = httptools.HttpRequestParser(self)
-        headers = self._headers
-        if (
-            self._method == b"GET"
-            and headers.get("upgrade", "").lower() == "websocket"
-            and not _announces_body(headers)
-        ):
-            self._finish(websocket=True)
-            return rest
-        # Java's HTTP client asks for HTTP/2 with every request. A server may ignore that, and then the request has a
-        # body like any other, which the parser did not look for: read it again without the wish.
-        kept = [(name, value) for name, value in self._fields if name.lower() != b"upgrade"]
+    def _asks_for_websocket(self) -> bool:
+        has_body = "transfer-encoding" in self._headers or self._headers.get("content-length", "0") != "0"
+        wish = self._headers.get("upgrade", "").lower()
+        return wish == "websocket" and self._method == b"GET" and self._version == "1.1" and not has_body
+
+    def _without_upgrade(self) -> bytes:
+        """The head of the present request again, without the wish for another protocol."""
+        kept = [b"%s: %s" % (name, value) for name, value in self._fields if name.lower() != b"upgrade"]
         start = b"%s %s HTTP/%s" % (self._method, self._target, self._version.encode())
-        lines = [start, *(b"%s: %s" % field for field in kept), b"", rest]
-        return self.feed(b"\r\n".join(lines))
+        return b"\r\n".join([start, *kept, b"", b""])
 
 
 def _joined(fields: list[tuple[bytes, bytes]]) -> dict[str, str]:
@@ -188,7 +188,3 @@ def _joined(fields: list[tuple[bytes, bytes]]) -> dict[str, str]:
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1").strip(" \t")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     return headers
-
-
-def _announces_body(headers: dict[str, str]) -> bool:
-    return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"

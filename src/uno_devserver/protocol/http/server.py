@@ -11,6 +11,7 @@ import socket
 from collections.abc import Sequence
 
 from ...system.log import log
+from ...system.ports import BACKLOG
 from .connection import Connection
 from .guard import Guard, refusal
 from .heads import check, encoded
@@ -56,7 +57,7 @@ class HttpServer:
     async def start(self) -> None:
         loop = asyncio.get_running_loop()
         for each in self._sockets:
-            self._listeners.append(await loop.create_server(self._connection, sock=each))
+            self._listeners.append(await loop.create_server(self._connection, sock=each, backlog=BACKLOG))
 
     async def stop(self, grace_seconds: float = GRACE_SECONDS) -> None:
         """Accept nothing more, end streams and WebSockets, give handlers at work the grace, then close everything."""

@@ -61,9 +61,14 @@ class ServerWebSocket:
         self._closing = False  # we take no more messages; those that came before are still delivered
         alarm.set(PING_SECONDS)
 
+    @property
+    def ended(self) -> bool:
+        """Whether one side has closed, or the other is gone."""
+        return self._lost or self._protocol.state is not OPEN
+
     async def receive(self) -> bytes | None:
         while not self._messages:
-            if self._ended:
+            if self.ended:
                 return None
             self._news.clear()
             await self._news.wait()
@@ -73,7 +78,7 @@ class ServerWebSocket:
         return message
 
     async def send(self, data: bytes) -> None:
-        if self._ended:
+        if self.ended:
             raise ConnectionResetError("the WebSocket is closed")
         self._protocol.send_binary(data)
         self._flush()
@@ -109,13 +114,13 @@ class ServerWebSocket:
 
     def start_closing(self, code: int) -> None:
         """Send the close frame, if none was sent; the connection ends when it is answered, or soon."""
-        if not self._ended:
+        if not self.ended:
             self._protocol.send_close(code)
         self._end()
         self._flush()
 
     def on_alarm(self) -> None:
-        if self._ended:
+        if self.ended:
             self._wire.abort()
             return
         if self._queued <= MAX_QUEUED:  # else it is we who do not listen
@@ -128,10 +133,6 @@ class ServerWebSocket:
         self._alarm.set(PING_SECONDS)
 
     # ---
-
-    @property
-    def _ended(self) -> bool:
-        return self._lost or self._protocol.state is not OPEN
 
     def _take(self, frame: Frame) -> None:
         if frame.opcode in (Opcode.TEXT, Opcode.BINARY):
