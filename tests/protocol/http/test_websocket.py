@@ -218,7 +218,7 @@ def test_a_real_client_talks_with_it(serve: Serve) -> None:
             assert client.recv(PATIENCE) == (message.encode() if isinstance(message, str) else message)
         assert client.ping().wait(PATIENCE)
 
-    assert client.close_code == 1000
+    assert client.protocol.close_code == 1000
 
 
 def test_many_messages_keep_their_order(serve: Serve) -> None:
@@ -317,7 +317,7 @@ def test_the_handlers_end_is_the_websockets_end(serve: Serve, ends: str, code: i
         with pytest.raises(ConnectionClosed):
             client.recv(PATIENCE)
 
-    assert client.close_code == code
+    assert client.protocol.close_code == code
 
 
 def test_a_handler_that_hears_by_sending_that_the_client_left_is_no_failure(

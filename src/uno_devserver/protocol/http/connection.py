@@ -129,11 +129,9 @@ class Connection(asyncio.Protocol):
         self.closed.set_result(None)
 
     def _deadline_passed(self) -> None:
-        if self._wire.closing:
-            self._wire.abort()
-        elif self._websocket is not None:
+        if self._websocket is not None and not self._wire.closing:
             self._websocket.on_alarm()
-        elif self._inbox.idle:
+        elif self._inbox.idle and not self._wire.closing:
             self._inbox.on_alarm()
         elif not self._takes_its_answer():
             self._wire.abort()
