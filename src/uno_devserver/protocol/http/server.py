@@ -88,7 +88,7 @@ class HttpServer:
         if self._tasks:
             await asyncio.wait(list(self._tasks), timeout=CANCEL_SECONDS)
         if self._tasks:
-            log.warn(f"{len(self._tasks)} requests are still at work, although they were cancelled")
+            log.warn(f"requests that go on although they were cancelled: {len(self._tasks)}")
 
     async def _end_connections(self) -> None:
         if self._connections:
