@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import datetime, timedelta, tzinfo
 from typing import Any
 
 import pytest
@@ -343,7 +344,17 @@ async def _endless(call: Call) -> Result:
     return endless
 
 
-@pytest.mark.parametrize("tool", [_raise, _exit, _cancelled_inside, _group, _nothing, _unspeakable, _endless])
+async def _contrary(call: Call) -> Result:
+    class Nowhere(tzinfo):
+        def utcoffset(self, when: datetime | None) -> timedelta:
+            raise LookupError("a secret")
+
+    return {"content": datetime(2026, 1, 1, tzinfo=Nowhere())}  # type: ignore[abstract]
+
+
+@pytest.mark.parametrize(
+    "tool", [_raise, _exit, _cancelled_inside, _group, _nothing, _unspeakable, _endless, _contrary]
+)
 @asynchronous
 async def test_a_failing_service_is_an_internal_error_without_details(tool: Any) -> None:
     client = await connected(ScriptedService(fails=tool))
@@ -629,6 +640,19 @@ async def test_a_batch_of_one_is_still_a_list() -> None:
 
     assert isinstance(reply, Reply)
     assert reply.json == [{"jsonrpc": "2.0", "id": 1, "result": {}}]
+
+
+@asynchronous
+async def test_nothing_is_kept_of_a_batch_that_is_all_mistakes() -> None:
+    client = await connected(ScriptedService(), "2025-03-26")
+
+    reply = await client.post([5])
+    kept = await client.send("GET", last_event_id="1-0")
+
+    assert isinstance(reply, Reply)
+    assert [answer["error"]["code"] for answer in reply.json] == [INVALID_REQUEST]
+    assert isinstance(kept, Reply)
+    assert kept.status == 400
 
 
 @asynchronous

@@ -54,6 +54,57 @@ async def test_a_question_is_the_result_and_the_answer_comes_with_the_next_call(
 
 
 @asynchronous
+async def test_a_question_has_the_name_it_was_given_unless_the_call_has_used_it() -> None:
+    async def interview(call: Call) -> Result:
+        names = ("who", "question-2", None, "who")
+        return text(await asyncio.gather(*(call.ask("elicitation/create", QUESTION, name) for name in names)))
+
+    client = _client(who=interview)
+    asked = await client.ask("tools/call", {"name": "who"})
+    names = list(asked.json["result"]["inputRequests"])
+    done = await answer(client, asked, {name: {"action": name} for name in names})
+
+    assert names == ["who", "question-2", "question-3", "question-4"]
+    assert done.json["result"]["content"] == text([{"action": name} for name in names])["content"]
+
+
+@asynchronous
+async def test_a_client_that_knows_a_questions_name_may_bring_the_answer_at_once() -> None:
+    async def twice(call: Call) -> Result:
+        return text([(await call.ask("elicitation/create", QUESTION, "who"))["content"]["name"] for _ in range(2)])
+
+    client = _client(who=twice)
+    responses = {"who": accepting("Ada"), "unknown": accepting("x")}
+    asked = await client.ask("tools/call", {"name": "who", "inputResponses": responses})
+    done = await answer(client, asked, {"who": accepting("Bob")})
+
+    assert list(asked.json["result"]["inputRequests"]) == ["who"]
+    assert done.json["result"]["content"] == text(["Ada", "Bob"])["content"]
+
+
+@asynchronous
+async def test_a_client_that_guesses_the_number_of_a_question_is_asked_all_the_same() -> None:
+    client = _client(who=_who)
+
+    asked = await client.ask("tools/call", {"name": "who", "inputResponses": {"question-1": accepting("x")}})
+
+    assert asked.json["result"]["resultType"] == "input_required"
+
+
+@asynchronous
+async def test_a_question_that_json_cannot_say_fails_where_it_is_asked() -> None:
+    async def odd(call: Call) -> Result:
+        try:
+            return await call.ask("elicitation/create", {"message": object()})
+        except TypeError:
+            return text("told")
+
+    reply = await _client(who=odd).ask("tools/call", {"name": "who"})
+
+    assert reply.json["result"]["content"] == text("told")["content"]
+
+
+@asynchronous
 async def test_several_rounds_continue_the_same_coroutine() -> None:
     runs = 0
 

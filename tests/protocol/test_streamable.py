@@ -163,6 +163,37 @@ async def test_a_client_that_takes_json_only_waits_as_long_as_it_takes() -> None
 
 
 @asynchronous
+async def test_a_client_that_takes_json_only_is_not_told_to_come_back_for_its_answer() -> None:
+    async def poll(call: Call) -> Result:
+        call.close_stream()
+        return text("polled")
+
+    client = await connected(ScriptedService(poll=poll))
+    reply = await client.ask("tools/call", {"name": "poll"}, accept="application/json")
+
+    assert reply.json["result"] == text("polled")
+
+
+@asynchronous
+async def test_a_call_is_answered_although_somebody_listens_in_on_its_stream() -> None:
+    go = asyncio.Event()
+
+    async def think(call: Call) -> Result:
+        await go.wait()
+        return text("thought")
+
+    client = await connected(ScriptedService(think=think))
+    call = asyncio.create_task(client.ask("tools/call", {"name": "think"}, accept="application/json"))
+    await asyncio.sleep(0)  # its stream is the first of the session
+    listener = await client.listen(last_event_id="1-0")
+    await listener.event()
+    go.set()
+
+    assert (await call).json["result"] == text("thought")
+    await listener.end()
+
+
+@asynchronous
 async def test_notifications_may_come_from_any_thread_and_stay_in_order() -> None:
     async def work(call: Call) -> Result:
         def count() -> None:
@@ -217,11 +248,12 @@ async def test_both_eras_share_the_endpoint() -> None:
     assert old.endpoint.session_count == 1
 
 
+@pytest.mark.parametrize("failure", [OSError("disk"), SystemExit(1)])
 @asynchronous
-async def test_a_service_that_cannot_even_say_what_it_can_is_an_internal_error() -> None:
+async def test_a_service_that_cannot_even_say_what_it_can_is_an_internal_error(failure: BaseException) -> None:
     class Broken(ScriptedService):
         def capabilities(self) -> dict[str, object]:
-            raise OSError("disk")
+            raise failure
 
     client = Client(endpoint_of(Broken()))
     reply = await client.ask("initialize", {})

@@ -56,24 +56,24 @@ class HandshakeCall:
         if self._heard and wants_log(self.log_level, method, params):
             in_loop(self._loop, self._stream.send, notification_message(method, params))
 
-    async def ask(self, method: str, params: Params) -> Result:
+    async def ask(self, method: str, params: Params, name: str | None = None) -> Result:  # noqa: ARG002
         check_client_can(self.session.client, method, params)
         if not self._heard:
             raise RpcError(INVALID_REQUEST, "The client accepts JSON only, so it cannot be asked during this call.")
         policy = self.session.policy
         if len(self.session.asks) >= policy.asks:
             raise RpcError(BUSY, f"{policy.asks} questions wait for this client already.")
-        name, answer = self.session.next_ask()
+        ask_id, answer = self.session.next_ask()
         try:
-            self._stream.send(request_message(name, method, params), Kind.REQUEST)
+            self._stream.send(request_message(ask_id, method, params), Kind.REQUEST)
             async with asyncio.timeout(policy.ask_seconds):
                 return result_of(await answer)
         except TimeoutError:
             raise RpcError(STOPPED, f"The client did not answer '{method}' in {policy.ask_seconds:g} s.") from None
         finally:
-            del self.session.asks[name]
+            del self.session.asks[ask_id]
             if not answer.done() or answer.cancelled():
-                self._stream.send(notification_message("notifications/cancelled", {"requestId": name}))
+                self._stream.send(notification_message("notifications/cancelled", {"requestId": ask_id}))
 
     def stop(self, why: RpcError | None) -> None:
         """Cancel it. With a reason it is answered by that; without one, as the client wished, not at all."""
@@ -83,7 +83,7 @@ class HandshakeCall:
             self.task.cancel()
 
     def close_stream(self) -> None:
-        if can_poll(self.session.client.protocol_version):
+        if self._heard and can_poll(self.session.client.protocol_version):
             in_loop(self._loop, self._stream.hang_up)
 
 

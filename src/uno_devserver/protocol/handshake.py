@@ -165,7 +165,7 @@ class Handshake:
         stream = session.open_stream(needs_connection=not accepts.json)
         for message in refusals or ():
             stream.send(message, Kind.ANSWER)
-        self._start([HandshakeCall(session, request, stream, accepts.events) for request in requests], stream)
+        self._start(session, [HandshakeCall(session, request, stream, accepts.events) for request in requests], stream)
         answers = await stream.plain_answers(self._policy.plain_answer_seconds if accepts.events else None)
         if answers is None:
             return self._listen(session, stream, 0)
@@ -173,25 +173,27 @@ class Handshake:
             return ACCEPTED  # cancelled: the client does not want to hear of it
         return plain(answers[0] if refusals is None else b"[" + b",".join(answers) + b"]")
 
-    def _start(self, calls: list[HandshakeCall], stream: Stream) -> None:
+    def _start(self, session: Session, calls: list[HandshakeCall], stream: Stream) -> None:
         waiting = set(calls)
 
+        def end_if_all_said() -> None:
+            if not waiting:
+                stream.end()
+                session.settle(stream)
+
         def done(call: HandshakeCall, task: asyncio.Task[Result | RpcError]) -> None:
-            call.session.calls.discard(call)
+            session.calls.discard(call)
             said = call.why_stopped if task.cancelled() else task.result()
             if said is not None and not call.unwanted:
                 stream.send(answer_message(call.id, said), Kind.ANSWER)
             waiting.discard(call)
-            if not waiting:
-                stream.end()
-                call.session.settle(stream)
+            end_if_all_said()
 
         for call in calls:
-            call.session.calls.add(call)
+            session.calls.add(call)
             call.task = self._background(outcome(self._answer, call))
             call.task.add_done_callback(partial(done, call))
-        if not calls:
-            stream.end()
+        end_if_all_said()
 
     async def _answer(self, call: Call) -> Result:
         """What the session itself can answer, else what the service says."""

@@ -11,7 +11,7 @@ import asyncio
 from ..system.log import log
 from ..system.values import Value
 from .eras import INPUT_REQUIRED_METHODS, Envelope, check_client_can, modern_error, modern_result, wants_log
-from .jsonrpc import BUSY, INVALID_REQUEST, Id, RpcError, RpcRequest, notification_message
+from .jsonrpc import BUSY, INVALID_REQUEST, Id, RpcError, RpcRequest, encode, notification_message
 from .media import Accepts
 from .parked import Parked, answers
 from .policy import Policy
@@ -58,8 +58,9 @@ class ModernCall:
         self._info = info
         self._parked = parked
         self._policy = policy
+        self._brought = answers(request)  # by a client that knows the names before it is asked
         self._questions: dict[str, Question] = {}
-        self._last_question = 0
+        self._names: set[str] = set()  # that questions of this call have had
         self._waits = False
         self._outcome: Result | RpcError | None = None
         self._loop = asyncio.get_running_loop()
@@ -88,14 +89,16 @@ class ModernCall:
         if self._heard and wants_log(self.log_level, method, params):
             in_loop(self._loop, self._speak, notification_message(method, self._with_present_token(method, params)))
 
-    async def ask(self, method: str, params: Params) -> Result:
+    async def ask(self, method: str, params: Params, name: str | None = None) -> Result:
         check_client_can(self._envelope.client, method, params)
         if self.method not in INPUT_REQUIRED_METHODS:
             raise RpcError(INVALID_REQUEST, f"The client cannot be asked while it waits for '{self.method}'.")
         if len(self._questions) >= self._policy.asks:
             raise RpcError(BUSY, f"{self._policy.asks} questions of this call wait already.")
-        self._last_question += 1
-        name = f"question-{self._last_question}"
+        if name in self._brought:
+            return self._brought.pop(name)
+        encode(params)  # what JSON cannot say fails here, where it was asked, and not on its way
+        name = self._free_name(name)
         question = self._questions[name] = Question(method, params, self._loop.create_future())
         self._loop.call_soon(self._ask)  # not at once: questions that are asked together travel together
         try:
@@ -132,6 +135,15 @@ class ModernCall:
         """The client does not want to know any more."""
         if self.task is not None:
             self.task.cancel()
+
+    def _free_name(self, wanted: str | None) -> str:
+        """The wanted one, unless a question of this call has had it: its answer could be taken for this one's."""
+        name, number = wanted, len(self._names)
+        while name is None or name in self._names:
+            number += 1
+            name = f"question-{number}"
+        self._names.add(name)
+        return name
 
     def _speak(self, data: bytes) -> None:
         self.stream.send(data)  # of the request that is the present one by now

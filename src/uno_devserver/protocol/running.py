@@ -52,16 +52,16 @@ def answer_message(request_id: Id, said: Result | RpcError) -> bytes:
         return _error_message(request_id, said)
     try:
         return result_message(request_id, said)
-    except (TypeError, ValueError, RecursionError) as error:
-        log.write(ERROR, f"A result cannot be written as JSON: {error}")
+    except Exception as error:  # whatever it is made of, the client waits for an answer
+        log.write(ERROR, f"A result cannot be written as JSON: {error!r}")
         return error_message(request_id, RpcError(INTERNAL_ERROR, "The server's result cannot be written as JSON."))
 
 
 def _error_message(request_id: Id, error: RpcError) -> bytes:
     try:
         return error_message(request_id, error)
-    except (TypeError, ValueError, RecursionError):
-        return error_message(request_id, RpcError(error.code, error.message))
+    except Exception:
+        return error_message(request_id, RpcError(error.code, str(error.message)))
 
 
 def in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., Any], *arguments: Any) -> None:

@@ -59,12 +59,13 @@ class Call(Protocol):
     def notify(self, method: str, params: Params | None = None) -> None:
         """Send a notification that belongs to this request (progress, log). Safe from any thread."""
 
-    async def ask(self, method: str, params: Params) -> Result:
+    async def ask(self, method: str, params: Params, name: str | None = None) -> Result:
         """Ask the client (sampling, elicitation, roots) and wait.
 
         Handshake era: a request on this call's stream. Modern era: the call's result is `input_required`, this
-        coroutine stays parked, and goes on when the client calls again with the answer. RpcError when the client
-        refuses, lacks the capability, or went away.
+        coroutine stays parked, and goes on when the client calls again with the answer. There the question is called
+        `name`, if no other of this call is, and a client that knows the name may bring the answer with its first
+        request. RpcError when the client refuses, lacks the capability, or went away.
         """
 
     def close_stream(self) -> None:

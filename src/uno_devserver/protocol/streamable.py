@@ -17,7 +17,7 @@ from .media import accepted, is_json
 from .modern import Modern
 from .policy import DEFAULT_POLICY, Policy
 from .replies import refusal
-from .running import in_loop
+from .running import FAILURES, in_loop
 from .service import Params, Service
 
 
@@ -43,7 +43,7 @@ class StreamableHttp:
             if request.method in ("GET", "DELETE"):
                 return self._get_or_delete(request)
             return Response(405, headers=(("Allow", "DELETE, GET, POST"),))
-        except Exception:
+        except FAILURES:
             log.write(ERROR, f"a request to the MCP endpoint failed:\n{traceback.format_exc()}")
             return refusal(500, RpcError(INTERNAL_ERROR, "The server failed on this request; its log says why."))
 

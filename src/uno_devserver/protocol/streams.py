@@ -49,7 +49,7 @@ class Stream:
         self._connected_once = False
         self._hang_up = False
         self._reader: object = None
-        self._waiter: asyncio.Future[bool] | None = None
+        self._waiters: set[asyncio.Future[bool]] = set()
 
     @property
     def connected(self) -> bool:
@@ -162,18 +162,18 @@ class Stream:
         """Wait for a change; False when there was none in time."""
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[bool] = loop.create_future()
-        self._waiter = waiter
+        self._waiters.add(waiter)
         timer = None if seconds is None else loop.call_later(seconds, _resolve, waiter, False)
         try:
             return await waiter
         finally:
+            self._waiters.discard(waiter)
             if timer is not None:
                 timer.cancel()
 
     def _wake(self) -> None:
-        if self._waiter is not None:
-            _resolve(self._waiter, True)
-            self._waiter = None
+        for waiter in self._waiters:
+            _resolve(waiter, True)
 
 
 def _resolve(waiter: asyncio.Future[bool], value: bool) -> None:

@@ -107,7 +107,7 @@ class SdkServer:
             if result.get("resultType") != "input_required":
                 return result
             asked = result.get("inputRequests") or {}
-            answers = {key: await call.ask(one["method"], one.get("params", {})) for key, one in asked.items()}
+            answers = {key: await call.ask(one["method"], one.get("params", {}), key) for key, one in asked.items()}
             params = {**params, "inputResponses": answers, "requestState": result.get("requestState")}
         raise RpcError(INTERNAL_ERROR, f"The server asked {ROUNDS} times for more input; it is not asked again.")
 

@@ -90,7 +90,7 @@ class ClientCall:
     def notify(self, method: str, params: Params | None = None) -> None:
         self._client.told.append((method, params))
 
-    async def ask(self, method: str, params: Params) -> Result:
+    async def ask(self, method: str, params: Params, name: str | None = None) -> Result:  # noqa: ARG002
         self._client.asked.append((method, params))
         return self._client.answers(method, params)
 
