@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+import functools
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, Literal, Optional, TypedDict
 
 import pytest
@@ -14,7 +16,7 @@ from msgspec import Meta, Struct
 
 from uno_devserver.host.addins import Context
 from uno_devserver.host.addins.collection import AddIns
-from uno_devserver.host.addins.signatures import BadArguments, object_schema, signature_of
+from uno_devserver.host.addins.signatures import BadArguments, doc_of, name_of, object_schema, signature_of
 from uno_devserver.host.addins.testing import Client, ClientCall
 
 
@@ -187,8 +189,11 @@ def test_text_is_converted_where_everything_is_text() -> None:
 
 
 def test_the_context_is_no_argument_of_the_caller() -> None:
+    def optional(name: str, ctx: Context | None = None) -> None: ...
+
     def function(name: str, ctx: Context) -> None: ...
 
+    assert bind(optional, {"name": "a"}) == {"name": "a", "ctx": CONTEXT}
     assert list(properties(function)) == ["name"]
     assert bind(function, {"name": "a"}) == {"name": "a", "ctx": CONTEXT}
     assert problem(function, {"name": "a", "ctx": 1}).startswith("Argument 'ctx' is unknown")
@@ -222,6 +227,51 @@ def test_an_object_that_can_be_called_is_a_function_too() -> None:
     assert bind(Greeter(), {"name": "a"}) == {"name": "a"}
 
 
+def test_a_partial_keeps_the_annotations_and_the_docstring_of_its_function() -> None:
+    def repeat(text: str, times: int, mark: str = "!") -> str:
+        """Say it again."""
+        return text * times + mark
+
+    partial = functools.partial(functools.partial(repeat, times=2), mark="?")
+
+    assert properties(partial) == {
+        "text": {"type": "string"},
+        "times": {"type": "integer", "default": 2},
+        "mark": {"type": "string", "default": "?"},
+    }
+    assert doc_of(partial) == "Say it again."
+    with pytest.raises(TypeError, match="has no name of its own; give it one: name="):
+        name_of(partial)
+
+
+def test_a_decorated_function_is_the_one_inside() -> None:
+    def twice(function: Callable[..., str]) -> Callable[..., str]:
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> str:
+            return function(*args, **kwargs) * 2
+
+        return wrapper
+
+    @twice
+    def say(text: str) -> str:
+        """Say it."""
+        return text
+
+    assert properties(say) == {"text": {"type": "string"}}
+    assert (name_of(say), doc_of(say)) == ("say", "Say it.")
+
+
+def test_a_path_is_sent_as_text() -> None:
+    def function(file: Path, others: dict[str, PurePosixPath] | None = None) -> None: ...
+
+    assert properties(function)["file"] == {"type": "string"}
+    assert bind(function, {"file": "a/b", "others": {"c": "d"}}) == {
+        "file": Path("a/b"),
+        "others": {"c": PurePosixPath("d")},
+    }
+    assert problem(function, {"file": 1}) == "Argument 'file' is wrong: expected str, got int."
+
+
 def test_local_types_that_use_each_other_are_refused_with_advice() -> None:
     class Inner(Struct):
         x: int
@@ -240,6 +290,12 @@ def _positional(name: str, /) -> None: ...
 def _custom(path: Box | Point) -> None: ...
 def _unknown(value: Missing) -> None: ...  # type: ignore[name-defined]  # noqa: F821
 def _foreign(value: pytest.Item) -> None: ...
+def _yields() -> Iterator[str]:
+    yield ""
+
+
+async def _yields_too() -> AsyncIterator[str]:
+    yield ""
 
 
 @pytest.mark.parametrize(
@@ -249,6 +305,8 @@ def _foreign(value: pytest.Item) -> None: ...
         (_positional, "_positional(): 'name' is not supported"),
         (_custom, "_custom(): an argument's type has no JSON schema: "),
         (_unknown, "_unknown(): an annotation cannot be read: name 'Missing' is not defined"),
+        (_yields, "_yields() yields; return a list"),
+        (_yields_too, "_yields_too() yields; return a list"),
         (_foreign, "_foreign(): an argument's type has no JSON schema: type <class '_pytest.nodes.Item'> is not"),
     ],
 )

@@ -85,7 +85,7 @@ async def test_a_tool_can_be_named_and_described_apart_from_its_function(addins:
 
 
 RESULTS = """
-import base64, dataclasses, datetime, enum, pathlib
+import base64, dataclasses, datetime, enum, math, pathlib
 
 @dataclasses.dataclass
 class Point:
@@ -116,6 +116,9 @@ def give(what: str) -> Any:
         "mixed": [text("a"), "b", image(b"\\0")],
         "whole": ToolResult(["no"], structured={"a": 1}, is_error=True, meta={"m": 1}),
         "odd text": "caf\\udce9",
+        "odd data": {"caf\\udce9": ["a", "\\udce9", 1]},
+        "just text": ToolResult("no", is_error=True),
+        "numbers": [math.nan, math.inf],
     }[what]
 """
 
@@ -183,6 +186,15 @@ def give(what: str) -> Any:
             },
         ),
         ("odd text", {"content": [{"type": "text", "text": "caf\\udce9"}]}),
+        (
+            "odd data",
+            {
+                "content": [{"type": "text", "text": r'{"caf\\udce9":["a","\\udce9",1]}'}],
+                "structuredContent": {"caf\\udce9": ["a", "\\udce9", 1]},
+            },
+        ),
+        ("just text", {"content": [{"type": "text", "text": "no"}], "isError": True}),
+        ("numbers", {"content": [{"type": "text", "text": "[null,null]"}]}),
     ],
 )
 @asynchronous
@@ -192,7 +204,10 @@ async def test_whatever_a_tool_returns_can_be_sent(addins: AddInFolder, what: st
 
 
 FAILURES = """
-import sys, asyncio
+import asyncio, math, sys
+
+class Own(BaseException):
+    pass
 
 class Odd(Exception):
     def __str__(self):
@@ -212,18 +227,21 @@ def fail(how: str) -> Any:
     if how == "deep": deeper()
     if how == "odd": raise Odd
     if how == "json": return object()
-    if how == "surrogate": return {"name": "\\udce9"}
+    if how == "own": raise Own("out of here")
+    if how == "silent": raise ToolError
+    if how == "content": return [text("a"), 1]
     if how == "long": raise ValueError("x" * 100_000)
 
 @addin.tool
 async def fail_async(how: str) -> Any:
     if how == "exit": sys.exit(3)
     if how == "cancel": raise asyncio.CancelledError
+    if how == "own": raise Own("out of here")
     raise ValueError("7 is not enough")
 
 @addin.tool
 def lie(how: str) -> Total:
-    return {"wrong": {"total": "many"}, "text": "many", "nothing": None}[how]
+    return {"wrong": {"total": "many"}, "text": "many", "nothing": None, "nan": {"total": math.nan}}[how]
 """
 
 
@@ -238,11 +256,14 @@ def lie(how: str) -> Total:
         ("fail", "deep", "RecursionError: maximum recursion depth exceeded"),
         ("fail", "odd", "Odd"),
         ("fail", "json", "TypeError: a value of type object has no JSON form"),
-        ("fail", "surrogate", "UnicodeEncodeError: 'utf-8' codec can't encode character"),
+        ("fail", "own", "Own: out of here"),
+        ("fail", "silent", "The tool failed without saying why."),
+        ("fail", "content", "TypeError: content is text, image(...) and the like, not int"),
         ("fail", "long", "ValueError: xxxx"),
         ("fail_async", "value", "ValueError: 7 is not enough"),
         ("fail_async", "exit", "SystemExit: 3"),
         ("fail_async", "cancel", "the function was cancelled from inside"),
+        ("fail_async", "own", "Own: out of here"),
     ],
 )
 @asynchronous
@@ -258,11 +279,17 @@ async def test_a_failing_tool_gives_a_result_that_says_why(
     assert len(text_of(result)) <= 4000
     assert "Traceback" not in text_of(result)
     assert alive["status"] == "Healthy"
-    if how != "told":
+    if how not in ("told", "silent"):
         assert "Traceback" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("how", ["wrong", "text", "nothing"])
+@asynchronous
+async def test_what_an_author_tells_the_caller_is_not_cut(addins: AddInFolder) -> None:
+    async with addins.serve_register("@addin.tool\ndef tell() -> None: raise ToolError('x' * 100_000)") as client:
+        assert len(text_of(await client.call("tell"))) == 100_000
+
+
+@pytest.mark.parametrize("how", ["wrong", "text", "nothing", "nan"])
 @asynchronous
 async def test_a_result_that_breaks_its_own_schema_is_a_failure(addins: AddInFolder, how: str) -> None:
     async with addins.serve_register(FAILURES) as client:

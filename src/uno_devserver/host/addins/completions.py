@@ -8,6 +8,7 @@ from typing import Any
 
 from ...system.values import Value
 from .content import sendable
+from .signatures import label_of
 from .workers import invoke
 
 SHOWN_VALUES = 100  # the protocol's limit
@@ -23,7 +24,7 @@ class Completion(Value):
 def make_completion(reference: str, argument: str, function: Callable[..., Any]) -> Completion:
     count = len(inspect.signature(function).parameters)
     if count not in (1, 2):
-        raise TypeError(f"{function.__name__}() must take the text so far, and may take the other arguments")
+        raise TypeError(f"{label_of(function)} must take the text so far, and may take the other arguments")
     return Completion(reference, argument, function, count == 2)
 
 

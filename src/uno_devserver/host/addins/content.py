@@ -81,7 +81,11 @@ def assistant(content: str | Content) -> Message:
 
 
 def as_content(value: str | Content) -> Content:
-    return text(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return text(value)
+    if not isinstance(value, Content):
+        raise TypeError(f"content is text, image(...) and the like, not {type(value).__name__}")
+    return value
 
 
 def resource_contents(uri: str, data: str | bytes, mime_type: str | None) -> dict[str, Any]:
@@ -101,17 +105,46 @@ def sendable(value: str) -> str:
 
 def plain(value: Any) -> Any:
     """The value made of JSON's types only; TypeError when it has no such form."""
-    return msgspec.to_builtins(value, str_keys=True, enc_hook=_plain_path)
+    made = msgspec.to_builtins(value, str_keys=True, enc_hook=_plain_path)
+    try:
+        msgspec.json.encode(made)
+    except UnicodeEncodeError:
+        return _all_sendable(made)
+    return made
 
 
 def as_json(value: Any) -> str:
-    """The JSON of a plain value; ValueError when text inside is not valid Unicode."""
+    """The JSON of a plain value."""
     return msgspec.json.encode(value).decode()
+
+
+def path_schema(type_: type) -> dict[str, Any]:
+    """Paths are the one type beside msgspec's own that authors of tools keep using."""
+    if issubclass(type_, os.PathLike):
+        return {"type": "string"}
+    raise NotImplementedError
+
+
+def as_path(type_: type, value: object) -> Any:
+    """A value of a type that `path_schema` describes."""
+    if not isinstance(value, str):
+        raise TypeError(f"Expected `str`, got `{type(value).__name__}`")
+    return type_(value)
+
+
+def _all_sendable(value: Any) -> Any:
+    if isinstance(value, str):
+        return sendable(value)
+    if isinstance(value, list):
+        return [_all_sendable(item) for item in value]
+    if isinstance(value, dict):
+        return {sendable(key): _all_sendable(item) for key, item in value.items()}
+    return value
 
 
 def _plain_path(value: Any) -> Any:
     if isinstance(value, os.PathLike):
-        return sendable(str(os.fspath(value)))
+        return str(os.fspath(value))
     raise TypeError(f"a value of type {type(value).__name__} has no JSON form")
 
 

@@ -12,7 +12,7 @@ import msgspec
 from ...protocol.eras import LOG_LEVELS, wants_log
 from ...protocol.service import Call, Session
 from ...system.values import Value
-from .content import plain, sendable
+from .content import as_path, plain, sendable
 
 SAMPLE_TOKENS = 1000  # a page of text, where an author does not say
 
@@ -106,7 +106,7 @@ class Context:
         result = await self.ask("elicitation/create", {"message": sendable(message), "requestedSchema": requested})
         action, content = str(result.get("action")), result.get("content")
         if action == "accept" and isinstance(schema, type):
-            content = msgspec.convert(content, schema)
+            content = msgspec.convert(content, schema, dec_hook=as_path)
         return Elicited(action, content)
 
     async def roots(self) -> list[dict[str, Any]]:

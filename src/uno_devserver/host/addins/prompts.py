@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,7 @@ from ...protocol.service import Call
 from ...system.values import Value
 from .content import Content, Message, user
 from .context import context_of
-from .signatures import BadArguments, Parameter, Signature
+from .signatures import BadArguments, Parameter, Signature, doc_of, name_of
 from .workers import invoke
 
 
@@ -30,11 +29,11 @@ def make_prompt(
     title: str | None,
     description: str | None,
 ) -> Prompt:
-    name = name or function.__name__
+    name = name or name_of(function)
     listed: dict[str, Any] = {"name": name}
     if title is not None:
         listed["title"] = title
-    if about := description or inspect.getdoc(function):
+    if about := description or doc_of(function):
         listed["description"] = about
     if signature.parameters:
         listed["arguments"] = [_argument(signature, parameter) for parameter in signature.parameters]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,7 +11,7 @@ from ...protocol.service import Call
 from ...system.values import Value
 from .content import Content, as_json, plain, resource_contents
 from .context import context_of
-from .signatures import BadArguments, Signature
+from .signatures import BadArguments, Signature, doc_of, name_of
 from .workers import invoke
 
 URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+")
@@ -52,8 +51,8 @@ def make_resource(
         raise ValueError(f"'{uri}' cannot be a resource's address: it needs a scheme, as in notes://today")
     variables = [found[2] for found in VARIABLE.finditer(uri)]
     _check_variables(uri, variables, signature)
-    listed: dict[str, Any] = {"uriTemplate" if variables else "uri": uri, "name": name or function.__name__}
-    more = {"title": title, "description": description or inspect.getdoc(function), "mimeType": mime_type}
+    listed: dict[str, Any] = {"uriTemplate" if variables else "uri": uri, "name": name or name_of(function)}
+    more = {"title": title, "description": description or doc_of(function), "mimeType": mime_type}
     listed |= {key: value for key, value in more.items() if value}
     if annotations is not None:
         listed["annotations"] = dict(annotations)

@@ -6,15 +6,16 @@ expressed is refused when the function is registered, not when it is called.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 
 from ...system.values import Value
-from .content import plain
+from .content import as_path, path_schema, plain
 from .context import Context
 
 SHOWN_CHOICES = 20  # an error lists the values an argument may have, unless there are too many to read
@@ -46,7 +47,7 @@ class Signature(Value):
         if arguments is None:
             arguments = {}
         try:
-            values = msgspec.convert(arguments, self.arguments, strict=strict, str_keys=True)
+            values = msgspec.convert(arguments, self.arguments, strict=strict, str_keys=True, dec_hook=as_path)
         except msgspec.ValidationError as error:
             raise BadArguments(self._sentence(str(error))) from None
         assert isinstance(arguments, Mapping)
@@ -83,7 +84,9 @@ def signature_of(function: Callable[..., Any], names: Mapping[str, Any]) -> Sign
 
     `names` are those visible where the function is registered: an annotation may name a type defined there.
     """
-    label = getattr(function, "__name__", repr(function))
+    label = label_of(function)
+    if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+        raise TypeError(f"{label} yields; return a list, or tell what happens meanwhile by ctx.progress")
     declared = inspect.signature(function)
     hints = _hints(function, label, names)
     context: str | None = None
@@ -91,7 +94,7 @@ def signature_of(function: Callable[..., Any], names: Mapping[str, Any]) -> Sign
     parameters = []
     for parameter in declared.parameters.values():
         annotation = hints.get(parameter.name, Any)
-        if annotation is Context:
+        if annotation is Context or Context in get_args(annotation):
             context = parameter.name
             continue
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -99,10 +102,10 @@ def signature_of(function: Callable[..., Any], names: Mapping[str, Any]) -> Sign
             continue
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             shown = parameter.replace(annotation=parameter.empty, default=parameter.empty)
-            raise TypeError(f"{label}(): '{shown}' is not supported; every argument is passed by its name")
+            raise TypeError(f"{label}: '{shown}' is not supported; every argument is passed by its name")
         parameters.append(Parameter(parameter.name, annotation, parameter.default is parameter.empty))
     arguments = msgspec.defstruct(
-        label,
+        "Arguments",
         [(p.name, p.type) if p.required else (p.name, p.type, _optional()) for p in parameters],
         kw_only=True,
         forbid_unknown_fields=not takes_others,
@@ -111,6 +114,24 @@ def signature_of(function: Callable[..., Any], names: Mapping[str, Any]) -> Sign
     for name, property_ in schema["properties"].items():
         _show_default(property_, declared.parameters[name].default)
     return Signature(tuple(parameters), hints.get("return", declared.empty), context, takes_others, arguments, schema)
+
+
+def label_of(function: object) -> str:
+    """What a function is called in a message for its author."""
+    name = getattr(function, "__name__", None)
+    return f"{name}()" if name else repr(function)
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """What a function offers itself as."""
+    name = getattr(function, "__name__", None)
+    if not isinstance(name, str):
+        raise TypeError(f"{label_of(function)} has no name of its own; give it one: name=...")
+    return name
+
+
+def doc_of(function: Callable[..., Any]) -> str | None:
+    return inspect.getdoc(_unwrapped(function))
 
 
 def object_schema(type_: Any) -> dict[str, Any] | None:
@@ -123,18 +144,28 @@ def object_schema(type_: Any) -> dict[str, Any] | None:
 
 
 def _hints(function: Callable[..., Any], label: str, names: Mapping[str, Any]) -> dict[str, Any]:
-    target = inspect.unwrap(function)
+    target = _unwrapped(function)
     if not inspect.isroutine(target) and not inspect.isclass(target):
         target = type(target).__call__  # an object that can be called
     try:
         return get_type_hints(target, localns=dict(names), include_extras=True)
     except (NameError, TypeError) as error:
-        raise TypeError(f"{label}(): an annotation cannot be read: {error}") from None
+        raise TypeError(f"{label}: an annotation cannot be read: {error}") from None
+
+
+def _unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that its author wrote, inside decorators and partials."""
+    function = inspect.unwrap(function)
+    while isinstance(function, functools.partial):
+        function = inspect.unwrap(function.func)
+    return function
 
 
 def schema_of(type_: Any) -> dict[str, Any]:
     """As msgspec makes it, with the top level in place and the type of choices told, as clients expect."""
-    (top,), definitions = msgspec.json.schema_components([type_], ref_template="#/$defs/{name}")
+    (top,), definitions = msgspec.json.schema_components(
+        [type_], schema_hook=path_schema, ref_template="#/$defs/{name}"
+    )
     name = str(top.get("$ref", "")).removeprefix("#/$defs/")
     if name and f"#/$defs/{name}" not in str(definitions):
         top = definitions.pop(name)
@@ -150,9 +181,9 @@ def _described(label: str, arguments: type[msgspec.Struct]) -> dict[str, Any]:
         schema = schema_of(arguments)
     except TypeError as error:
         reason = str(error).strip().splitlines()[-1]
-        raise TypeError(f"{label}(): an argument's type has no JSON schema: {reason}") from None
+        raise TypeError(f"{label}: an argument's type has no JSON schema: {reason}") from None
     except NameError as error:
-        raise TypeError(f"{label}(): {error}; define types that use each other at the top of the file") from None
+        raise TypeError(f"{label}: {error}; define types that use each other at the top of the file") from None
     del schema["title"]
     return schema
 

@@ -17,10 +17,10 @@ from ...protocol.eras import MISSING_CAPABILITY, MODERN_VERSIONS
 from ...protocol.jsonrpc import RpcError
 from ...protocol.service import Call
 from ...system.values import Value
-from .content import Content, ToolResult, as_content, as_json, plain, text
+from .content import Content, ToolResult, as_content, as_json, as_path, plain, text
 from .context import context_of
 from .failures import log_failure, sentence
-from .signatures import BadArguments, Signature, object_schema
+from .signatures import BadArguments, Signature, doc_of, name_of, object_schema
 from .workers import invoke
 
 NAME = re.compile(r"[A-Za-z0-9_./-]{1,128}")  # as the specification of 2025-11-25, and `/`, which older servers use
@@ -51,7 +51,7 @@ def make_tool(
     output_schema: Mapping[str, Any] | None,
     meta: Mapping[str, Any] | None,
 ) -> Tool:
-    name = function.__name__ if name is None else name
+    name = name_of(function) if name is None else name
     if not NAME.fullmatch(name):
         raise ValueError(f"'{name}' cannot be a tool's name: use 1 to 128 letters, digits, '_', '-', '.' or '/'")
     returned = None if signature.returns in (inspect.Signature.empty, None) else object_schema(signature.returns)
@@ -60,7 +60,7 @@ def make_tool(
     listed: dict[str, Any] = {"name": name}
     if title is not None:
         listed["title"] = title
-    if about := description if description is not None else inspect.getdoc(function):
+    if about := description if description is not None else doc_of(function):
         listed["description"] = about
     listed["inputSchema"] = dict(input_schema) if input_schema is not None else signature.schema
     if shown_output is not None:
@@ -79,7 +79,7 @@ async def call_tool(tool: Tool, call: Call, arguments: object, addin: str) -> di
             value = await invoke(tool.function, **tool.signature.bind(arguments, context))
         return _result(tool, value)
     except (BadArguments, ToolError) as error:
-        return _failure(str(error))
+        return _failure(str(error) or "The tool failed without saying why.")
     except RpcError as error:
         # A modern client is told by an error what it has to declare; an older one could not do better than read it.
         if error.code == MISSING_CAPABILITY and call.session.client.protocol_version in MODERN_VERSIONS:
@@ -87,7 +87,7 @@ async def call_tool(tool: Tool, call: Call, arguments: object, addin: str) -> di
         return _failure(error.message)
     except Exception as error:
         log_failure(addin, f"tool {tool.name}", error)
-        return _failure(sentence(error))
+        return _failure(sentence(error)[:SHOWN_CHARACTERS])
 
 
 def _result(tool: Tool, value: Any) -> dict[str, Any]:
@@ -107,7 +107,9 @@ def _result(tool: Tool, value: Any) -> dict[str, Any]:
 
 
 def _whole(result: ToolResult) -> dict[str, Any]:
-    answer: dict[str, Any] = {"content": [as_content(item).block for item in result.content]}
+    # A text is a sequence of texts to Python, and one block to its author.
+    items = [result.content] if isinstance(result.content, (str, Content)) else result.content
+    answer: dict[str, Any] = {"content": [as_content(item).block for item in items]}
     if result.structured is not None:
         answer["structuredContent"] = plain(result.structured)
     if result.is_error:
@@ -119,16 +121,17 @@ def _whole(result: ToolResult) -> dict[str, Any]:
 
 def _structured(tool: Tool, value: Any) -> dict[str, Any]:
     """JSON as text, for every client, and as data where it is an object."""
+    shown = as_json(value)
     if tool.returns is not None:
-        try:
-            msgspec.convert(value, tool.returns, str_keys=True)
+        try:  # what the client will read: a NaN is a float here, and null there
+            msgspec.json.decode(shown, type=tool.returns, dec_hook=as_path)
         except msgspec.ValidationError as error:
             raise TypeError(f"the tool returned something else than it declares: {error}") from None
-    answer: dict[str, Any] = {"content": [text(as_json(value)).block]}
+    answer: dict[str, Any] = {"content": [text(shown).block]}
     if isinstance(value, dict):
         answer["structuredContent"] = value
     return answer
 
 
 def _failure(message: str) -> dict[str, Any]:
-    return {"content": [text(message[:SHOWN_CHARACTERS]).block], "isError": True}
+    return {"content": [text(message).block], "isError": True}
