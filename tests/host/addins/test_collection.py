@@ -12,6 +12,7 @@ from support.addins import AddInFolder, asynchronous, health_of, text_of, until
 from uno_devserver.host.addins.collection import AddIns
 from uno_devserver.host.addins.limits import Limits
 from uno_devserver.host.addins.testing import Client
+from uno_devserver.host.addins.workers import THREADS
 
 
 def state(addins: AddInFolder) -> set[str]:
@@ -65,6 +66,37 @@ async def test_a_name_is_free_again_when_its_add_in_failed(addins: AddInFolder) 
     async with addins.serve(first, second) as client:
         assert text_of(await client.call("same")) == "second"
         assert client.addins.status.addins[1].error is None
+
+
+@asynchronous
+async def test_an_add_in_that_was_left_out_cannot_give_away_the_names_of_others(addins: AddInFolder) -> None:
+    body = """
+    import pathlib, time
+    addin.tool(name="same")(lambda: "first")
+    while not pathlib.Path(addin.workspace, "go").exists():
+        try:
+            time.sleep(0.01)
+        except SystemExit:
+            pass
+    addin.remove_tool("same")
+    pathlib.Path(addin.workspace, "went").touch()
+    """
+    first = addins.register("first.py", body)
+    second = addins.register("second.py", 'addin.tool(name="same")(lambda: "second")')
+    third = """
+    @addin.tool
+    def more() -> None:
+        addin.tool(name="same")(lambda: "third")
+    """
+    async with addins.serve(first, second, addins.register("third.py", third), limits=Limits(load=0.3)) as client:
+        (addins.folder / "go").touch()
+        await until((addins.folder / "went").exists)
+        await client.call("more")
+        said = text_of(await client.call("same"))
+        statuses = client.addins.status.addins
+
+    assert said == "second"
+    assert statuses[2].error == f"the tool 'same' is refused: add-in {second} offers it already"
 
 
 LIFE = """
@@ -214,6 +246,60 @@ async def test_a_health_check_that_hangs_does_not_hold_up_the_report(addins: Add
         report = await health_of(client)
 
     assert report["addIns"][0]["error"] == "its health check failed: no answer within 0.2 s"
+
+
+@asynchronous
+async def test_a_health_check_that_hangs_is_not_asked_again_until_it_has_answered(addins: AddInFolder) -> None:
+    body = """
+    import pathlib, time
+    asked, go = [], pathlib.Path(addin.workspace, "go")
+
+    @addin.health
+    def health():
+        asked.append(1)
+        while not go.exists():
+            time.sleep(0.005)
+        return f"asked {len(asked)} times"
+    """
+    async with addins.serve_register(body, limits=Limits(health=0.05)) as client:
+        for _ in range(3):
+            assert (await health_of(client))["status"] == "Degraded"
+        (addins.folder / "go").touch()
+        while (report := await health_of(client))["status"] != "Healthy":
+            pass
+
+    assert report["addIns"][0]["detail"] in ("asked 1 times", "asked 2 times")
+
+
+@asynchronous
+async def test_tools_that_hold_all_threads_hide_neither_health_nor_stop(addins: AddInFolder) -> None:
+    body = """
+    import pathlib, threading
+    held, go = [], threading.Event()
+
+    @addin.tool
+    def hold() -> None:
+        held.append(1)
+        go.wait(60)
+
+    @addin.health
+    def health(): return str(len(held))
+
+    @addin.on_stop
+    def end():
+        go.set()
+        pathlib.Path(addin.workspace, "ended").touch()
+    """
+    async with addins.serve_register(body) as client:
+        calls = [asyncio.create_task(client.call("hold")) for _ in range(THREADS + 1)]
+        details = [""]
+        while details[-1] != str(THREADS):
+            report = await health_of(client)
+            assert report["status"] == "Healthy"
+            details.append(report["addIns"][0]["detail"])
+
+    assert "ended" in state(addins)
+    await asyncio.gather(*calls)
 
 
 @asynchronous

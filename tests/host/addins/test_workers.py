@@ -72,6 +72,29 @@ async def test_a_full_queue_is_a_clear_refusal() -> None:
 
 
 @asynchronous
+async def test_a_call_that_is_given_up_before_it_has_a_thread_never_begins() -> None:
+    workers = Workers(threads=1)
+    begun, release = threading.Event(), threading.Event()
+    done: list[str] = []
+
+    def hold() -> None:
+        begun.set()
+        release.wait(30)
+
+    running = asyncio.create_task(workers.run(hold))
+    await until(begun.is_set)
+    given_up = asyncio.create_task(workers.run(lambda: done.append("given up")))
+    await asyncio.sleep(0)
+    given_up.cancel()
+    await asyncio.wait([given_up])
+    release.set()
+    await running
+    await workers.run(lambda: done.append("next"))
+
+    assert done == ["next"]
+
+
+@asynchronous
 async def test_context_variables_reach_the_function() -> None:
     VARIABLE.set("here")
 

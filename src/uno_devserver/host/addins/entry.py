@@ -18,7 +18,7 @@ from .content import sendable
 from .failures import log_failure, sentence
 from .offer import Offer
 from .status import AddInStatus
-from .workers import invoke
+from .workers import invoke, invoke_apart
 
 if TYPE_CHECKING:
     from .collection import AddIns
@@ -38,7 +38,8 @@ class Entry:
         self._source = loading.Source(self.name, path, path, None)
         self._version: str | None = None
         self._problems: list[str] = []  # what does not work though the add-in as a whole does
-        self._sick: str | None = None  # what its own health check found
+        self._checking: asyncio.Task[Any] | None = None  # its own health check
+        self._sick: str | None = None  # what that found
         self._detail: str | None = None
         self._failures = 0
 
@@ -74,7 +75,7 @@ class Entry:
                 for server in self.offer.servers:
                     await server.start()
                 for function in self.offer.on_start:
-                    await invoke(function)
+                    await invoke_apart(function)
         except Exception as error:
             log_failure(self.name, "its start", error, known=True)
             for server in self.offer.servers:
@@ -88,7 +89,7 @@ class Entry:
     async def stop(self) -> None:
         for function in self.offer.on_stop:
             try:
-                await invoke(function)
+                await invoke_apart(function)
             except Exception as error:
                 log_failure(self.name, "on_stop", error)
         for server in self.offer.servers:
@@ -98,13 +99,15 @@ class Entry:
         """Ask the add-in how it is."""
         if self.offer.health is None:
             return
-        limit = asyncio.timeout(self._addins.limits.health)
+        if self._checking is None or self._checking.done():  # one that hangs is not asked again
+            self._checking = asyncio.create_task(invoke_apart(self.offer.health))
+        asked, limit = self._checking, self._addins.limits.health
         try:
-            async with limit:
-                self._detail = sendable(str(await invoke(self.offer.health)))
+            # Shielded: whoever asks at the same time waits for the same answer.
+            self._detail = sendable(str(await asyncio.wait_for(asyncio.shield(asked), limit)))
             self._sick = None
         except Exception as error:
-            why = f"no answer within {self._addins.limits.health:g} s" if limit.expired() else sendable(sentence(error))
+            why = sendable(sentence(error)) if asked.done() else f"no answer within {limit:g} s"
             self._sick = f"its health check failed: {why}"
 
     def claim(self, kind: str, name: str) -> bool:
@@ -116,7 +119,7 @@ class Entry:
         return owner is None
 
     def release(self, kind: str, name: str) -> None:
-        self._addins.names.release(kind, name)
+        self._addins.names.release(kind, name, self._label)
 
     def changed(self, method: str, params: Mapping[str, Any] | None = None) -> None:
         self._addins.changed(method, params)

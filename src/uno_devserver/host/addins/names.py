@@ -24,9 +24,11 @@ class Names:
             first = self._owners.setdefault((kind, name), owner)
         return None if first == owner else first
 
-    def release(self, kind: str, name: str) -> None:
+    def release(self, kind: str, name: str, owner: str) -> None:
+        """Give up a name; nothing happens when it is another owner's."""
         with self._lock:
-            self._owners.pop((kind, name), None)
+            if self._owners.get((kind, name)) == owner:
+                del self._owners[kind, name]
 
     def release_all(self, owner: str) -> None:
         with self._lock:

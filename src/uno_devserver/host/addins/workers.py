@@ -11,13 +11,16 @@ import contextvars
 import inspect
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from .failures import Escaped
 
 THREADS = 16  # tools mostly wait for files and programs; more at once would only take turns
 WAITING = 1000  # calls that may wait for a thread; beyond that something hangs, and a clear refusal helps more
+
+Job = Callable[[], None]
+Run = Callable[[Callable[[], Any]], Awaitable[Any]]
 
 
 class Busy(Exception):
@@ -29,25 +32,36 @@ async def invoke(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
 
     Cancelling this cancels an async function; a plain one goes on in its thread and its result is dropped.
     """
+    return await _invoke(_workers.run, function, *args, **kwargs)
+
+
+async def invoke_apart(function: Callable[[], Any]) -> Any:
+    """The same for what the Host itself asks of an add-in: its tools may hold all threads of the pool."""
+    return await _invoke(_run_apart, function)
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+
+
+async def _invoke(run: Run, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     try:
-        if _is_async(function):
+        if is_async(function):
             result = await function(*args, **kwargs)
         else:
-            result = await _workers.run(lambda: function(*args, **kwargs))
+            result = await run(lambda: function(*args, **kwargs))
         # A plain function may wrap an async one and return its coroutine.
         return await result if inspect.isawaitable(result) else result
-    except (SystemExit, KeyboardInterrupt) as error:  # either would end the Host
-        raise Escaped(f"{type(error).__name__}: {error}".rstrip(": ")) from error
+    except Exception:
+        raise
     except asyncio.CancelledError as error:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
         # Nobody cancelled the call: taken for a cancellation, it would never be answered.
         raise Escaped("the function was cancelled from inside") from error
-
-
-def _is_async(function: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
+    except BaseException as error:  # SystemExit would end the Host; with any other, the call would never be answered
+        raise Escaped(f"{type(error).__name__}: {error}".rstrip(": ")) from error
 
 
 class Workers:
@@ -55,37 +69,15 @@ class Workers:
 
     def __init__(self, threads: int = THREADS, waiting: int = WAITING) -> None:
         self._limit = threads
-        self._jobs: queue.Queue[Callable[[], None]] = queue.Queue(waiting)
+        self._jobs: queue.Queue[Job] = queue.Queue(waiting)
         self._lock = threading.Lock()
         self._threads = 0
         self._unfinished = 0  # running and waiting
 
     async def run(self, work: Callable[[], Any]) -> Any:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
-        context = contextvars.copy_context()
+        return await _outcome(work, self._submit, self._finished)
 
-        def job() -> None:
-            outcome: tuple[Any, BaseException | None]
-            try:
-                outcome = context.run(work), None
-            except BaseException as error:  # SystemExit in a tool must not end the thread
-                outcome = None, error
-            with self._lock:  # before the result is known: whoever gets it may come with the next job
-                self._unfinished -= 1
-            try:
-                loop.call_soon_threadsafe(_settle, future, outcome)
-            except RuntimeError:  # the loop is closed: nobody waits any more
-                pass
-
-        self._submit(job)
-        # The exception travels as a value: a future refuses StopIteration.
-        result, error = await future
-        if error is not None:
-            raise error
-        return result
-
-    def _submit(self, job: Callable[[], None]) -> None:
+    def _submit(self, job: Job) -> None:
         with self._lock:
             try:
                 self._jobs.put_nowait(job)
@@ -96,9 +88,44 @@ class Workers:
                 self._threads += 1
                 threading.Thread(target=self._work, name=f"addin-{self._threads}", daemon=True).start()
 
+    def _finished(self) -> None:
+        with self._lock:
+            self._unfinished -= 1
+
     def _work(self) -> None:
         while True:
             self._jobs.get()()
+
+
+async def _run_apart(work: Callable[[], Any]) -> Any:
+    return await _outcome(work, lambda job: threading.Thread(target=job, daemon=True).start(), lambda: None)
+
+
+async def _outcome(work: Callable[[], Any], begin: Callable[[Job], None], finished: Callable[[], None]) -> Any:
+    """What the work gives or raises in the thread where `begin` lets it run."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def job() -> None:
+        outcome: tuple[Any, BaseException | None] = None, None
+        try:
+            if not future.cancelled():  # the call was given up while it waited for a thread
+                outcome = context.run(work), None
+        except BaseException as error:  # SystemExit in a tool must not end the thread
+            outcome = None, error
+        finished()  # before the result is known: whoever gets it may come with the next job
+        try:
+            loop.call_soon_threadsafe(_settle, future, outcome)
+        except RuntimeError:  # the loop is closed: nobody waits any more
+            pass
+
+    begin(job)
+    # The exception travels as a value: a future refuses StopIteration.
+    result, error = await future
+    if error is not None:
+        raise error
+    return result
 
 
 def _settle(future: asyncio.Future[Any], outcome: tuple[Any, BaseException | None]) -> None:
