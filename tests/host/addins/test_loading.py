@@ -86,6 +86,17 @@ async def load(addins: AddInFolder, path: str, **options: Any) -> AddInStatus:
             "ZeroDivisionError: division by zero ({path}:4)",
         ),
         ("def register(addin):\n    register(addin)", "RecursionError: maximum recursion depth exceeded ({path}:2)"),
+        (
+            "async def register(addin):\n    pass",
+            "register(addin) cannot be async; what has to wait goes into on_start",
+        ),
+        (
+            "def register(addin):\n    addin.resource(max)",
+            'write @addin.resource("notes://today"), not max() ({path}:2)',
+        ),
+        ("def register(addin):\n    addin.processor(max)", 'write @addin.processor("Acme.Scope"), not max()'),
+        ("def register(addin):\n    addin.ide_message(max)", 'write @addin.ide_message("Acme.Message"), not max()'),
+        ("def register(addin):\n    addin.background(print)", "TypeError: print() must be async: a plain one would"),
         ("def register():\n    pass", "TypeError: register() takes 0 positional arguments but 1 was given"),
         (
             "def register(addin):\n    @addin.tool\n    def t(x: Nope) -> str: ...",
@@ -211,6 +222,30 @@ async def test_a_package_may_import_its_own_modules_and_nothing_is_written_besid
     assert sys.path == paths
     assert "words" not in sys.modules
     assert not list(addins.folder.rglob("__pycache__"))
+
+
+@asynchronous
+async def test_a_source_that_is_no_utf_8_says_so(addins: AddInFolder) -> None:
+    path = addins.folder / "bad.py"
+    path.write_bytes(b"NAME = 'caf\xe9'\n")
+
+    status = await load(addins, str(path))
+
+    assert str(status.error).startswith("SyntaxError: (unicode error) 'utf-8' codec can't decode byte 0xe9")
+    assert str(path) in str(status.error)
+
+
+@pytest.mark.parametrize("name", ["my tools", 'it\'s "so"', "café ☕", "a.b.c", "-x", "100%"])
+@pytest.mark.parametrize("kind", ["{}.py", "{}/__init__.py"])
+@asynchronous
+async def test_an_add_in_may_have_any_name_also_behind_a_link(addins: AddInFolder, name: str, kind: str) -> None:
+    addins.write("real/" + kind.format(name), GOOD if kind == "{}.py" else "from .one import register")
+    addins.write(f"real/{name}/one.py", GOOD)
+    (addins.folder / "link").symlink_to(addins.folder / "real")
+
+    async with addins.serve(str(addins.folder / "link" / kind.format(name))) as client:
+        assert client.addins.status.addins[0].name == name
+        assert text_of(await client.call("hello")) == "hello"
 
 
 @asynchronous

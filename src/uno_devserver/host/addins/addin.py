@@ -24,8 +24,9 @@ from .offer import Offer
 from .peers import IdeHandler, Processor, guarded
 from .prompts import make_prompt
 from .resources import make_resource
-from .signatures import signature_of
+from .signatures import label_of, signature_of
 from .tools import make_tool
+from .workers import is_async
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -174,6 +175,7 @@ class AddIn:
 
         With variables, `notes://{day}/{+path}`, it is a template; the function takes them by name.
         """
+        _check_text(uri, '@addin.resource("notes://today")')
         names = _names_at_caller()
 
         def add(function: Function) -> Function:
@@ -238,6 +240,7 @@ class AddIn:
 
     def processor(self, scope: str) -> Callable[[Function], Function]:
         """Handle the frames that apps send on `/rc` in this scope: `handle(name, content, app)`."""
+        _check_text(scope, '@addin.processor("Acme.Scope")')
 
         def add(function: Function) -> Function:
             if self._home.claim("processor", scope):
@@ -249,6 +252,7 @@ class AddIn:
 
     def ide_message(self, type_name: str) -> Callable[[Function], Function]:
         """Handle the messages of one type that the IDE sends: `handle(body, ide)`."""
+        _check_text(type_name, '@addin.ide_message("Acme.Message")')
 
         def add(function: Function) -> Function:
             handler = guarded(function, f"the handler of '{type_name}'", self.name, self._home.failed)
@@ -273,6 +277,8 @@ class AddIn:
 
     def background(self, function: Function) -> Function:
         """Run this async function as long as the Host runs; it is cancelled at the end."""
+        if not is_async(function):
+            raise TypeError(f"{label_of(function)} must be async: a plain one would keep a thread from the tools")
         self._offer.background.append(function)
         return function
 
@@ -301,6 +307,12 @@ class AddIn:
 def offer_of(addin: AddIn) -> Offer:
     """For the Host; an author has no use for it."""
     return addin._offer
+
+
+def _check_text(value: object, usage: str) -> None:
+    """Without its parentheses a decorator gets the function, and would register nothing."""
+    if not isinstance(value, str):
+        raise TypeError(f"write {usage}, not {label_of(value)}")
 
 
 def _names_at_caller() -> dict[str, Any]:

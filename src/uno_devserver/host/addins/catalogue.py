@@ -100,7 +100,8 @@ async def prompt(addins: AddIns, name: str, call: Call) -> Result:
 async def completion(addins: AddIns, reference: str, argument: Mapping[str, str], call: Call) -> Result:
     """`reference` is a prompt's name or a template."""
     context = call.params.get("context")
-    others = context.get("arguments", {}) if isinstance(context, Mapping) else {}
+    known = context.get("arguments") if isinstance(context, Mapping) else None
+    others = known if isinstance(known, Mapping) else {}
     for entry in addins.live:
         found = entry.offer.completions.get((reference, argument["name"]))
         if found is not None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.machinery
 import importlib.util
+import inspect
 import itertools
 import os
 import sys
@@ -125,6 +126,8 @@ def _import(source: Source, name: str, register: Callable[[ModuleType], None]) -
     spec.loader.exec_module(module)
     if not callable(getattr(module, "register", None)):
         raise Refused(f"it has no function register(addin) ({source.file})")
+    if inspect.iscoroutinefunction(module.register):
+        raise Refused(f"register(addin) cannot be async; what has to wait goes into on_start ({source.file})")
     register(module)
     version = getattr(module, "__version__", None)
     return version if isinstance(version, str) else None
