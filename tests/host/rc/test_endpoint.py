@@ -15,7 +15,7 @@ from host.rc.apps import SERVER_SCOPE, VERSION, app_at, app_of, remote_control, 
 from uno_devserver.host.addins.peers import App, Processor, guarded
 from uno_devserver.host.rc import connection
 from uno_devserver.host.rc.endpoint import IDE_WAIT_SECONDS
-from uno_devserver.host.rc.frames import Frame
+from uno_devserver.host.rc.frames import Frame, encode
 from uno_devserver.protocol.http.listening import open_sockets
 from uno_devserver.protocol.http.messages import Answer, Request, Upgrade
 from uno_devserver.protocol.http.server import HttpServer
@@ -68,24 +68,14 @@ def test_a_plain_function_runs_beside_the_host_and_may_send_from_its_thread() ->
     asyncio.run(scenario())
 
 
-def test_the_last_processor_of_a_scope_counts_also_for_hot_reload() -> None:
-    def saying(text: str) -> Callable[[str, object, App], None]:
-        return lambda name, content, app: app.send(text, {})
-
+def test_the_hosts_own_scopes_cannot_be_taken_over() -> None:
     async def scenario() -> None:
-        listed = [processor(scope, saying(text)) for scope, text in (("A", "1"), ("A", "2"), ("HotReload", "mine"))]
-        async with app_of(remote_control(processors=lambda: listed)) as app:
-            assert (await app.ask("A", "x", {}))[0] == "2"
-            assert (await app.ask("HotReload", "ConfigureServer", {}))[0] == "mine"
-
-    asyncio.run(scenario())
-
-
-def test_the_hosts_own_scope_cannot_be_taken_over() -> None:
-    async def scenario() -> None:
-        mine = processor(SERVER_SCOPE, lambda name, content, app: app.send("mine", {}))
-        async with app_of(remote_control(processors=lambda: [mine])) as app:
+        mine = [
+            processor(scope, lambda name, content, app: app.send("mine", {})) for scope in (SERVER_SCOPE, "HotReload")
+        ]
+        async with app_of(remote_control(processors=lambda: mine)) as app:
             assert (await app.ask(SERVER_SCOPE, "KeepAliveMessage", {}))[0] == "KeepAliveMessage"
+            assert (await app.ask("HotReload", "ConfigureServer", {}))[0] == "UpdateFile"
 
     asyncio.run(scenario())
 
@@ -132,6 +122,7 @@ def test_a_processor_that_hangs_holds_up_nobody_else(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(connection, "DRAIN_SECONDS", 0.05)
+    monkeypatch.setattr(connection, "PATIENCE_SECONDS", 0.05)
 
     async def hang(name: str, content: object, app: App) -> None:
         await asyncio.Event().wait()
@@ -150,6 +141,51 @@ def test_a_processor_that_hangs_holds_up_nobody_else(
     logged = capsys.readouterr().err
     assert "[Slow / x] is dropped: 256 frames wait before it" in logged
     assert "a processor did not finish" in logged
+
+
+def test_an_app_that_sends_faster_than_its_frames_are_handled_loses_none() -> None:
+    count = 10 * connection.MAX_WAITING_FRAMES
+
+    async def echo(name: str, content: object, app: App) -> None:
+        await asyncio.sleep(0)
+        app.send(name, content)
+
+    async def scenario() -> None:
+        async with app_of(remote_control(processors=lambda: [processor("Echo", echo)])) as app:
+            for number in range(count):
+                await app.send("Echo", "n", number)
+            assert [(await app.receive()).content for _ in range(count)] == [str(number) for number in range(count)]
+
+    asyncio.run(scenario())
+
+
+def test_a_processor_that_hung_gets_frames_again_when_it_moves(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(connection, "PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr(connection, "MAX_WAITING_FRAMES", 2)
+    go_on = asyncio.Event()
+
+    async def work(name: str, content: object, app: App) -> None:
+        await go_on.wait()
+        app.send(name, content)
+
+    async def scenario() -> None:
+        async with app_of(remote_control(processors=lambda: [processor("Acme", work)])) as app:
+            for number in range(5):
+                await app.send("Acme", "n", number)
+            assert await app.answers() == []
+            monkeypatch.setattr(connection, "PATIENCE_SECONDS", 10.0)
+            go_on.set()
+            for number in range(3):
+                assert (await app.receive()).content == str(number)
+            for number in range(20):
+                await app.send("Acme", "n", number)
+            assert [(await app.receive()).content for _ in range(20)] == [str(number) for number in range(20)]
+
+    asyncio.run(scenario())
+
+    assert capsys.readouterr().err.count("is dropped") == 2
 
 
 def test_the_frames_of_a_scope_are_handled_in_order() -> None:
@@ -199,25 +235,6 @@ def test_a_large_frame_is_read() -> None:
     asyncio.run(scenario())
 
 
-def test_a_broadcast_reaches_every_app_that_is_there() -> None:
-    async def scenario() -> None:
-        control = remote_control()
-        async with served(control) as port, app_at(port) as first, app_at(port) as second:
-            async with app_at(port) as gone:
-                await gone.answers()
-                assert control.connection_count == 3
-            await first.answers()
-            await second.answers()
-            await until(lambda: control.connection_count == 2, "the end of the third app")
-
-            control.broadcast(Frame("S", "N", "{}"))
-
-            assert await first.receive() == await second.receive() == Frame("S", "N", "{}")
-            assert control.connection_count == 2
-
-    asyncio.run(scenario())
-
-
 def test_what_an_app_asked_for_before_it_left_is_done() -> None:
     done: list[str] = []
     go_on = asyncio.Event()
@@ -244,22 +261,27 @@ def test_what_an_app_asked_for_before_it_left_is_done() -> None:
 
 def test_an_app_that_does_not_read_is_let_go_and_the_others_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "MAX_UNSENT_BYTES", 4_000_000)
-    frame = Frame("S", "N", json.dumps("x" * 1_000_000))
+    frame = Frame("Acme", "N", json.dumps("x" * 1_000_000))
+    apps: list[App] = []
 
     async def scenario() -> None:
-        control = remote_control()
+        control = remote_control(processors=lambda: [processor("Acme", lambda name, content, app: apps.append(app))])
         async with served(control) as port, app_at(port) as reading:
+            await reading.send("Acme", "here", {})
             reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
             writer.write(
                 b"GET /rc HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                 b"Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg==\r\nSec-WebSocket-Version: 13\r\n\r\n"
             )
             await reader.readuntil(b"\r\n\r\n")
-            await until(lambda: control.connection_count == 2, "the connection")
+            hello = encode(Frame("Acme", "here", "{}"))
+            writer.write(bytes([0x82, 0x80 | len(hello), 0, 0, 0, 0]) + hello)  # a WebSocket frame, masked with zeros
+            await until(lambda: len(apps) == 2, "both apps")
 
             # when: more is sent than all buffers on the way can hold
             for _ in range(40):
-                control.broadcast(frame)
+                for app in apps:
+                    app.send(frame.name, "x" * 1_000_000)
                 assert await reading.receive() == frame
 
             # then
@@ -356,16 +378,5 @@ def test_an_app_that_vanishes_without_a_word_is_forgotten() -> None:
             await app.answers()
             app.socket.transport.abort()
             await until(lambda: control.connection_count == 0, "the end of the connection")
-
-    asyncio.run(scenario())
-
-
-def test_any_thread_may_broadcast() -> None:
-    async def scenario() -> None:
-        control = remote_control()
-        async with app_of(control) as app:
-            await app.answers()
-            await asyncio.to_thread(control.broadcast, Frame("S", "N", "1"))
-            assert await app.receive() == Frame("S", "N", "1")
 
     asyncio.run(scenario())

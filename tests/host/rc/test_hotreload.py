@@ -83,6 +83,22 @@ def test_an_older_app_edits_one_file(tmp_path: Path) -> None:
     assert (tmp_path / "Main.xaml").read_text() == "two"
 
 
+@pytest.mark.parametrize("name", ["UpdateFile", "UpdateFileRequest"])
+def test_a_request_that_cannot_be_answered_edits_nothing(tmp_path: Path, name: str) -> None:
+    (tmp_path / "Main.xaml").write_text("one")
+    change = {"FilePath": "Main.xaml", "OldText": "one", "NewText": "two"}
+
+    async def scenario() -> None:
+        async with app_of(remote_control(workspace=str(tmp_path))) as app:
+            await app.send(SCOPE, name, {"RequestId": 7, "Edits": [change], **change})
+            # The answer to the next one of this scope comes after it.
+            assert (await app.ask(SCOPE, "UpdateFile", {"RequestId": "next"}))[1]["RequestId"] == "next"
+
+    asyncio.run(scenario())
+
+    assert (tmp_path / "Main.xaml").read_text() == "one"
+
+
 def test_a_relative_workspace_stays_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = tmp_path / "Main.xaml"
     page.write_text("one")

@@ -1,8 +1,9 @@
 """One app on `/rc`: its frames to the processors, theirs to the app.
 
-The frames of a scope are handled one after the other; the scopes do not wait for each other, so a processor that
-hangs holds up nobody else. Whatever a frame holds, and whatever a handler does, the connection lives on; it ends only
-when the app leaves, or does not read what it is sent.
+The frames of a scope are handled one after the other; the scopes do not wait for each other. An app that sends faster
+than its frames are handled is read more slowly; only the frames behind a processor that hangs are dropped. Whatever a
+frame holds, and whatever a handler does, the connection lives on; it ends only when the app leaves, or does not read
+what it is sent.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:  # the add-ins' interface costs time to import, and only its t
     from ..addins.peers import App
 
 MAX_WAITING_FRAMES = 256  # of one scope; an app sends a few in a second
+PATIENCE_SECONDS = 5.0  # without one frame handled, and more waiting than allowed: the processor hangs
 MAX_UNSENT_BYTES = 64 * 1024 * 1024  # a status is some KB; an app that lets this much lie is stopped or gone
 DRAIN_SECONDS = 5.0  # for what an app asked for before it left
 END_SECONDS = 0.5  # for handlers to clean up; they belong to add-ins and may refuse
@@ -46,7 +48,7 @@ class Connection:
         writer = asyncio.create_task(self._write())
         try:
             while (data := await self._socket.receive()) is not None:
-                self._dispatch(data)
+                await self._dispatch(data)
             await self._drain()
         finally:
             self._open = False
@@ -63,7 +65,7 @@ class Connection:
         except RuntimeError:  # the Host has stopped
             pass
 
-    def _dispatch(self, data: bytes) -> None:
+    async def _dispatch(self, data: bytes) -> None:
         try:
             frame = decode(data)
         except FrameProblem as problem:
@@ -75,7 +77,7 @@ class Connection:
             return
         if frame.scope not in self._lanes:
             self._lanes[frame.scope] = Lane(ConnectedApp(self, frame.scope))
-        self._lanes[frame.scope].put(frame, handle)
+        await self._lanes[frame.scope].put(frame, handle)
 
     async def _drain(self) -> None:
         """Finish what the app asked for before it left."""
@@ -113,12 +115,15 @@ class Lane:
     def __init__(self, app: App) -> None:
         self.frames: asyncio.Queue[tuple[Frame, Handle]] = asyncio.Queue(MAX_WAITING_FRAMES)
         self._app = app
+        self._patience = PATIENCE_SECONDS
         self.task = asyncio.create_task(self._run())
 
-    def put(self, frame: Frame, handle: Handle) -> None:
+    async def put(self, frame: Frame, handle: Handle) -> None:
         try:
-            self.frames.put_nowait((frame, handle))
-        except asyncio.QueueFull:
+            async with asyncio.timeout(self._patience):
+                await self.frames.put((frame, handle))
+        except TimeoutError:
+            self._patience = 0.0  # the other scopes are not held up again before it moves
             log.warn(f"/rc: [{frame.scope} / {frame.name}] is dropped: {MAX_WAITING_FRAMES} frames wait before it")
 
     async def _run(self) -> None:
@@ -131,6 +136,7 @@ class Lane:
             except Exception as error:
                 log.warn(f"/rc: [{frame.scope} / {frame.name}] failed: {type(error).__name__}: {error}")
             finally:
+                self._patience = PATIENCE_SECONDS
                 self.frames.task_done()
 
 

@@ -42,8 +42,7 @@ class RemoteControl:
         ide: Ide | None = None,
         ide_wait_seconds: float = IDE_WAIT_SECONDS,
     ) -> None:
-        """`workspace` is the folder in which apps may edit files; `processors` are those of the add-ins, of which the
-        last one of a scope counts, also instead of our own for hot reload."""
+        """`workspace` is the folder in which apps may edit files; `processors` are those of the add-ins."""
         self._version = version
         self._launches = launches
         self._processors = processors
@@ -69,11 +68,6 @@ class RemoteControl:
         finally:
             self._connections.discard(connection)
 
-    def broadcast(self, frame: Frame) -> None:
-        """Send a frame to every app. Safe from any thread."""
-        for connection in tuple(self._connections):
-            connection.send(frame)
-
     async def _await_ide(self) -> None:
         if self._ide is None:
             return
@@ -86,10 +80,12 @@ class RemoteControl:
     def _handler_of(self, scope: str, server: ServerScope) -> Handle | None:
         if scope == server_scope.SCOPE:
             return server.handle
-        for processor in reversed(self._processors()):
+        if scope == hotreload.SCOPE:
+            return self._hot_reload.handle
+        for processor in self._processors():
             if processor.scope == scope:
                 return _of_addin(processor)
-        return self._hot_reload.handle if scope == hotreload.SCOPE else None
+        return None
 
 
 def _of_addin(processor: Processor) -> Handle:

@@ -68,6 +68,7 @@ class HotReload:
 
     async def _update_files(self, frame: Frame, app: App) -> None:
         request = read_members(frame.content)
+        request_id = request.text("RequestId")
         results: tuple[EditResult, ...] = ()
         problem: str | None = None
         try:
@@ -75,7 +76,7 @@ class HotReload:
         except MessageProblem as error:
             problem = f"The request is refused: {error}."
         response = {
-            "RequestId": request.text("RequestId"),
+            "RequestId": request_id,
             "GlobalError": problem,
             "Results": [{"FilePath": r.path, "Result": r.result, "Error": r.error} for r in results],
             "HotReloadCorrelationId": None,  # nothing that the app could wait for
@@ -85,12 +86,13 @@ class HotReload:
     async def _update_file(self, frame: Frame, app: App) -> None:
         """One edit, as older apps ask for it."""
         request = read_members(frame.content)
+        request_id = request.text("RequestId")
         try:
             (result,) = await self._edit((_edit(request),))
         except MessageProblem as error:
             result = EditResult("", BAD_REQUEST, f"The request is refused: {error}.")
         response = {
-            "RequestId": request.text("RequestId"),
+            "RequestId": request_id,
             "FilePath": result.path,
             "Result": result.result,
             "Error": result.error,
