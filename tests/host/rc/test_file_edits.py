@@ -196,6 +196,23 @@ def test_permissions_stay(page: Path, mode: int) -> None:
     assert page.stat().st_mode & 0o777 == mode
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give files away")
+def test_the_owner_stays(page: Path) -> None:
+    os.chown(page, 1234, 5678)
+
+    edit(page, Edit("Main.xaml", "one", "two"))
+
+    assert (page.stat().st_uid, page.stat().st_gid) == (1234, 5678)
+
+
+def test_another_name_of_the_same_file_elsewhere_is_not_edited(page: Path) -> None:
+    outside = page.parent.parent / "outside.xaml"
+    os.link(page, outside)
+
+    assert edit(page, Edit("Main.xaml", "one", "two"))[0].result == DONE
+    assert "one" in outside.read_text()
+
+
 def test_a_link_inside_stays_a_link(page: Path) -> None:
     link = page.parent / "link.xaml"
     link.symlink_to("Main.xaml")

@@ -2,17 +2,16 @@
 
 All edits of one file are made, in order, or none of them; each file is replaced in one step, so that nobody ever sees
 half a change. Every edit has a result, and a refused one leaves its file as it was. Encoding, byte order mark, line
-ends and permissions of a file stay.
+ends, owner and permissions of a file stay.
 """
 
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Sequence
 
 from ...system.contained import Escape, path_inside
-from ...system.files import FileProblem, read_bytes, write_atomic
+from ...system.files import FileProblem, read_bytes, rewrite, write_atomic
 from ...system.values import Value
 from .text_file import TextFile, decode, encode
 
@@ -171,19 +170,13 @@ def _read(path: str) -> TextFile | None:
 
 
 def _write(path: str, file: TextFile | None) -> None:
-    try:
-        mode = stat.S_IMODE(os.stat(path).st_mode)
-    except FileNotFoundError:
-        mode = None
-    if mode is not None and mode & 0o222 == 0:  # replacing a file needs no right to write to it, but means the same
+    exists = os.path.exists(path)
+    if exists and os.stat(path).st_mode & 0o222 == 0:  # removing a file needs no right to write to it, but means more
         raise Refused(BAD_REQUEST, f"'{path}' is read-only.")
     if file is None:
         os.unlink(path)
-        return
-    data = encode(file)
-    if mode is None:
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        write_atomic(path, data, 0o666)  # less what the user's umask takes away, as for any new source file
+    elif exists:
+        rewrite(path, encode(file))
     else:
-        write_atomic(path, data, mode)
-        os.chmod(path, mode)  # the umask may have taken bits away that the file had
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        write_atomic(path, encode(file), 0o666)  # less what the user's umask takes away, as for any new source file
