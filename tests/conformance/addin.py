@@ -222,7 +222,7 @@ def _register_asking(addin: AddIn) -> None:
     @addin.tool
     async def test_input_required_result_elicitation(ctx: Context) -> str:
         """Asks for a name."""
-        return f"Hello, {await _ask_for(ctx, 'What is your name?', 'name')}!"
+        return f"Hello, {await _ask_for(ctx, 'What is your name?', 'name', question='user_name')}!"
 
     @addin.tool
     async def test_input_required_result_sampling(ctx: Context) -> str:
@@ -284,9 +284,9 @@ def _register_asking(addin: AddIn) -> None:
         return str(await _ask_for(ctx, "Shall I go on?", "answer"))
 
 
-async def _ask_for(ctx: Context, message: str, name: str, kind: str = "string") -> Any:
+async def _ask_for(ctx: Context, message: str, name: str, kind: str = "string", question: str | None = None) -> Any:
     form = {"type": "object", "properties": {name: {"type": kind}}, "required": [name]}
-    return ((await ctx.elicit(message, form)).content or {}).get(name)
+    return ((await ctx.elicit(message, form, name=question)).content or {}).get(name)
 
 
 def _told(elicited: Elicited) -> str:

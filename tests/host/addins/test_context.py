@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 
 from support.addins import AddInFolder, asynchronous, text_of
+from uno_devserver.host.addins.collection import AddIns
+from uno_devserver.host.addins.context import Context
+from uno_devserver.host.addins.testing import Client, ClientCall
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.service import Params, Result
 
@@ -185,6 +188,28 @@ async def test_a_client_can_be_asked(
 
     assert text_of(result) == text
     assert client.asked == [(method, params)]
+
+
+@asynchronous
+async def test_questions_keep_the_names_that_the_author_gives_them() -> None:
+    named: list[str | None] = []
+
+    class Call(ClientCall):
+        async def ask(self, method: str, params: Params, name: str | None = None) -> Result:
+            named.append(name)
+            return await super().ask(method, params, name)
+
+    client = Client(AddIns(workspace="/"))
+    client.answers = lambda _method, _params: {"roots": []}
+    context = Context(Call(client, "tools/call", {}), "sample")
+    await context.ask("roots/list", {}, name="any")
+    await context.sample("text", name="model")
+    await context.sample({}, name="whole")
+    await context.elicit("Who?", {}, name="user")
+    await context.roots(name="folders")
+    await context.roots()
+
+    assert named == ["any", "model", "whole", "user", "folders", None]
 
 
 @asynchronous

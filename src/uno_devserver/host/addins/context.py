@@ -78,9 +78,9 @@ class Context:
         """End the connection that waits for this answer; the client comes back for it. For work that takes minutes."""
         self._call.close_stream()
 
-    async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Ask the client anything the protocol knows."""
-        return await self._call.ask(method, params)
+    async def ask(self, method: str, params: Mapping[str, Any], *, name: str | None = None) -> dict[str, Any]:
+        """Ask the client anything the protocol knows; `name` is what the newest clients see the question called."""
+        return await self._call.ask(method, params, name)
 
     async def sample(
         self,
@@ -88,30 +88,32 @@ class Context:
         *,
         max_tokens: int = SAMPLE_TOKENS,
         system: str | None = None,
+        name: str | None = None,
     ) -> dict[str, Any]:
         """Let the client's model answer a text, or the whole parameters of `sampling/createMessage`."""
         if not isinstance(prompt, str):
-            return await self.ask("sampling/createMessage", prompt)
+            return await self.ask("sampling/createMessage", prompt, name=name)
         message = {"role": "user", "content": {"type": "text", "text": sendable(prompt)}}
         params: dict[str, Any] = {"messages": [message], "maxTokens": max_tokens}
         if system is not None:
             params["systemPrompt"] = system
-        return await self.ask("sampling/createMessage", params)
+        return await self.ask("sampling/createMessage", params, name=name)
 
-    async def elicit(self, message: str, schema: type | Mapping[str, Any]) -> Elicited:
+    async def elicit(self, message: str, schema: type | Mapping[str, Any], *, name: str | None = None) -> Elicited:
         """Ask the user for values: a flat type (then the content is of that type), or a JSON schema as it is."""
         from .forms import form_schema
 
         requested = dict(schema) if isinstance(schema, Mapping) else form_schema(schema)
-        result = await self.ask("elicitation/create", {"message": sendable(message), "requestedSchema": requested})
+        params = {"message": sendable(message), "requestedSchema": requested}
+        result = await self.ask("elicitation/create", params, name=name)
         action, content = str(result.get("action")), result.get("content")
         if action == "accept" and isinstance(schema, type):
             content = msgspec.convert(content, schema, dec_hook=as_path)
         return Elicited(action, content)
 
-    async def roots(self) -> list[dict[str, Any]]:
+    async def roots(self, *, name: str | None = None) -> list[dict[str, Any]]:
         """The folders the client works in: `uri` and perhaps `name` each."""
-        result = await self.ask("roots/list", {})
+        result = await self.ask("roots/list", {}, name=name)
         return list(result.get("roots", []))
 
     def abandon(self) -> None:
