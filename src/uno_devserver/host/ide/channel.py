@@ -33,14 +33,11 @@ class IdeChannel:
         *,
         on_message: OnMessage,
         status: Callable[[], Mapping[str, Any]],
-        on_change: Callable[[], None] = lambda: None,
         policy: Policy | None = None,
     ) -> None:
-        """`status` is asked for the body of the environment status at each connection; `on_change` is called when an
-        IDE connects or leaves and when another pipe is bound."""
+        """`status` is asked for the body of the environment status at each connection."""
         self._on_message = on_message
         self._status = status
-        self._on_change = on_change
         self._policy = policy or Policy()
         self._binding: Binding | None = None
         self._binding_lock = asyncio.Lock()
@@ -82,11 +79,13 @@ class IdeChannel:
             await self._changed.wait()
 
     def send(self, type_name: str, body: Mapping[str, Any]) -> None:
-        """To the IDE, without waiting. ValueError or TypeError when JSON cannot hold the body."""
-        if self._binding is None or self._binding.ide is None:
+        """To the IDE, without waiting, from any thread. ValueError or TypeError when JSON cannot hold the body."""
+        binding = self._binding
+        ide = binding.ide if binding else None
+        if ide is None:
             log.debug(f"No IDE is connected: {type_name} is dropped.")
-            return
-        self._binding.ide.send(type_name, body)
+        else:
+            ide.send(type_name, body)
 
     async def wait_disconnected_for(self, seconds: float) -> None:
         """Returns when an IDE that had connected has been away for that long; another pipe starts the time anew."""
@@ -136,7 +135,6 @@ class IdeChannel:
         self._away_since = asyncio.get_running_loop().time() if waiting_for_ide else None
         self._changed.set()
         self._changed = asyncio.Event()
-        self._on_change()
 
     async def _take(self, message: Message) -> None:
         if message.type_name == messages.KEEP_ALIVE:

@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
+from ...protocol.running import in_loop
 from ...system.log import log
 from ...system.values import Value
 from . import envelopes, framing, messages, rpc
@@ -34,6 +35,7 @@ class Connection:
         self._policy = policy
         self._assembly = envelopes.ASSEMBLY
         self._dropping = False
+        self._loop = asyncio.get_running_loop()
         self.ended = asyncio.Event()
 
     async def serve(self, status: Mapping[str, Any], deliver: Callable[[Message], Awaitable[None]]) -> None:
@@ -50,15 +52,9 @@ class Connection:
             self.ended.set()
 
     def send(self, type_name: str, body: Mapping[str, Any]) -> None:
+        """Safe from any thread."""
         content = rpc.message_to_ide(type_name, messages.with_scope(type_name, body), self._assembly)
-        unsent = self._writer.transport.get_write_buffer_size()
-        if unsent + len(content) > self._policy.max_unsent_bytes:
-            if not self._dropping:
-                log.warn(f"The IDE does not read its messages: {type_name} and those that follow are dropped.")
-            self._dropping = True
-            return
-        self._dropping = False
-        self._write(content)
+        in_loop(self._loop, self._send, type_name, content)
 
     async def close(self) -> None:
         """End the connection, with what is unsent if the client takes it soon."""
@@ -92,6 +88,16 @@ class Connection:
         while True:
             await asyncio.sleep(self._policy.keep_alive_seconds)
             self.send(messages.KEEP_ALIVE, messages.keep_alive())
+
+    def _send(self, type_name: str, content: bytes) -> None:
+        unsent = self._writer.transport.get_write_buffer_size()
+        if unsent + len(content) > self._policy.max_unsent_bytes:
+            if not self._dropping:
+                log.warn(f"The IDE does not read its messages: {type_name} and those that follow are dropped.")
+            self._dropping = True
+            return
+        self._dropping = False
+        self._write(content)
 
     def _write(self, content: bytes) -> None:
         if not self._writer.is_closing():
