@@ -150,10 +150,10 @@ def test_what_the_host_sends_reaches_the_ide_with_its_scope() -> None:
 
 
 def test_any_thread_may_send_and_no_frame_is_torn_while_the_ide_reads_slowly() -> None:
-    threads, messages, text = 8, 50, "x" * 20_000
+    threads, messages, text = 8, 40, "x" * 200_000
 
     async def conversation() -> None:
-        async with open_channel() as (channel, _):
+        async with open_channel(max_unsent_bytes=1 << 30) as (channel, _):
             ide = await Ide.greeted()
 
             def chatter(number: int) -> None:
