@@ -48,6 +48,16 @@ async def test_todos_are_found_with_file_line_and_author() -> None:
 
 
 @asynchronous
+async def test_todos_are_found_in_a_workspace_behind_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(WORKSPACE)
+
+    async with serve(*workspace_addins(str(WORKSPACE)), workspace=str(tmp_path / "link")) as client:
+        found = (await client.call("find_todos", folder="weather"))["structuredContent"]
+
+    assert {todo["file"] for todo in found["todos"]} == {"weather/sensors.py", "weather/forecast.py"}
+
+
+@asynchronous
 async def test_a_search_tells_its_progress() -> None:
     async with example() as client:
         await client.request("tools/call", {"name": "find_todos", "_meta": {"progressToken": 1}})

@@ -35,7 +35,7 @@ class Found(Struct):
 
 
 def register(addin: AddIn) -> None:
-    root = Path(addin.workspace)
+    root = Path(addin.workspace).resolve()
 
     @addin.tool(title="Find TODOs", read_only=True, open_world=False)
     def find_todos(
@@ -110,7 +110,7 @@ def todos_of(file: Path, root: Path) -> Iterator[Todo]:
 def inside(root: Path, path: str) -> Path:
     """A path of the workspace; whoever asks for another one is told so."""
     target = (root / path).resolve()
-    if not target.is_relative_to(root.resolve()):
+    if not target.is_relative_to(root):
         raise ToolError(f"'{path}' is outside the workspace.")
     return target
 
