@@ -282,15 +282,16 @@ async def test_their_lifespan_lasts_as_long_as_the_host(addins: AddInFolder) -> 
     assert log.read_text() == "left"
 
 
+@pytest.mark.parametrize("failure", ["OSError", "SystemExit"])
 @asynchronous
-async def test_a_lifespan_that_fails_leaves_the_add_in_out(addins: AddInFolder) -> None:
-    path = addins.write("theirs.py", SERVER.replace('    log.write_text("entered")', '    raise OSError("no log")'))
+async def test_a_lifespan_that_fails_leaves_the_add_in_out(addins: AddInFolder, failure: str) -> None:
+    path = addins.write("theirs.py", SERVER.replace('log.write_text("entered")', f'raise {failure}("no log")'))
     async with addins.serve(path) as client:
         tools = await client.tools()
         health = await health_of(client)
 
     assert list(tools) == ["uno_health"]
-    assert health["addIns"][0]["error"].startswith("its start failed: OSError: no log (")
+    assert health["addIns"][0]["error"].startswith(f"its start failed: {failure}: no log (")
 
 
 @asynchronous
@@ -331,6 +332,18 @@ async def test_a_name_that_an_add_in_offers_twice_is_its_own_functions(addins: A
 
 
 @asynchronous
+async def test_a_handler_of_theirs_that_exits_ends_its_call_only(addins: AddInFolder) -> None:
+    path = addins.write("low.py", LOW_LEVEL.replace("RuntimeError('low failure')", "KeyboardInterrupt"))
+    async with addins.serve(path) as client:
+        with pytest.raises(RpcError) as raised:
+            await client.call("low2")
+        alive = text_of(await client.call("low1"))
+
+    assert (raised.value.code, raised.value.message) == (INTERNAL_ERROR, "KeyboardInterrupt")
+    assert alive == "low1"
+
+
+@asynchronous
 async def test_a_client_may_lose_its_stream_to_them(addins: AddInFolder) -> None:
     path = addins.write("theirs.py", SERVER)
     async with addins.serve(path) as client:
@@ -350,7 +363,7 @@ async def list_tools(ctx, params):
 
 async def call_tool(ctx, params):
     if params.name == "low2":
-        raise RuntimeError("low failure")
+        raise RuntimeError('low failure')
     return types.CallToolResult(content=[types.TextContent(type="text", text=params.name)])
 
 def register(addin):

@@ -12,6 +12,13 @@ class Escaped(Exception):
     """
 
 
+def escaped(error: BaseException) -> Escaped:
+    """What left by the back door, as an `Exception`; the real one would end the Host, or leave a call unanswered."""
+    contained = Escaped(f"{type(error).__name__}: {error}".rstrip(": "))
+    contained.__cause__ = error
+    return contained
+
+
 def sentence(error: BaseException) -> str:
     """An exception's type and message."""
     if isinstance(error, Escaped):

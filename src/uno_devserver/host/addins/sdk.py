@@ -29,7 +29,8 @@ from ...protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RpcError
 from ...protocol.service import Call, Params, Result
 from ...system.log import log
 from .context import progress_token
-from .failures import log_failure, sentence
+from .failures import escaped, log_failure, sentence
+from .workers import invoke
 
 PAGES = 100  # of one list: a server whose cursor never ends must not keep us for ever
 ROUNDS = 20  # of questions within one call, for the same reason
@@ -121,8 +122,8 @@ class SdkServer:
             version, {"name": client.name, "version": client.version}, dict(client.capabilities), outbound=channel
         )
         try:
-            result = await serve_one(
-                self._server, channel, method, params, connection=connection, lifespan_state=self._state
+            result: Result = await invoke(
+                serve_one, self._server, channel, method, params, connection=connection, lifespan_state=self._state
             )
         except MCPError as error:
             raise RpcError(error.code, error.message, error.data) from None
@@ -143,9 +144,11 @@ class SdkServer:
                     await self._ended.wait()
                 finally:
                     unsubscribe()
-        except Exception as error:
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:
             if not entered.done():
-                entered.set_exception(error)
+                entered.set_exception(error if isinstance(error, Exception) else escaped(error))
             else:
                 log.warn(f"[{self._addin}] the server's lifespan ended badly: {sentence(error)}")
 

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from .failures import Escaped
+from .failures import Escaped, escaped
 
 THREADS = 16  # tools mostly wait for files and programs; more at once would only take turns
 WAITING = 1000  # calls that may wait for a thread; beyond that something hangs, and a clear refusal helps more
@@ -60,8 +60,8 @@ async def _invoke(run: Run, function: Callable[..., Any], *args: Any, **kwargs: 
             raise
         # Nobody cancelled the call: taken for a cancellation, it would never be answered.
         raise Escaped("the function was cancelled from inside") from error
-    except BaseException as error:  # SystemExit would end the Host; with any other, the call would never be answered
-        raise Escaped(f"{type(error).__name__}: {error}".rstrip(": ")) from error
+    except BaseException as error:
+        raise escaped(error) from error
 
 
 class Workers:
