@@ -153,6 +153,20 @@ async def test_a_variable_of_a_template_is_completed_with_the_others_known_and_w
     assert completion["values"][0] == "a-0"
 
 
+@pytest.mark.parametrize("context", [None, [], {"arguments": None}, {"arguments": ["a"]}])
+@asynchronous
+async def test_other_arguments_that_are_no_object_are_none(addins: AddInFolder, context: object) -> None:
+    body = """
+    @addin.completion("p", "a")
+    def complete(value: str, others: dict[str, str]) -> list[str]: return [str(others)]
+    """
+    params = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}, "context": context}
+    async with addins.serve_register(body) as client:
+        result = await client.request("completion/complete", params)
+
+    assert result["completion"]["values"] == ["{}"]
+
+
 @asynchronous
 async def test_an_argument_without_completion_has_no_values(addins: AddInFolder) -> None:
     assert (await complete(addins, {"type": "ref/prompt", "name": "simple"}, "x", "a"))["values"] == []
