@@ -16,7 +16,7 @@ APP = assembly([(TARGET_FRAMEWORK, ".NETCoreApp,Version=v10.0"), (TARGET_PLATFOR
 
 
 def test_the_identity_of_an_assembly_is_read() -> None:
-    assert parse(APP) == Assembly(MVID, "Sample.App", "1.2.3.4", "Desktop1.0", ())
+    assert parse(APP) == Assembly(MVID, "1.2.3.4", "Desktop1.0", ())
 
 
 def test_an_assembly_without_the_attribute_has_no_platform() -> None:

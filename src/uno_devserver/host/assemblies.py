@@ -1,6 +1,6 @@
 """What a .NET assembly says of itself, read from its metadata without loading it.
 
-The little of PE and CLI (ECMA-335, partition II) that is needed: module id, name, version, and the assembly's own
+The little of PE and CLI (ECMA-335, partition II) that is needed: module id, version, and the assembly's own
 attributes. A file that is damaged, cut short or hostile is a `NotAnAssembly`; nothing is trusted to be in bounds.
 """
 
@@ -30,7 +30,6 @@ class NotAnAssembly(Exception):
 
 class Assembly(Value):
     mvid: str  # lower case, with dashes
-    name: str
     version: str
     platform: str | None
     processors: tuple[str, ...]  # full names of the types it offers as server processors
@@ -169,14 +168,13 @@ class _Metadata:
         if self._rows[_ASSEMBLY] == 0:
             raise NotAnAssembly("it is a module without an assembly")
         _, _, mvid, _, _ = self._row(0, 1)
-        _, *version, _, _, name, _ = self._row(_ASSEMBLY, 1)
+        _, *version, _, _, _, _ = self._row(_ASSEMBLY, 1)
         found = list(self._attributes())
         platforms = [text for kind, text in found if kind == TARGET_PLATFORM and text]
         # A type of another assembly is followed by that assembly's name.
         processors = [text.split(",")[0].strip() for kind, text in found if kind == SERVER_PROCESSOR and text]
         return Assembly(
             self._guid(mvid),
-            self._string(name),
             ".".join(map(str, version)),
             platforms[0] if platforms else None,
             tuple(processors),
