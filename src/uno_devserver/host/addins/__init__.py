@@ -7,6 +7,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ...protocol.jsonrpc import RpcError as RpcError
     from .addin import AddIn as AddIn
     from .content import Content as Content
     from .content import Message as Message
@@ -40,7 +41,7 @@ _HOMES = {
     ),
     "context": ("Context", "Elicited"),
     "peers": ("App", "Ide"),
-    "tools": ("ToolError",),
+    "tools": ("RpcError", "ToolError"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = list(_HOME_OF)

@@ -50,7 +50,7 @@ class AddIns:
         self._ready = asyncio.Event()
         self._asked_early = False  # a client saw the lists before they were complete
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._stopping = False
+        self._stopping = threading.Event()
 
     def load(self, paths: Sequence[str], discovery_error: str | None = None) -> None:
         """Begin to load these, in this order; returns at once."""
@@ -67,10 +67,12 @@ class AddIns:
         """Wait until all are loaded, then start them; done when every one of them works or is reported."""
         self._loop = asyncio.get_running_loop()
         if self._entries:
+            from .blocking import watch
             from .workers import invoke
 
+            watch(self._loop, self._stopping)
             await invoke(self._loaded.wait)
-            if self._stopping:
+            if self._stopping.is_set():
                 return
             await asyncio.gather(*(entry.start() for entry in self._entries if entry.error is None))
         self._ready.set()
@@ -89,7 +91,7 @@ class AddIns:
 
     async def stop(self) -> None:
         """End what the add-ins run; bounded, and whatever fails is only logged."""
-        self._stopping = True
+        self._stopping.set()
         live = self.live
         tasks = [task for entry in live for task in entry.tasks]
         for task in tasks:
@@ -128,7 +130,7 @@ class AddIns:
     def changed(self, method: str, params: Mapping[str, Any] | None) -> None:
         """Something of an add-in changed. From any thread."""
         # Before they are ready nobody has seen what there was, or is told by `start`.
-        if self._ready.is_set() and not self._stopping and self._loop is not None:
+        if self._ready.is_set() and not self._stopping.is_set() and self._loop is not None:
             in_loop(self._loop, self.announce, method, params)
 
     def _load_all(self) -> None:
