@@ -88,7 +88,7 @@ async def test_an_add_in_that_was_left_out_cannot_give_away_the_names_of_others(
     def more() -> None:
         addin.tool(name="same")(lambda: "third")
     """
-    async with addins.serve(first, second, addins.register("third.py", third), limits=Limits(load=0.3)) as client:
+    async with addins.serve(first, second, addins.register("third.py", third), limits=Limits(load=1.0)) as client:
         (addins.folder / "go").touch()
         await until((addins.folder / "went").exists)
         await client.call("more")
@@ -290,7 +290,7 @@ async def test_tools_that_hold_all_threads_hide_neither_health_nor_stop(addins: 
         go.set()
         pathlib.Path(addin.workspace, "ended").touch()
     """
-    async with addins.serve_register(body) as client:
+    async with addins.serve_register(body, limits=Limits(health=30)) as client:
         calls = [asyncio.create_task(client.call("hold")) for _ in range(THREADS + 1)]
         details = [""]
         while details[-1] != str(THREADS):
