@@ -5,11 +5,11 @@ The path of an assembly may be encoded as one segment, follow after a double sla
 
 from __future__ import annotations
 
-import asyncio
 import os
 
 from ..protocol.http.messages import Handler, Request, Response
 from ..system.log import log
+from .addins.workers import invoke_apart
 from .assemblies import Assembly, NotAnAssembly, read_assembly
 from .launches import LaunchMonitor, guid
 from .rc.messages import write
@@ -54,7 +54,7 @@ def _by_mvid(request: Request, mvid: str, launches: LaunchMonitor) -> Response:
 async def _by_assembly(request: Request, encoded_path: str, launches: LaunchMonitor) -> Response:
     query = _query(request)
     debug = _is_debug(query)
-    assembly = await asyncio.to_thread(_assembly_at, encoded_path)
+    assembly = await invoke_apart(lambda: _assembly_at(encoded_path))
     launches.register(assembly.mvid, assembly.platform, debug, query.get("ide"), query.get("plugin"))
     answer = {"mvid": assembly.mvid, "targetFramework": assembly.platform or "unknown"}
     return Response(200, write(answer).encode(), _JSON)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ...system.log import log
+from ..addins.workers import invoke_apart
 from ..launches import LaunchMonitor, guid, register_message
 from .discovery import Found, find_processors
 from .frames import Frame
@@ -58,7 +59,8 @@ class ServerScope:
         try:
             base = read_members(frame.content).text("BasePath")
             async with asyncio.timeout(DISCOVERY_SECONDS):
-                assemblies, found = await asyncio.to_thread(find_processors, base)
+                # In a thread of its own: one that waits for a dead disk must not be one that file edits need.
+                assemblies, found = await invoke_apart(lambda: find_processors(base))
             self._found.update({(processor.assembly, processor.type): processor for processor in found})
         except MessageProblem as problem:
             log.debug(f"/rc: the content of a discovery could not be read: {problem}")
