@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,8 @@ import time
 import urllib.request
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 PROGRAM = str(Path(sys.executable).with_name("uno-devserver"))
 EXAMPLE = Path(__file__).parent / "workspace"
@@ -108,7 +109,7 @@ def serve(stage: Stage) -> None:
     print(f"   {again['outcome']}: process {again['processId']}")
 
     print("\n5. Somebody kills it. Nothing stale is left, and the next start heals the workspace.")
-    os.kill(first["processId"], signal.SIGKILL)
+    kill(first["processId"])
     listed = json.loads(stage.run("list", "--json").stdout)["servers"]
     expect(listed == [], f"list still shows {listed}")
     healed = json.loads(stage.run("start", "--json").stdout)
@@ -120,6 +121,18 @@ def serve(stage: Stage) -> None:
     print("\n6. Stop: nothing is left running.")
     stage.run("stop")
     expect(json.loads(stage.run("list", "--json").stdout)["servers"] == [], "a server is left")
+
+
+def kill(pid: int) -> None:
+    """End a process without a warning, and wait until the system has done it."""
+    victim = psutil.Process(pid)
+    victim.kill()
+    deadline = time.monotonic() + 10
+    try:
+        while victim.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline:
+            time.sleep(0.001)
+    except psutil.NoSuchProcess:
+        pass
 
 
 def expect(truth: bool, otherwise: str) -> None:
