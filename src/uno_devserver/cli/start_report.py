@@ -72,7 +72,7 @@ def remarks(running: Running, wish: Wish, invocation: Invocation) -> list[str]:
 def _no_mcp(running: Running) -> str:
     return (
         f"HostMcpEndpointNotAvailable: the Host answers on port {running.port} but has no /mcp, so it has no tools for "
-        "AI agents. A .NET Host gets it from an add-in: restore Uno.UI.App.Mcp, or use --host bundled."
+        "AI agents. A .NET Host gets it from an add-in: restore the package that brings it, or use --host bundled."
     )
 
 
