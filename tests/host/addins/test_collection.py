@@ -69,7 +69,9 @@ async def test_a_name_is_free_again_when_its_add_in_failed(addins: AddInFolder) 
 
 
 @asynchronous
-async def test_an_add_in_that_was_left_out_cannot_give_away_the_names_of_others(addins: AddInFolder) -> None:
+async def test_an_add_in_that_was_left_out_neither_takes_names_nor_gives_away_those_of_others(
+    addins: AddInFolder,
+) -> None:
     body = """
     import pathlib, time
     addin.tool(name="same")(lambda: "first")
@@ -79,6 +81,7 @@ async def test_an_add_in_that_was_left_out_cannot_give_away_the_names_of_others(
         except SystemExit:
             pass
     addin.remove_tool("same")
+    addin.tool(name="fresh")(lambda: "first")
     pathlib.Path(addin.workspace, "went").touch()
     """
     first = addins.register("first.py", body)
@@ -87,15 +90,16 @@ async def test_an_add_in_that_was_left_out_cannot_give_away_the_names_of_others(
     @addin.tool
     def more() -> None:
         addin.tool(name="same")(lambda: "third")
+        addin.tool(name="fresh")(lambda: "third")
     """
     async with addins.serve(first, second, addins.register("third.py", third), limits=Limits(load=1.0)) as client:
         (addins.folder / "go").touch()
         await until((addins.folder / "went").exists)
         await client.call("more")
-        said = text_of(await client.call("same"))
+        said = [text_of(await client.call(name)) for name in ("same", "fresh")]
         statuses = client.addins.status.addins
 
-    assert said == "second"
+    assert said == ["second", "third"]
     assert statuses[2].error == f"the tool 'same' is refused: add-in {second} offers it already"
 
 

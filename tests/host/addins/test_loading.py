@@ -196,7 +196,20 @@ async def test_an_add_in_that_wakes_up_too_late_stays_out(addins: AddInFolder, t
 
 
 @asynchronous
-async def test_a_package_may_import_its_own_modules_and_nothing_is_written_beside_it(addins: AddInFolder) -> None:
+async def test_a_reason_is_short(addins: AddInFolder) -> None:
+    path = addins.write("bad.py", "raise ValueError('x' * 10_000)")
+
+    status = await load(addins, path)
+
+    assert str(status.error).endswith(f"xxx ({path}:1)")
+    assert len(str(status.error)) < 1000
+
+
+@asynchronous
+async def test_a_package_may_import_its_own_modules_and_nothing_is_written_beside_it(
+    addins: AddInFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     addins.write(
         "my tools/__init__.py",
         """

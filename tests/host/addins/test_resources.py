@@ -47,6 +47,10 @@ def locked() -> str:
 def picture() -> Any:
     return image(b"")
 
+@addin.resource("page://{name}.html")
+def page(name: str) -> str:
+    return name
+
 @addin.resource("notes://day/first")
 def first() -> str:
     return "the first"
@@ -82,6 +86,7 @@ async def test_resources_and_templates_are_listed_apart(addins: AddInFolder) -> 
     assert templates == [
         {"uriTemplate": "notes://day/{day}", "name": "Day"},
         {"uriTemplate": "file:///{+path}", "name": "file"},
+        {"uriTemplate": "page://{name}.html", "name": "page"},
     ]
 
 
@@ -99,6 +104,7 @@ async def test_resources_and_templates_are_listed_apart(addins: AddInFolder) -> 
             ],
         ),
         ("notes://day/7", [{"uri": "notes://day/7", "mimeType": "text/plain", "text": "day 7 for tests"}]),
+        ("page://a.b.html", [{"uri": "page://a.b.html", "mimeType": "text/plain", "text": "a.b"}]),
         ("notes://day/first", [{"uri": "notes://day/first", "mimeType": "text/plain", "text": "the first"}]),
         ("file:///a/b%20c", [{"uri": "file:///a/b%20c", "mimeType": "text/plain", "text": "a/b c"}]),
     ],
@@ -109,7 +115,7 @@ async def test_a_resource_is_what_its_function_returns(addins: AddInFolder, uri:
 
 
 @pytest.mark.parametrize(
-    "uri", ["notes://nothing", "notes://day/40", "notes://day/1/2", "notes://day/", "NOTES://today"]
+    "uri", ["notes://nothing", "notes://day/40", "notes://day/1/2", "notes://day/", "NOTES://today", "page://a-html"]
 )
 @asynchronous
 async def test_an_unknown_resource_has_its_own_error(addins: AddInFolder, uri: str) -> None:

@@ -344,6 +344,25 @@ async def test_a_handler_of_theirs_that_exits_ends_its_call_only(addins: AddInFo
 
 
 @asynchronous
+async def test_a_resource_of_theirs_that_fails_is_not_called_unknown(addins: AddInFolder) -> None:
+    source = """
+import mcp_types as types
+from mcp.server.lowlevel import Server
+
+async def read(ctx, params):
+    raise RuntimeError("no disk")
+
+def register(addin):
+    addin.serve(Server("low", on_read_resource=read))
+"""
+    async with addins.serve(addins.write("low.py", source)) as client:
+        with pytest.raises(RpcError) as raised:
+            await client.request("resources/read", {"uri": "x://y"})
+
+    assert (raised.value.code, raised.value.message) == (INTERNAL_ERROR, "RuntimeError: no disk")
+
+
+@asynchronous
 async def test_a_client_may_lose_its_stream_to_them(addins: AddInFolder) -> None:
     path = addins.write("theirs.py", SERVER)
     async with addins.serve(path) as client:

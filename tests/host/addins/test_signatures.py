@@ -162,6 +162,15 @@ def test_a_wrong_argument_is_named_with_its_path(arguments: object, sentence: st
     assert problem(function, arguments).startswith(sentence)
 
 
+@pytest.mark.parametrize(("count", "listed"), [(20, True), (21, False)])
+def test_choices_are_listed_unless_there_are_too_many(count: int, listed: bool) -> None:
+    def function(value: Any) -> None: ...
+
+    function.__annotations__["value"] = Literal[tuple(f"choice{number}" for number in range(count))]
+
+    assert ("use one of 'choice0', " in problem(function, {"value": "other"})) is listed
+
+
 def test_a_function_without_arguments_says_so() -> None:
     def function() -> None: ...
 

@@ -94,6 +94,25 @@ async def test_a_call_that_is_given_up_before_it_has_a_thread_never_begins() -> 
     assert done == ["next"]
 
 
+def test_a_thread_whose_caller_is_gone_with_its_loop_works_for_the_next() -> None:
+    workers = Workers(threads=1)
+    begun, release = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        begun.set()
+        release.wait(30)
+
+    async def leave() -> None:
+        call = asyncio.create_task(workers.run(hold))
+        await until(begun.is_set)
+        call.cancel()
+
+    asyncio.run(leave())
+    release.set()
+
+    assert asyncio.run(asyncio.wait_for(workers.run(lambda: "here"), 30)) == "here"
+
+
 @asynchronous
 async def test_context_variables_reach_the_function() -> None:
     VARIABLE.set("here")

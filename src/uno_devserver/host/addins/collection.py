@@ -130,7 +130,7 @@ class AddIns:
     def changed(self, method: str, params: Mapping[str, Any] | None) -> None:
         """Something of an add-in changed. From any thread."""
         # Before they are ready nobody has seen what there was, or is told by `start`.
-        if self._ready.is_set() and not self._stopping.is_set() and self._loop is not None:
+        if self._ready.is_set() and self._loop is not None:
             in_loop(self._loop, self.announce, method, params)
 
     def _load_all(self) -> None:
