@@ -34,6 +34,23 @@ async def test_progress_goes_to_a_client_that_asked_for_it(addins: AddInFolder) 
     ]
 
 
+@pytest.mark.parametrize(
+    ("meta", "told"),
+    [({"progressToken": 0}, 1), ({"progressToken": ""}, 1), ({"progressToken": [1]}, 0), ({}, 0), ([], 0), (None, 0)],
+)
+@asynchronous
+async def test_progress_needs_a_number_or_a_text_to_go_to(addins: AddInFolder, meta: object, told: int) -> None:
+    body = """
+    @addin.tool
+    def work(ctx: Context) -> None:
+        ctx.progress(1)
+    """
+    async with addins.serve_register(body) as client:
+        await client.request("tools/call", {"name": "work", "_meta": meta})
+
+    assert len(client.told) == told
+
+
 @pytest.mark.parametrize(("wanted", "heard"), [("debug", 3), ("warning", 1), ("error", 0), (None, 0)])
 @asynchronous
 async def test_a_client_hears_the_levels_it_wants(addins: AddInFolder, wanted: str | None, heard: int) -> None:
