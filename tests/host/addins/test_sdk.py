@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from support.addins import HANDSHAKE, MODERN, AddInFolder, asynchronous, health_of, text_of, until
+from uno_devserver.host.addins.limits import Limits
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
 from uno_devserver.protocol.service import Params, Result
 
@@ -292,6 +293,19 @@ async def test_a_lifespan_that_fails_leaves_the_add_in_out(addins: AddInFolder, 
 
     assert list(tools) == ["uno_health"]
     assert health["addIns"][0]["error"].startswith(f"its start failed: {failure}: no log (")
+
+
+@asynchronous
+async def test_a_lifespan_that_takes_too_long_is_given_up(addins: AddInFolder) -> None:
+    source = SERVER.replace(
+        "    try:\n        yield", "    try:\n        import asyncio\n        await asyncio.sleep(60)\n        yield"
+    )
+    log = addins.folder / "lifespan"
+    async with addins.serve(addins.write("theirs.py", source), limits=Limits(start=0.3)) as client:
+        (status,) = client.addins.status.addins
+        await until(lambda: log.read_text() == "left")
+
+    assert status.error == "its start failed: it took more than 0.3 s"
 
 
 @asynchronous

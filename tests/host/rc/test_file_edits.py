@@ -85,6 +85,13 @@ def test_a_file_that_changed_meanwhile_is_not_deleted(page: Path) -> None:
     assert page.exists()
 
 
+def test_line_ends_do_not_make_a_file_another_one_when_it_is_deleted(page: Path) -> None:
+    (result,) = edit(page, Edit("Main.xaml", "<Page>\r\n  <Text>", None, True))
+
+    assert result.result == DONE
+    assert not page.exists()
+
+
 def test_an_edit_that_changes_nothing_says_so_and_does_not_touch_the_file(page: Path) -> None:
     stamp = page.stat()
 
@@ -158,6 +165,12 @@ def test_encoding_and_byte_order_mark_stay(page: Path, mark: bytes, encoding: st
 def test_a_mark_that_comes_back_as_a_character_is_not_doubled(page: Path) -> None:
     page.write_bytes(b"\xef\xbb\xbfone")
 
+    edit(page, Edit("Main.xaml", None, "\ufefftwo"))
+
+    assert page.read_bytes() == b"\xef\xbb\xbftwo"
+
+
+def test_a_mark_for_a_file_that_has_none_is_written(page: Path) -> None:
     edit(page, Edit("Main.xaml", None, "\ufefftwo"))
 
     assert page.read_bytes() == b"\xef\xbb\xbftwo"
