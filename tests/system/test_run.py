@@ -245,6 +245,35 @@ def test_the_first_executable_file_on_the_path_is_the_program(tmp_path: Path) ->
     assert find_program("other", {"PATH": path}) is None
 
 
+def test_a_process_that_ends_takes_along_what_its_threads_run(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    child = f"import os, signal; open({str(started)!r}, 'a').write(f'{{os.getpid()}}\\n'); signal.pause()"
+    program = f"""
+import os, sys, threading, time
+from uno_devserver.system.run import run, stop_all
+
+def work():
+    child = [sys.executable, "-ISc", {child!r}]
+    for _ in range(2):
+        outcome = run(child, cwd="/", environ={{}}, seconds={NEVER}, keep_bytes=100)
+        print(outcome.exit_code, outcome.problem, flush=True)
+
+thread = threading.Thread(target=work)
+thread.start()
+while not (os.path.exists({str(started)!r}) and open({str(started)!r}).read().endswith("\\n")):
+    time.sleep(0.005)
+stop_all()
+thread.join()
+"""
+
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=NEVER)
+
+    assert ended(int(started.read_text()))
+    assert done.stdout.splitlines() == ["None was given up, because this process is ending"] * 2
+    assert started.read_text().count("\n") == 1
+    assert done.stderr == ""
+
+
 @pytest.mark.parametrize("path", ["", ".", ":", "bin:./bin:../bin", "~/bin"])
 def test_a_program_of_the_current_folder_is_not_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 0.05  # the end of the output is noticed at once; this only counts where something holds it open
 KILL_SECONDS = 0.5  # a killed process goes at once, except while the kernel waits for a disk
+ENDING = "was given up, because this process is ending"
+
+_running: set[subprocess.Popen[bytes]] = set()
+_may_run = True
 
 
 class Outcome(Value):
@@ -48,6 +52,8 @@ def run(
     import time
 
     deadline = time.monotonic() + seconds
+    if _ending():
+        return Outcome(None, b"", ENDING)
     try:
         process = subprocess.Popen(
             list(arguments),
@@ -62,20 +68,36 @@ def run(
         )
     except (OSError, ValueError) as error:
         return Outcome(None, b"", f"could not be started: {error}")
-    output = bytearray()
-    # On threads, because something that the program left running could hold a pipe open for ever.
-    reader = threading.Thread(target=_read, args=(process, output, keep_bytes), daemon=True)
-    reader.start()
-    if input_bytes:
-        threading.Thread(target=_write, args=(process, input_bytes), daemon=True).start()
     try:
-        in_time = _wait(process, reader, deadline)
+        _running.add(process)
+        output = bytearray()
+        # On threads, because something that the program left running could hold a pipe open for ever.
+        reader = threading.Thread(target=_read, args=(process, output, keep_bytes), daemon=True)
+        reader.start()
+        if input_bytes:
+            threading.Thread(target=_write, args=(process, input_bytes), daemon=True).start()
+        in_time = not _ending() and _wait(process, reader, deadline)
     finally:  # also when we are interrupted, and for what the program itself left running
         _kill(process)
+        _running.discard(process)
+    if _ending():  # meanwhile
+        return Outcome(None, bytes(output), ENDING)
     if not in_time:
         return Outcome(None, bytes(output), f"gave no answer within {seconds:g} s and was stopped")
     reader.join(KILL_SECONDS)
     return Outcome(process.returncode, bytes(output))
+
+
+def stop_all() -> None:
+    """End what threads of this process are running, and let nothing more begin: for a process that ends."""
+    global _may_run
+    _may_run = False
+    for process in tuple(_running):
+        _kill(process)
+
+
+def _ending() -> bool:
+    return not _may_run
 
 
 def find_program(name: str, environ: Mapping[str, str], platform: str = sys.platform) -> str | None:
