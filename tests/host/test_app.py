@@ -15,6 +15,7 @@ import pytest
 from websockets.sync.client import connect
 
 from support.bundled import BOTH, PATIENCE, BundledHost, ask, joined, run_host, wait_for, write_addin
+from uno_devserver.system.processes import is_alive
 
 GREETER = '''
 from uno_devserver.host.addins import AddIn
@@ -73,6 +74,18 @@ def test_flags_may_come_from_the_environment(tmp_path: Path) -> None:
         assert "no add-ins are loaded" not in host.output
 
 
+def test_a_folder_that_is_gone_is_said_plainly(tmp_path: Path) -> None:
+    host = BundledHost(tmp_path, "--addins", ";")
+    (tmp_path / "gone").mkdir()
+    command = ["sh", "-c", 'cd gone && rmdir ../gone && exec "$@"', "sh", *host.argv]
+
+    done = subprocess.run(command, cwd=tmp_path, env=host.environ, capture_output=True, text=True, timeout=PATIENCE)
+
+    assert done.returncode == 1
+    assert "folder does not exist any more" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_the_host_command_is_the_same_host(tmp_path: Path) -> None:
     host = BundledHost(tmp_path, "--addins", ";")
     host.argv[:4] = [str(Path(sys.executable).with_name("uno-devserver")), "host"]
@@ -108,6 +121,17 @@ def test_it_is_in_the_registry_while_it_runs(tmp_path: Path) -> None:
     assert entry["Port"] == host.port
     assert host.process.returncode == 0
     assert not path.exists()
+
+
+def test_a_registry_that_does_not_answer_keeps_it_neither_from_serving_nor_from_ending(tmp_path: Path) -> None:
+    hang = "app.register = app.unregister = lambda *_: threading.Event().wait()"
+    lines = ("import threading", "from uno_devserver.host import app", "app.REGISTRY_SECONDS = 0.1", hang)
+    with changed(BundledHost(tmp_path, "--addins", ";"), *lines) as host:
+        assert host.health()["status"] == "Healthy"
+        host.process.terminate()
+
+        assert host.ended() == 0
+        assert host.output.count("did not answer within 0.1 s") == 2
 
 
 def test_a_registry_that_cannot_be_written_is_only_a_warning(tmp_path: Path) -> None:
@@ -285,6 +309,136 @@ def test_a_tool_that_never_returns_does_not_keep_it(tmp_path: Path) -> None:
         caller.close()
 
 
+def test_msbuild_ends_with_it(tmp_path: Path) -> None:
+    started = tmp_path / "started"
+    dotnet = tmp_path / "bin" / "dotnet"
+    dotnet.parent.mkdir()
+    dotnet.write_text(f"#!/bin/sh\ntest $1 = build || exit 1\necho $$ > {started}\nexec sleep 600\n")
+    dotnet.chmod(0o755)
+    solution = tmp_path / "App.sln"
+    solution.write_text("Microsoft Visual Studio Solution File, Format Version 12.00\n")
+    environ = {"PATH": f"{dotnet.parent}:/usr/bin:/bin"}
+
+    with BundledHost(tmp_path, "--solution", str(solution), environ=environ) as host:
+        pid = wait_for(lambda: int(started.read_text() or 0) or None if started.exists() else None)
+        began = time.monotonic()
+        host.process.terminate()
+
+        assert host.ended() == 0
+        assert time.monotonic() - began < 4
+        wait_for(lambda: None if is_alive(pid) else True)
+
+
+FAILING = """
+def register(addin):
+    @addin.tool
+    def fail() -> str:
+        raise RuntimeError("x" * 3000)
+"""
+
+
+def test_a_launcher_that_stops_reading_its_output_does_not_stop_it(tmp_path: Path) -> None:
+    host = BundledHost(tmp_path, "--addins", write_addin(tmp_path, "failing.py", FAILING))
+    host.process = subprocess.Popen(
+        host.argv, cwd=tmp_path, env=host.environ, stdin=host.stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    try:
+        host.port = wait_for(lambda: json.loads(host.entry.read_text())["Port"] if host.entry.exists() else None)
+        session = host.open_session()
+        for _ in range(100):  # each is in the log with its traceback, and a pipe holds 64 KB
+            assert host.mcp("tools/call", {"name": "fail"}, session).json["result"]["isError"]
+        host.process.terminate()
+
+        assert host.ended() == 0
+        assert not host.entry.exists()
+    finally:
+        host.__exit__(None, None, None)
+        assert host.process.stdout
+        host.process.stdout.close()
+
+
+WAITING = """
+import asyncio, time
+from uno_devserver.host.addins import AddIn, Context
+
+
+def register(addin: AddIn) -> None:
+    @addin.tool
+    async def wait(ctx: Context) -> None:
+        ctx.progress(1)
+        await asyncio.sleep(600)
+
+    @addin.tool
+    def block() -> None:
+        time.sleep(600)
+
+    @addin.tool
+    async def ask(ctx: Context) -> str:
+        return str(await ctx.elicit("Who?", {"type": "object", "properties": {}}))
+
+    @addin.on_stop
+    async def end() -> None:
+        addin.log.info("the add-in has stopped")
+"""
+MODERN = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
+}
+
+
+def test_its_end_answers_everybody_and_leaves_no_loose_ends(tmp_path: Path) -> None:
+    """With calls of every kind under way, and told twice to end."""
+    host = BundledHost(tmp_path, "--addins", write_addin(tmp_path, "waiting.py", WAITING), "--ideChannel", "one")
+    host.argv[1:1] = ["-X", "dev"]  # which makes Python and asyncio complain of what is left behind
+
+    def send(head: str, params: object = None, method: str = "tools/call") -> socket.socket:
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        body = b"" if params is None else json.dumps(message).encode()
+        connection = socket.create_connection(("127.0.0.1", host.port), PATIENCE)
+        common = f"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        connection.sendall(f"{head}\r\n{common}\r\n".encode() + body)
+        return connection
+
+    with host:
+        host.health()
+        session = f"Accept: {BOTH}\r\nMcp-Session-Id: {host.open_session()}"
+        modern = f"Accept: {BOTH}\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: "
+        old = [
+            send(f"POST /mcp HTTP/1.1\r\n{session}", {"name": name, "_meta": {"progressToken": 1}})
+            for name in ("wait", "block")
+        ]
+        new = [
+            send(f"POST /mcp HTTP/1.1\r\n{modern}tools/call\r\nMcp-Name: {name}", {"name": name, "_meta": MODERN})
+            for name in ("wait", "block", "ask")
+        ]
+        wish = {"notifications": {"toolsListChanged": True}, "_meta": MODERN}
+        told = send(f"POST /mcp HTTP/1.1\r\n{modern}subscriptions/listen", wish, "subscriptions/listen")
+        silent = [
+            send(f"GET /mcp HTTP/1.1\r\n{session}"),
+            send("POST /mcp HTTP/1.1\r\nX: half\r\nTransfer-Encoding: chunked"),
+            socket.create_connection(("127.0.0.1", host.port), PATIENCE),
+        ]
+        for speaking in (old[0], new[0], new[2], told):  # these calls have certainly begun
+            assert speaking.recv(9) == b"HTTP/1.1 "
+        with connect(f"ws://127.0.0.1:{host.port}/rc"), visit(host, "one"):
+            began = time.monotonic()
+            host.process.terminate()
+            host.process.terminate()
+            assert host.ended() == 0
+            seconds = time.monotonic() - began
+        answers = [b"".join(iter(lambda each=each: each.recv(65536), b"")) for each in (*old, *new, told)]  # type: ignore[misc]
+        for each in (*old, *new, told, *silent):
+            each.close()
+
+    assert seconds < 4
+    assert [answer.count(b'"id":1') for answer in answers] == [1] * 6
+    assert [b"-32011" in answer for answer in answers] == [True, True, True, True, False, False]
+    assert b"input_required" in answers[4]
+    assert "the add-in has stopped" in host.output
+    for complaint in ("Traceback", "never retrieved", "Warning", "destroyed"):
+        assert complaint not in host.output
+
+
 # The IDE channel
 
 
@@ -320,6 +474,51 @@ def _own_address() -> str:
         except OSError:
             pytest.skip("this machine has no network address besides loopback")
         return str(probe.getsockname()[0])
+
+
+def changed(host: BundledHost, *lines: str) -> BundledHost:
+    """That Host, with something changed inside it: a time that a test cannot wait for, a disk that hangs."""
+    program = [*lines, "import sys", "from uno_devserver.cli.controller import control"]
+    program += ["from uno_devserver.host.main import main", "sys.exit(main(sys.argv[1:], control))"]
+    host.argv[:4] = [sys.executable, "-c", "\n".join(program)]
+    return host
+
+
+SHORT_GRACE = (
+    "from functools import partial",
+    "from uno_devserver.host import lifetime",
+    "lifetime.Policy = partial(lifetime.Policy, ide_grace_seconds=0.5)",
+)
+
+
+def visit(host: BundledHost, channel: str) -> socket.socket:
+    """An IDE that is connected."""
+    ide = socket.socket(socket.AF_UNIX)
+    ide.connect(str(Path(host.temp.name) / f"CoreFxPipe_{channel}"))
+    assert b"KeepAliveIdeMessage" in ide.recv(4096)
+    return ide
+
+
+def test_it_leaves_when_its_ide_stays_away_and_not_before(tmp_path: Path) -> None:
+    with changed(BundledHost(tmp_path, "--addins", ";", "--ideChannel", "one"), *SHORT_GRACE) as host:
+        visit(host, "one").close()
+        with visit(host, "one"), pytest.raises(subprocess.TimeoutExpired):
+            host.process.wait(1)  # it came back in time
+        left = time.monotonic()
+
+        assert host.ended() == 0
+        assert time.monotonic() - left >= 0.5
+        assert "its IDE did not come back" in host.output
+        assert not host.entry.exists()
+
+
+def test_an_ide_that_took_over_later_does_not_end_it(tmp_path: Path) -> None:
+    with changed(BundledHost(tmp_path, "--addins", ";"), *SHORT_GRACE) as host:
+        host.ask("POST", "/devserver/idechannel/two")
+        visit(host, "two").close()
+
+        with pytest.raises(subprocess.TimeoutExpired):
+            host.process.wait(1)
 
 
 def test_two_hosts_do_not_share_a_port(tmp_path: Path) -> None:

@@ -66,6 +66,8 @@ def test_addins_with_blanks_and_semicolons_are_one_value() -> None:
         (["--httpPort", "70000"], "httpPort"),
         (["--httpPort", "9" * 400], "httpPort"),
         (["--httpPort", "٣"], "httpPort"),
+        (["--httpPort", "0" * 20 + "70000"], "httpPort"),
+        (["--httpPort", "0" * 5000], "httpPort"),
         (["--ppid", "abc"], "ppid"),
         (["--ppid", "-1"], "ppid"),
         (["--timeoutMs", "soon"], "timeoutMs"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable
@@ -12,7 +13,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from uno_devserver.host import lifetime as module
-from uno_devserver.host.lifetime import IDE_GONE, PARENT_GONE, SIGNALLED, Lifetime, Policy, Reason
+from uno_devserver.host.lifetime import CTRL_C, IDE_GONE, PARENT_GONE, SIGNALLED, Lifetime, Policy, Reason
 
 BOUND = 10.0  # seconds; every wait here takes milliseconds
 
@@ -73,6 +74,28 @@ def test_a_parent_that_was_gone_before_ends_it_at_once() -> None:
     assert ended(lambda lifetime: lifetime.follow_parent(parent.pid)) == PARENT_GONE
 
 
+def test_a_parent_that_was_a_zombie_before_is_gone_too() -> None:
+    parent = short_lived()
+    assert parent.stdin
+    parent.stdin.close()
+    os.waitid(os.P_PID, parent.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and nobody has asked how
+
+    try:
+        assert ended(lambda lifetime: lifetime.follow_parent(parent.pid)) == PARENT_GONE
+    finally:
+        parent.wait(BOUND)
+
+
+def test_a_parent_that_lives_as_long_as_we_do_ends_nothing() -> None:
+    async def prepare(lifetime: Lifetime) -> None:
+        for pid in (1, os.getpid()):
+            lifetime.follow_parent(pid)
+        await asyncio.sleep(0.05)
+        lifetime.end(SIGNALLED)
+
+    assert ended(prepare, Policy(parent_poll_seconds=0.01)) == SIGNALLED
+
+
 def test_an_ide_that_stays_away_ends_it() -> None:
     asked: list[float] = []
 
@@ -113,6 +136,46 @@ def test_ctrl_c_as_a_byte_on_a_pipe_ends_it_and_other_bytes_do_not() -> None:
 
     assert SIGNALLED.text.encode() in output
     assert child.returncode == 0
+
+
+def test_ctrl_c_is_heard_on_a_socket_too() -> None:
+    """Which is what Node gives its children for a pipe."""
+    ours, theirs = socket.socketpair()
+    with (
+        ours,
+        theirs,
+        subprocess.Popen([sys.executable, "-c", CHILD], stdin=theirs.fileno(), stdout=subprocess.PIPE) as child,
+    ):
+        assert child.stdout
+        assert child.stdout.readline() == b"ready\n"
+        ours.sendall(CTRL_C)
+
+        assert child.wait(BOUND) == 0
+
+
+def test_signals_that_are_ignored_stay_ignored() -> None:
+    """As under nohup, and for background jobs of a script."""
+    command = f"trap '' HUP INT; exec '{sys.executable}' -c \"$0\""
+    with subprocess.Popen(["sh", "-c", command, CHILD], stdout=subprocess.PIPE) as child:
+        assert child.stdout
+        assert child.stdout.readline() == b"ready\n"
+        child.send_signal(signal.SIGHUP)
+        child.send_signal(signal.SIGINT)
+        with pytest.raises(subprocess.TimeoutExpired):
+            child.wait(0.3)
+        child.terminate()
+
+        assert child.wait(BOUND) == 0
+
+
+def test_without_any_input_it_lives() -> None:
+    command = f"exec '{sys.executable}' -c \"$0\" <&-"
+    with subprocess.Popen(["sh", "-c", command, CHILD], stdout=subprocess.PIPE) as child:
+        assert child.stdout
+        assert child.stdout.readline() == b"ready\n"
+        child.terminate()
+
+        assert child.wait(BOUND) == 0
 
 
 def test_the_end_of_the_input_means_nothing() -> None:

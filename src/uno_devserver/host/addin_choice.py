@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
+import traceback
 from collections.abc import Mapping
+from functools import partial
 
 from ..system.log import log
 from .addins.loading import parse_addins
+from .addins.workers import invoke_apart
 from .configuration import Configuration
 
 
 async def chosen_addins(configuration: Configuration, environ: Mapping[str, str]) -> tuple[list[str], str | None]:
     """Their paths, and why there may be too few. Being told, even of none, saves asking MSBuild."""
-    if configuration.addins is not None and not configuration.force_msbuild:
-        return _told(configuration.addins, configuration.workspace), None
-    if configuration.solution is None:
-        if configuration.addins is not None:
-            return _told(configuration.addins, configuration.workspace), None
+    told, solution = configuration.addins, configuration.solution
+    if told is not None and (solution is None or not configuration.force_msbuild):
+        return _told(told, configuration.workspace), None
+    if solution is None:
         log.warn("No solution and no --addins were given, so no add-ins are loaded.")
         return [], None
-    return await asyncio.to_thread(_asked_of_msbuild, configuration.solution, environ)
+    try:
+        found: tuple[list[str], str | None] = await invoke_apart(partial(_asked_of_msbuild, solution, environ))
+    except Exception as error:
+        log.debug(traceback.format_exc())
+        return [], f"The discovery of add-ins failed: {error!r}."
+    return found
 
 
 def _told(value: str, workspace: str | None) -> list[str]:

@@ -11,6 +11,7 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 from .. import __version__
@@ -24,8 +25,11 @@ from ..protocol.streamable import StreamableHttp
 from ..system.files import FileProblem
 from ..system.folders import folders
 from ..system.log import log
+from ..system.output import unhurried_output
+from ..system.run import stop_all
 from .addin_choice import chosen_addins
 from .addins.collection import AddIns
+from .addins.workers import invoke_apart
 from .banner import banner, say
 from .configuration import Configuration
 from .health import report
@@ -44,11 +48,14 @@ INSTRUCTIONS = "Tools of the workspace's dev server. Call uno_health when someth
 # Pages of apps that run as WebAssembly are isolated; they could not load our answers otherwise.
 ISOLATION = (("Cross-Origin-Embedder-Policy", "require-corp"), ("Cross-Origin-Opener-Policy", "same-origin"))
 
+REGISTRY_SECONDS = 2.0  # a small file takes milliseconds, unless it lies on a network that is gone
+
 
 def serve(configuration: Configuration) -> int:
     """Be the Host until something ends it; returns the exit code."""
     if configuration.port is None:
         raise UserError("MissingValue", "A Host needs --httpPort.", "Write --httpPort <port>; 0 picks a free one.")
+    workspace = configuration.workspace or _current_folder()
     try:
         sockets = open_sockets(configuration.port, configuration.bind)
     except PortTaken as taken:
@@ -56,20 +63,25 @@ def serve(configuration: Configuration) -> int:
         raise UserError("PortTaken", message, "Choose another --httpPort; 0 picks a free one.") from taken
     except ListenProblem as problem:
         raise UserError("CannotListen", f"{problem}.", "Choose another --httpPort or --bind.") from problem
-    return asyncio.run(_Host.run(configuration, sockets))
+    with unhurried_output():
+        return asyncio.run(_Host.run(configuration, sockets, workspace))
+
+
+def _current_folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError as error:
+        message = "The current folder does not exist any more."
+        raise UserError("NoCurrentFolder", message, "Change into a folder that exists, or use --workingDir.") from error
 
 
 class _Host:
-    def __init__(self, configuration: Configuration, sockets: list[socket.socket]) -> None:
+    def __init__(self, configuration: Configuration, sockets: list[socket.socket], workspace: str) -> None:
         self._configuration = configuration
         self._registry = folders().registry
         self._started = time.monotonic()
         self.lifetime = Lifetime()
-        self._addins = AddIns(
-            workspace=configuration.workspace or os.getcwd(),
-            solution=configuration.solution,
-            settings=configuration.settings,
-        )
+        self._addins = AddIns(workspace=workspace, solution=configuration.solution, settings=configuration.settings)
         self._launches = LaunchMonitor(timeout_from(os.environ))
         messages = IdeMessages(self._launches, self._addins)
         self._ide = IdeChannel(on_message=messages.handle, status=self._environment_status)
@@ -90,15 +102,17 @@ class _Host:
         self._loading: asyncio.Task[None] | None = None
 
     @classmethod
-    async def run(cls, configuration: Configuration, sockets: list[socket.socket]) -> int:
-        host = cls(configuration, sockets)
+    async def run(cls, configuration: Configuration, sockets: list[socket.socket], workspace: str) -> int:
+        host = cls(configuration, sockets, workspace)
         host.lifetime.heed_signals()
+        forced_exit = 1
         try:
             await host._open()
             reason = await host.lifetime.ended()
             log.info(f"The Host ends because {reason.text}.")
-            force_exit_after(host.lifetime.policy.shutdown_seconds, reason.forced_exit)
+            forced_exit = reason.forced_exit
         finally:
+            force_exit_after(host.lifetime.policy.shutdown_seconds, forced_exit)
             await host._close()
         return 0
 
@@ -111,16 +125,17 @@ class _Host:
             raise UserError("IdeChannelRefused", str(problem), next_step) from problem
         if configuration.parent:
             self.lifetime.follow_parent(configuration.parent)
-        else:
+        elif configuration.ide_channel:  # one that takes over later did not start us, so it does not end us
             self.lifetime.follow_ide(self._ide.wait_disconnected_for)
-        self._sign_in()
+        await self._at_registry(self._sign_in)
         await self._http.start()
         self._introduce()
         self._loading = asyncio.create_task(self._load_addins())
 
     async def _close(self) -> None:
         """Out of the registry first: nobody should come any more."""
-        self._sign_out()
+        await self._at_registry(self._sign_out)
+        stop_all()  # MSBuild may be at work
         await self._mcp.close()
         await self._http.stop()
         await self._ide.close()
@@ -128,6 +143,13 @@ class _Host:
         if self._loading is not None:
             self._loading.cancel()
         await self._addins.stop()
+
+    async def _at_registry(self, work: Callable[[], None]) -> None:
+        """In a thread, and not for ever: signals are heard and clients served also when the disk does not answer."""
+        try:
+            await asyncio.wait_for(invoke_apart(work), REGISTRY_SECONDS)
+        except TimeoutError:
+            log.warn(f"The registry {self._registry} did not answer within {REGISTRY_SECONDS:g} s.")
 
     def _sign_in(self) -> None:
         configuration = self._configuration

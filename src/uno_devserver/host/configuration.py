@@ -17,6 +17,7 @@ from ..system.values import Value
 ENVIRONMENT_PREFIX = "UNO_DEVSERVER_"
 DEFAULT_TIMEOUT_MS = 30_000  # how long a controller waits for the Host it started, as in .NET
 MAX_PORT = 65_535
+MAX_DIGITS = 20  # Python refuses to read numbers of thousands of digits
 USAGE_WIDTH = 80
 VERBS = ("start", "stop", "list", "cleanup")
 
@@ -166,7 +167,7 @@ def _number(settings: Mapping[str, str], key: str, least: int, most: int) -> int
     text = _text(settings, key)
     if text is None:
         return None
-    if not (text.isascii() and text.isdigit() and least <= int(text[:20]) <= most):
+    if not (text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS and least <= int(text) <= most):
         raise _wrong(key, text, f"use a whole number from {least} to {most}")
     return int(text)
 

@@ -59,13 +59,13 @@ class Lifetime:
         loop = asyncio.get_running_loop()
         for name in ("SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP", "SIGBREAK"):
             number = getattr(signal, name, None)
-            if number is None:
+            if number is None or signal.getsignal(number) is signal.SIG_IGN:  # nohup and background jobs rely on it
                 continue
             try:
                 loop.add_signal_handler(number, self.end, SIGNALLED)
             except NotImplementedError:  # Windows
                 signal.signal(number, lambda *_: loop.call_soon_threadsafe(self.end, SIGNALLED))
-        if _stdin_is_pipe():
+        if _stdin_is_connected():
             import threading
 
             threading.Thread(target=_await_ctrl_c, args=(loop, self.end), daemon=True).start()
@@ -133,9 +133,11 @@ def _pidfd(pid: int) -> int | None:
         return None
 
 
-def _stdin_is_pipe() -> bool:
+def _stdin_is_connected() -> bool:
+    """Whether some program may write to us; Node gives its children sockets."""
     try:
-        return stat.S_ISFIFO(os.fstat(0).st_mode)
+        mode = os.fstat(0).st_mode if sys.stdin is not None else 0  # None: descriptor 0 is something else's
+        return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
     except OSError:  # closed
         return False
 
