@@ -338,6 +338,7 @@ def test_a_host_may_listen_on_either_kind_of_loopback_address(
         (["--httpPort", "abc"], "BadValue"),
         (["--httpPort", "70000"], "BadValue"),
         (["--httpPort", "-5"], "BadValue"),
+        (["--httpPort", "0" * 20 + "70000"], "BadValue"),
         (["--ppid", "-1"], "BadValue"),
         (["--timeoutMs", "soon"], "BadValue"),
         (["somewhere"], "UnexpectedArgument"),

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .parse import Invocation
 
 MAX_PORT = 65_535
+MAX_DIGITS = 20  # Python refuses to read numbers of thousands of digits
 MAX_MILLISECONDS = 3_600_000  # an hour; more is a slip of the keyboard
 PROGRESS_AFTER_SECONDS = 1.0  # what is over by then needs no words
 
@@ -140,7 +141,7 @@ def _number(invocation: Invocation, option: str, least: int, most: int) -> int |
     if text is None:
         return None
     text = text.strip()
-    if not (text.isascii() and text.isdigit() and least <= int(text[:20]) <= most):
+    if not (text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS and least <= int(text) <= most):
         message = f"The value '{text}' of --{option} cannot be used."
         raise UserError("BadValue", message, f"Use a whole number from {least} to {most}.", exit_code=2)
     return int(text)
