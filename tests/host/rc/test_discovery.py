@@ -14,7 +14,7 @@ import pytest
 from host.rc.apps import SERVER_SCOPE, VERSION, app_of, remote_control
 from support.assemblies import SERVER_PROCESSOR, assembly
 from uno_devserver.host.addins.peers import Processor
-from uno_devserver.host.rc import server_scope
+from uno_devserver.host.rc import discovery, server_scope
 from uno_devserver.host.rc.discovery import NEEDS_DOTNET, Found
 
 PROCESSORS_DLL = "Uno.UI.RemoteControl.Server.Processors.dll"
@@ -70,6 +70,20 @@ def test_the_folder_of_the_newest_framework_is_looked_into(tmp_path: Path) -> No
     ten = dll(tmp_path / "net10.0" / PROCESSORS_DLL, "Ten")
 
     assert discover(str(tmp_path))[0]["Assemblies"] == [str(ten)]
+
+
+def test_a_relative_path_is_nowhere_even_where_it_exists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dll(tmp_path / "folder" / PROCESSORS_DLL, "One")
+    monkeypatch.chdir(tmp_path)
+
+    assert [answer["Assemblies"] for answer in discover("folder", f"folder/{PROCESSORS_DLL}")] == [[], []]
+
+
+def test_a_folder_full_of_assemblies_is_read_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(discovery, "MAX_ASSEMBLIES", 2)
+    paths = [str(dll(tmp_path / f"Uno.Processor{number}.dll", "One")) for number in range(3)]
+
+    assert discover(str(tmp_path))[0]["Assemblies"] == paths[:2]
 
 
 def test_a_single_assembly_can_be_named(tmp_path: Path) -> None:
