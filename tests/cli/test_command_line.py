@@ -304,3 +304,21 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
         complaint = process.stderr.read() if process.stderr else b""
 
     assert complaint == b""
+
+
+def test_an_option_that_is_passed_on_is_mentioned_if_it_looks_mistyped(machine: Machine) -> None:
+    result = machine.run("start", "--htpPort", "5000", "--solution", "nowhere.sln", "--metadata-updates", "true")
+
+    assert "'--htpPort' is passed on. Did you mean '--httpPort'?" in result.stderr
+    assert "metadata-updates" not in result.stderr
+
+
+def test_a_folder_without_uno_is_told_where_its_addins_are(machine: Machine) -> None:
+    folder = machine.workspace / ".devtools" / "addins"
+    folder.mkdir(parents=True)
+    (folder.parent / "host.config.jsonc").write_text("{}")
+
+    result = machine.run("disco", "--addins-only")
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "loaded by 'start'" in result.stderr

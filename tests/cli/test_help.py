@@ -35,7 +35,8 @@ def test_help_marks_what_this_version_does_not_have() -> None:
     explained = lines_of(main_help())
 
     assert {name for name, text in explained.items() if text.endswith("(not in this version)")} == {
-        command.name for command in COMMANDS if command.runner is None
+        *(command.name for command in COMMANDS if command.runner is None),
+        "--mcp-app",
     }
 
 

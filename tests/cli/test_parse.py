@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uno_devserver.cli.parse import Invocation, parse
-from uno_devserver.cli.surface import COMMANDS, GLOBAL_OPTIONS, Command, Option, Unknown
+from uno_devserver.cli.surface import COMMANDS, GLOBAL_OPTIONS, Command, Option, Unknown, command_named
 from uno_devserver.issues import UserError
 
 # `host` takes nothing itself: what stands behind it is the Host's.
@@ -383,3 +383,19 @@ def test_any_command_line_is_understood_or_refused_with_exit_code_2(argv: list[s
         exit_code = 0 if invocation.command is None or invocation.command in COMMANDS else 1
 
     assert exit_code in (0, 2)
+
+
+# --- slips of the keyboard ----------------------------------------------------------------------------------------
+
+
+def test_a_mistyped_option_is_guessed_and_the_help_is_that_of_the_command() -> None:
+    error = refusal("stop", "--al")
+
+    assert "Did you mean '--all'?" in error.message
+    assert "uno-devserver stop --help" in error.next_step
+
+
+def test_help_of_a_command_by_its_name() -> None:
+    invocation = parse(["help", "START"])
+
+    assert (invocation.command, invocation.on("help")) == (command_named(("start",)), True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..instances.registry import is_in_workspace, running_servers
 from ..system.folders import folders
 from ..workspace.addins import workspace_addins
+from ..workspace.resolver import ResolutionKind
 from .results import Bullets, Report, Result, Row, Section
 from .server_data import server_data
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from ..discovery.discover import Discovery
     from ..discovery.verification import AddIn
     from ..instances.registry import Server
+    from ..workspace.resolver import Workspace
 
 
 def report(discovery: Discovery) -> Result:
@@ -148,9 +150,12 @@ _SECTIONS = (
 
 
 def _report(discovery: Discovery, data: dict[str, object], active: list[dict[str, object]]) -> Report:
+    workspace = discovery.workspace
+    about_uno = workspace.resolved and (workspace.config is None or workspace.global_json is not None)
+    undecided = f"a choice between {len(workspace.candidates)} solutions" if _is_ambiguous(workspace) else ""
     sections = [
-        Section(title, tuple(Row(label, _text(data[field]), missing) for label, field, missing in rows))
-        for title, rows in (_SECTIONS if discovery.workspace.resolved else _SECTIONS[:1])
+        Section(title, tuple(Row(label, _text(data[field]), undecided or missing) for label, field, missing in rows))
+        for title, rows in (_SECTIONS if about_uno else _SECTIONS[:1])
     ]
     addins = [
         Row("discoveryMethod", discovery.addins.method, "add-ins"),
@@ -175,6 +180,10 @@ def _report(discovery: Discovery, data: dict[str, object], active: list[dict[str
             Bullets("errors", tuple(_with_remedy(message, discovery) for message in discovery.errors)),
         ),
     )
+
+
+def _is_ambiguous(workspace: Workspace) -> bool:
+    return workspace.kind is ResolutionKind.Ambiguous
 
 
 def _source(addin: AddIn) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .surface import COMMANDS, GLOBAL_OPTIONS, MCP_APP
+from .surface import COMMANDS, GLOBAL_OPTIONS, MCP_APP, command_named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,9 @@ def main_help(words: tuple[str, ...] = ()) -> str:
     for command in commands:
         lines += _entry(command.name, command.help + ("" if command.runner else " (not in this version)"))
     if not words:
-        lines += _entry(MCP_APP, "The same as mcp start; the form in AI clients' configurations")
+        proxy = command_named(("mcp", "start"))
+        later = "" if proxy and proxy.runner else " (not in this version)"
+        lines += _entry(MCP_APP, f"The same as mcp start; the form in AI clients' configurations{later}")
     lines += ["", "Options of every command:", *_options(GLOBAL_OPTIONS)]
     lines += ["", "Run 'uno-devserver <command> --help' for the options of one command."]
     return "\n".join(lines)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from .. import __version__
 from ..issues import UserError
 from ..system.log import LEVELS, level_named, log
-from .parse import parse
+from .parse import close_option, parse
 from .render import OUTPUT_FAILED, render, render_error
 from .results import Result
+from .surface import Unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from .parse import Invocation
     from .surface import Command
 
+MISTYPED = 0.8  # how much an option that is passed on must look like one of ours to be worth a word
+
 
 def main(argv: Sequence[str]) -> int:
     """Run one command line; returns the exit code: 0 done, 1 failed, 2 called wrongly."""
@@ -23,6 +26,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         invocation = parse(argv)
         _configure_log(invocation)
+        _mention_unknown(invocation)
         result = _run(invocation)
         render(result, as_json=invocation.on("json"))
         return result.afterwards() if result.afterwards else result.exit_code
@@ -34,6 +38,19 @@ def main(argv: Sequence[str]) -> int:
     except Exception as error:
         render_error(_unexpected(error), as_json=as_json)
         return 1
+
+
+def _mention_unknown(invocation: Invocation) -> None:
+    """IDEs pass options that are not ours; people mistype."""
+    command = invocation.command
+    ignored = command is not None and command.unknown is Unknown.IGNORE
+    for option in invocation.forwarded:
+        close = close_option(option, command, alike=0.6 if ignored else MISTYPED) if option.startswith("-") else None
+        hint = f" Did you mean '{close}'?" if close else ""
+        if ignored:
+            log.warn(f"Ignoring '{option}'.{hint}")
+        elif close:
+            log.warn(f"'{option}' is passed on.{hint}")
 
 
 def _run(invocation: Invocation) -> Result:

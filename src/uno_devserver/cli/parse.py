@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-_HELP = "Run 'uno-devserver --help' to see every command and option."
+_HELP = "Run 'uno-devserver --help' to see every command."
 
 
 class Invocation(Value):
@@ -37,7 +37,8 @@ def parse(argv: Sequence[str]) -> Invocation:
     words, rest = _take_command(own)
     switches = _global_switches(rest)
     if "help" in switches or words == ("help",):  # whatever else is wrong with the call: that is when help is needed
-        return Invocation(words, command_named(words), {**switches, "help": True}, (), (), ())
+        asked = tuple(word.lower() for word in rest if not _is_option(word)) if words == ("help",) else words
+        return Invocation(words, command_named(asked), {**switches, "help": True}, (), (), ())
     command = _command(words)
     options: dict[str, str | bool] = {}
     arguments: list[str] = []
@@ -167,8 +168,22 @@ def _anywhere(name: str) -> Option | None:
 def _unknown(token: str, command: Command | None, forwarded: list[str]) -> None:
     if command is None or command.unknown is Unknown.REFUSE:
         where = f"'{command.name}'" if command else "uno-devserver"
-        raise UserError("UnknownOption", f"{where} has no option '{token}'.", _HELP, exit_code=2)
+        close = close_option(token, command)
+        message = f"{where} has no option '{token}'." + (f" Did you mean '{close}'?" if close else "")
+        raise UserError("UnknownOption", message, _help_of(command), exit_code=2)
     forwarded.append(token)
+
+
+def close_option(token: str, command: Command | None, alike: float = 0.6) -> str | None:
+    """The option that was probably meant."""
+    from difflib import get_close_matches
+
+    known = [name for option in (*(command.options if command else ()), *GLOBAL_OPTIONS) for name in option.names]
+    return next(iter(get_close_matches(token.partition("=")[0], known, 1, alike)), None)
+
+
+def _help_of(command: Command | None) -> str:
+    return f"Run 'uno-devserver {command.name} --help' to see its options." if command else _HELP
 
 
 def _switch(option: Option, inline: str | None) -> bool:
@@ -176,7 +191,9 @@ def _switch(option: Option, inline: str | None) -> bool:
         return True
     if inline.lower() in ("true", "false"):
         return inline.lower() == "true"
-    raise UserError("BadValue", f"--{option.name} takes no value, got '{inline}'.", _HELP, exit_code=2)
+    raise UserError(
+        "BadValue", f"--{option.name} takes no value, got '{inline}'.", f"Write --{option.name}.", exit_code=2
+    )
 
 
 def _value(option: Option, value: str | None) -> str:
@@ -193,4 +210,5 @@ def _check_arguments(command: Command | None, arguments: list[str]) -> None:
         return
     takes_client = "<client>" in command.arguments
     if len(arguments) > (1 if takes_client else 0):
-        raise UserError("UnexpectedArgument", f"'{command.name}' does not take '{arguments[-1]}'.", _HELP, exit_code=2)
+        message = f"'{command.name}' does not take '{arguments[-1]}'."
+        raise UserError("UnexpectedArgument", message, _help_of(command), exit_code=2)
