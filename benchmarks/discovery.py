@@ -37,7 +37,7 @@ def main() -> int:
         return 1
     report = render(rows, rounds)
     print(report)
-    if not options.quick:
+    if options.save:
         save("discovery", rounds, [as_data(row) for row in rows], report)
     return 0
 
@@ -45,7 +45,8 @@ def main() -> int:
 def _parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.discovery", description=__doc__)
     parser.add_argument("--rounds", type=_positive, help=f"runs of each kind ({ROUNDS}; with --quick {QUICK_ROUNDS})")
-    parser.add_argument("--quick", action="store_true", help="the two smaller sizes, few rounds, results are not saved")
+    parser.add_argument("--quick", action="store_true", help="the two smaller sizes, few rounds")
+    parser.add_argument("--save", action="store_true", help="keep the samples, and put the figures into the documents")
     return parser.parse_args()
 
 

@@ -46,7 +46,7 @@ def save(name: str, rounds: int, rows: Sequence[Mapping[str, object]], report: s
         "rows": rows,
     }
     (RESULTS / f"{name}.json").write_text(json.dumps(data, indent=2) + "\n", "utf-8")
-    begin, end = f"<!-- {name} figures: written by make bench -->", f"<!-- end of {name} figures -->"
+    begin, end = f"<!-- {name} figures: written by make bench SAVE=--save -->", f"<!-- end of {name} figures -->"
     for page in PAGES:
         before, found, rest = page.read_text("utf-8").partition(begin)
         if found:

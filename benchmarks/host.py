@@ -58,7 +58,8 @@ INITIALIZE = json.dumps(
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.host", description=__doc__)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--quick", action="store_true", help="5 rounds, results are not saved")
+    parser.add_argument("--quick", action="store_true", help="5 rounds")
+    parser.add_argument("--save", action="store_true", help="keep the samples, and put the figures into the documents")
     options = parser.parse_args()
     rounds = 5 if options.quick else max(1, options.rounds)
     workspace = _example_copy()
@@ -78,7 +79,7 @@ def main() -> int:
     memory = max(host("--addins", addins, "--workingDir", str(workspace))[1] for _ in range(3))
     report = render(samples, memory, rounds)
     print(report)
-    if not options.quick:
+    if options.save:
         unit = median(samples[BARE])
         rows = [
             {
