@@ -96,6 +96,20 @@ def test_of_equal_launches_the_oldest_comes_first() -> None:
             ("second", "Waiting"),
             ("first", "Connected"),
         ]
+        assert monitor.connected(MVID, "Desktop", True) is True
+        assert states(monitor) == ["Connected", "Connected"]
+        assert monitor.connected(MVID, "Desktop", True) is False
+
+    on_loop(scenario)
+
+
+def test_an_app_that_comes_again_counts_as_the_newest() -> None:
+    def scenario(monitor: LaunchMonitor, _: Clock) -> None:
+        for number in (*range(module.MAX_KEPT), 0, module.MAX_KEPT):
+            monitor.connected(MVID, f"P{number}", False)
+        for number in (0, 1):  # all but one are kept, and that is the oldest
+            monitor.register(MVID, f"P{number}", False, "x", "1")
+        assert states(monitor) == ["Waiting", "Connected"]
 
     on_loop(scenario)
 

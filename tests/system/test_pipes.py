@@ -273,6 +273,26 @@ def test_without_the_kernels_list_a_living_process_answers_for_itself(
     run(scene)
 
 
+def test_a_process_that_many_wait_for_is_alive(temp: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("uno_devserver.system.pipes._listening_sockets", set)  # as on macOS
+    path = str(temp / "CoreFxPipe_one")
+    with contextlib.ExitStack() as sockets:
+        busy = sockets.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        busy.bind(path)
+        busy.listen(0)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                waiting = sockets.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+                waiting.setblocking(False)
+                waiting.connect(path)
+
+        async def scene() -> None:
+            with pytest.raises(PipeTaken):
+                await listen("one", ignore)
+
+        run(scene)
+
+
 def test_what_a_killed_process_left_gives_way(temp: Path) -> None:
     left_over(temp / "CoreFxPipe_one")
 

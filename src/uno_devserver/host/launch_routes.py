@@ -89,7 +89,7 @@ def _query(request: Request) -> dict[str, str]:
         pairs = parse_qsl(request.query, keep_blank_values=True, max_num_fields=MAX_QUERY_FIELDS)
     except ValueError as error:
         raise BadRequest("The query has too many values.") from error
-    return {name.lower(): value for name, value in reversed(pairs)}
+    return {name.lower(): value for name, value in pairs}
 
 
 def _is_debug(query: dict[str, str]) -> bool:

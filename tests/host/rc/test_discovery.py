@@ -81,7 +81,7 @@ def test_a_relative_path_is_nowhere_even_where_it_exists(tmp_path: Path, monkeyp
 
 def test_a_folder_full_of_assemblies_is_read_up_to_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(discovery, "MAX_ASSEMBLIES", 2)
-    paths = [str(dll(tmp_path / f"Uno.Processor{number}.dll", "One")) for number in range(3)]
+    paths = [str(dll(tmp_path / f"Uno.UI.Processor{number}.dll", "One")) for number in range(3)]
 
     assert discover(str(tmp_path))[0]["Assemblies"] == paths[:2]
 
