@@ -9,10 +9,11 @@ SHOWN_CHARACTERS = 40  # of a folder's name, enough to recognise it
 
 
 def name_for(path: str, shown: str = "") -> str:
-    """`<name>-<key>`; `shown` is recognised better than the path's own last part."""
-    name = shown or os.path.basename(path)
+    """`<name>-<key>`, the same for every spelling of the path; `shown` may be recognised better than its last part."""
+    # Behind a link is the same place, and in other letters too: launchers of Hosts ignore case.
+    place = os.path.realpath(path).lower()
+    name = shown or os.path.basename(place)
     readable = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in name)[:SHOWN_CHARACTERS]
-    # Launchers of Hosts ignore case, so one folder in two spellings is one place. The key is no safeguard: whoever
-    # must not mix up two paths keeps the path in the file. hashlib would cost 3 ms of import.
-    key = crc32(os.path.realpath(path).lower().encode("utf-8", "surrogatepass"))
+    # The key is no safeguard: whoever must not mix up two paths keeps the path in the file. hashlib would cost 3 ms.
+    key = crc32(place.encode("utf-8", "surrogatepass"))
     return f"{readable or 'root'}-{key:08x}"
