@@ -110,6 +110,21 @@ def test_a_program_that_the_holder_started_does_not_keep_the_lock(path: str) -> 
         child.wait()
 
 
+def test_a_full_disk_does_not_take_the_lock_away(path: str) -> None:
+    """Then there is no room for the holder's number, but there are not two holders either."""
+    code = f"""
+import resource
+from uno_devserver.system.locks import FileLock
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+first, second = FileLock({path!r}), FileLock({path!r})
+print(first.acquire(0, lambda holder: None), second.acquire(0, lambda holder: None), first.holder())
+"""
+
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
+
+    assert (result.stdout, result.stderr) == ("True False None\n", "")
+
+
 def test_a_folder_that_cannot_be_made_is_an_error_of_the_system(tmp_path: Path) -> None:
     (tmp_path / "locks").write_text("a file where the folder should be")
 

@@ -1,7 +1,7 @@
 """A lock between processes: whoever holds it is the only one on this machine who does what it stands for.
 
 It is held through an open file, so it ends with its holder, however that ends; a stale lock does not exist. The file
-itself stays. It says which process holds the lock.
+itself stays. It says which process holds the lock, if the disk has room for that.
 """
 
 from __future__ import annotations
@@ -70,8 +70,11 @@ def _wait(handle: int, seconds: float, on_wait: Callable[[], None]) -> bool:
 
 
 def _say_who(handle: int) -> None:
-    os.ftruncate(handle, 0)
-    os.write(handle, str(os.getpid()).encode())
+    try:
+        os.ftruncate(handle, 0)
+        os.write(handle, str(os.getpid()).encode())
+    except OSError:
+        pass  # a full disk; the lock holds all the same
 
 
 if sys.platform == "win32":
