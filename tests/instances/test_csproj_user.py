@@ -365,6 +365,30 @@ def test_links_to_nowhere_folders_and_pipes_are_left_alone(tmp_path: Path) -> No
     assert not (tmp_path / "missing").exists()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make files in others' names")
+def test_what_root_makes_in_a_users_project_is_the_users(tmp_path: Path) -> None:
+    path = solution(tmp_path, "App.csproj")
+    os.chown(tmp_path / "App.csproj", 12345, 23456)
+
+    write_port(path, 5611)
+
+    made = (tmp_path / "App.csproj.user").stat()
+    assert (made.st_uid, made.st_gid) == (12345, 23456)
+
+
+def test_a_change_that_an_ide_makes_at_the_same_moment_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user_file = write(tmp_path / "App.csproj.user", "<Project/>")
+    theirs = "<Project><A/></Project>"
+    monkeypatch.setattr(os, "fsync", lambda _: user_file.write_text(theirs))  # the moment before it is replaced
+
+    (warning,) = write_port(solution(tmp_path, "App.csproj"), 5611).warnings
+
+    assert warning.endswith("does not learn port 5611: another program changed it at the same moment.")
+    assert user_file.read_text() == theirs
+
+
 SETPRIV = shutil.which("setpriv")
 AS_A_USER = [SETPRIV, "--bounding-set=-dac_override"] if SETPRIV and os.geteuid() == 0 else []
 

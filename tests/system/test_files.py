@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import stat
@@ -379,6 +380,49 @@ def test_a_file_that_root_rewrites_stays_its_owners(tmp_path: Path) -> None:
     rewrite(str(path), b"new")
 
     assert (path.stat().st_uid, path.stat().st_gid) == (12345, 23456)
+
+
+SETPRIV = shutil.which("setpriv")
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not SETPRIV, reason="only root can give files to others")
+def test_a_file_that_would_change_its_owner_is_left_as_it_is(tmp_path: Path) -> None:
+    """In a folder that several people may write to, replacing a file would make it one's own."""
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    os.chown(path, 12345, 23456)
+    path.chmod(0o666)
+    code = f"from uno_devserver.system.files import rewrite\nrewrite({str(path)!r}, b'new')"
+
+    result = subprocess.run(
+        [str(SETPRIV), "--bounding-set=-chown", *_python(code)], capture_output=True, text=True, timeout=20
+    )
+
+    assert "it is another user's or group's" in result.stderr
+    assert (path.read_bytes(), path.stat().st_uid) == (b"old", 12345)
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root is a member of every group")
+def test_a_rewritten_file_keeps_its_group(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    os.chown(path, -1, 23456)
+
+    rewrite(str(path), b"new")
+
+    assert path.stat().st_gid == 23456
+
+
+def test_what_another_program_writes_at_the_same_moment_is_not_lost(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"theirs")
+
+    with pytest.raises(FileProblem, match="another program changed it"):
+        rewrite(str(path), b"ours", was=b"what we read")
+
+    assert path.read_bytes() == b"theirs"
+    assert os.listdir(tmp_path) == ["file"]
 
 
 def test_only_what_exists_is_rewritten(tmp_path: Path) -> None:

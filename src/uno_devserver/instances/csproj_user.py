@@ -65,7 +65,7 @@ def write_port(solution: str, port: int) -> PortFiles:
             continue
         path = project + ".user"
         try:
-            files.append(Written(path, _write(path, f"{port}#")))
+            files.append(Written(path, _write(path, f"{port}#", os.stat(project))))
         except (NotUnderstood, XmlProblem, FileProblem, OSError) as problem:
             warnings.append(f"{path} was left as it is, so its app does not learn port {port}: {_reason(problem)}.")
     return PortFiles(tuple(files), tuple(warnings))
@@ -77,18 +77,20 @@ def _reason(problem: Exception) -> str:
     return (isinstance(problem, OSError) and problem.strerror) or str(problem)
 
 
-def _write(path: str, value: str) -> Action:
+def _write(path: str, value: str, project: os.stat_result) -> Action:
     try:
         old = read_bytes(path, MAX_BYTES)
     except FileNotFoundError:
         if os.path.islink(path):
             raise FileProblem(path, f"it is a link to {os.readlink(path)}, which does not exist") from None
         write_atomic(path, b"\xef\xbb\xbf" + _NEW.format(value=value).encode("ascii"), mode=0o666)
+        if os.name != "nt" and os.geteuid() == 0:  # what root makes in a user's project (sudo) is the user's
+            os.chown(path, project.st_uid, project.st_gid)
         return Action.CREATED
     new = merged(old, value)
     if new == old:
         return Action.UNCHANGED
-    rewrite(path, new)
+    rewrite(path, new, was=old)
     return Action.UPDATED
 
 

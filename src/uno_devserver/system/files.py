@@ -96,8 +96,14 @@ def read_text(path: str, limit: int = MAX_BYTES) -> str:
     return decode(read_bytes(path, limit))
 
 
-def write_atomic(path: str, data: bytes, mode: int = 0o600) -> None:
-    """Replace `path` by `data`, creating its folder; on any failure the old content stays."""
+def write_atomic(
+    path: str, data: bytes, mode: int = 0o600, *, like: os.stat_result | None = None, was: bytes | None = None
+) -> None:
+    """Replace `path` by `data`, creating its folder; on any failure the old content stays.
+
+    The new file has the owner and mode of `like`. Where `was` is no longer the content, somebody else has changed it
+    meanwhile, which is a FileProblem.
+    """
     folder = os.path.dirname(path) or "."
     os.makedirs(folder, mode=0o700, exist_ok=True)
     temporary, handle = _create_beside(path, mode)
@@ -105,7 +111,11 @@ def write_atomic(path: str, data: bytes, mode: int = 0o600) -> None:
         with open(handle, "wb") as stream:
             stream.write(data)
             stream.flush()
+            if like is not None and os.name != "nt":
+                _make_alike(stream.fileno(), like, path)
             os.fsync(stream.fileno())
+        if was is not None and read_bytes(path) != was:
+            raise FileProblem(path, "another program changed it at the same moment")
         os.replace(temporary, path)
     except BaseException:
         try:
@@ -115,20 +125,27 @@ def write_atomic(path: str, data: bytes, mode: int = 0o600) -> None:
         raise
 
 
-def rewrite(path: str, data: bytes) -> None:
-    """Replace the content of an existing file by `data`, all or nothing.
+def _make_alike(handle: int, like: os.stat_result, path: str) -> None:
+    new = os.fstat(handle)
+    if (new.st_uid, new.st_gid) != (like.st_uid, like.st_gid):
+        try:
+            os.fchown(handle, like.st_uid, like.st_gid)  # root may, and a member of the group
+        except PermissionError as error:
+            raise PermissionError(13, "it is another user's or group's, and could not stay that", path) from error
+    os.fchmod(handle, like.st_mode & 0o7777)
 
-    It stays the file that it was: with its mode and its owner, and where `path` is a link, the link's target. A file
+
+def rewrite(path: str, data: bytes, was: bytes | None = None) -> None:
+    """Replace the content of an existing file (`was`) by `data`, all or nothing.
+
+    It stays the file that it was: with its mode, owner and group, and where `path` is a link, the link's target. A file
     that is write-protected is refused, although replacing it would work: its owner does not want it changed.
     """
     path = os.path.realpath(path)
     status = os.stat(path)
     if not status.st_mode & 0o222 or not os.access(path, os.W_OK):
         raise PermissionError(13, "it is write-protected", path)
-    write_atomic(path, data, status.st_mode & 0o777)
-    os.chmod(path, status.st_mode & 0o7777)  # what the umask took away
-    if os.name != "nt" and os.stat(path).st_uid != status.st_uid:
-        os.chown(path, status.st_uid, status.st_gid)  # root may work on a user's files
+    write_atomic(path, data, like=status, was=was)
 
 
 def _create_beside(path: str, mode: int) -> tuple[str, int]:
