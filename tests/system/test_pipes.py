@@ -401,6 +401,23 @@ def test_a_lock_that_is_never_released_does_not_keep_us(temp: Path, monkeypatch:
     run(scene)
 
 
+def test_a_claim_that_is_cancelled_while_it_waits_leaves_no_file_open(temp: Path) -> None:
+    async def scene() -> None:
+        folder = os.open(temp, os.O_RDONLY)
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        before = os.listdir("/proc/self/fd")
+        claiming = asyncio.create_task(listen("one", ignore))
+        await asyncio.wait({claiming}, timeout=0.05)
+
+        claiming.cancel()
+        await asyncio.wait({claiming})
+
+        assert os.listdir("/proc/self/fd") == before
+        os.close(folder)
+
+    run(scene)
+
+
 def test_a_cancelled_claim_leaves_nothing(temp: Path) -> None:
     async def scene() -> None:
         for turns in range(6):

@@ -175,12 +175,16 @@ async def _lock_folder(folder: str) -> int | None:
     except OSError:
         return None  # binding will say what is wrong with the folder
     deadline = time.monotonic() + LOCK_SECONDS
-    while time.monotonic() < deadline:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        except OSError:
-            await asyncio.sleep(LOCK_POLL_SECONDS)
+    try:
+        while time.monotonic() < deadline:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                await asyncio.sleep(LOCK_POLL_SECONDS)
+    except BaseException:  # cancelled
+        os.close(handle)
+        raise
     return handle
 
 
