@@ -54,23 +54,27 @@ def run(
     deadline = time.monotonic() + seconds
     if _ending():
         return Outcome(None, b"", ENDING)
+    process = None
+    output = bytearray()
+    interrupts = _Interrupts()
     try:
-        process = subprocess.Popen(
-            list(arguments),
-            cwd=cwd,
-            env=dict(environ),
-            stdin=subprocess.PIPE if input_bytes else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT if with_errors else subprocess.DEVNULL,
-            bufsize=0,
-            start_new_session=True,
-            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-        )
-    except (OSError, ValueError) as error:
-        return Outcome(None, b"", f"could not be started: {error}")
-    try:
+        try:
+            process = subprocess.Popen(
+                list(arguments),
+                cwd=cwd,
+                env=dict(environ),
+                stdin=subprocess.PIPE if input_bytes else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT if with_errors else subprocess.DEVNULL,
+                bufsize=0,
+                start_new_session=True,
+                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+            )
+        except (OSError, ValueError) as error:
+            return Outcome(None, b"", f"could not be started: {error}")
+        finally:
+            interrupts.release()
         _running.add(process)
-        output = bytearray()
         # On threads, because something that the program left running could hold a pipe open for ever.
         reader = threading.Thread(target=_read, args=(process, output, keep_bytes), daemon=True)
         reader.start()
@@ -78,14 +82,41 @@ def run(
             threading.Thread(target=_write, args=(process, input_bytes), daemon=True).start()
         in_time = not _ending() and _wait(process, reader, deadline)
     finally:  # also when we are interrupted, and for what the program itself left running
-        _kill(process)
-        _running.discard(process)
+        if process is not None:
+            _kill(process)
+            _running.discard(process)
     if _ending():  # meanwhile
         return Outcome(None, bytes(output), ENDING)
     if not in_time:
         return Outcome(None, bytes(output), f"gave no answer within {seconds:g} s and was stopped")
     reader.join(KILL_SECONDS)
     return Outcome(process.returncode, bytes(output))
+
+
+class _Interrupts:
+    """Ctrl+C waits until `release`: between the birth of a process and the line that remembers it, it would be lost."""
+
+    def __init__(self) -> None:
+        import signal
+        import threading
+
+        self._came = False
+        self._before = signal.getsignal(signal.SIGINT)
+        # Other threads are never interrupted, and what is ignored stays ignored.
+        self._held = threading.current_thread() is threading.main_thread() and callable(self._before)
+        if self._held:
+            signal.signal(signal.SIGINT, self._remember)
+
+    def release(self) -> None:
+        import signal
+
+        if self._held:
+            signal.signal(signal.SIGINT, self._before)
+        if self._came:
+            raise KeyboardInterrupt
+
+    def _remember(self, _number: int, _frame: object) -> None:
+        self._came = True
 
 
 def stop_all() -> None:
