@@ -14,10 +14,12 @@ def main() -> int:
     # A command lives for some milliseconds: looking for cyclic garbage, and taking everything apart at the end, would
     # cost a tenth of them. Whatever lives longer turns the collector on again.
     gc.disable()
-    from .cli.main import main as run
-
     try:
+        from .cli.main import main as run
+
         return run(sys.argv[1:])
+    except KeyboardInterrupt:  # while the program itself was still being read
+        return 130
     finally:
         gc.freeze()
 

@@ -116,6 +116,29 @@ def test_with_json_the_error_is_the_result(capsys: pytest.CaptureFixture[str]) -
     assert (json.loads(output.out), output.err) == (expected, "")
 
 
+@pytest.mark.parametrize("as_json", [False, True])
+def test_an_error_that_cannot_be_written_anywhere_leaves_the_exit_code_alone(as_json: bool) -> None:
+    code = (
+        "from uno_devserver.cli.render import render_error\nfrom uno_devserver.issues import UserError\n"
+        f"render_error(UserError('A', 'b', 'c'), as_json={as_json})\nos._exit(7)"
+    )
+
+    with open("/dev/full", "wb") as full:
+        assert subprocess.run(_python(code), stdout=full, stderr=full, timeout=30).returncode == 7
+
+
+def test_an_error_that_has_no_room_on_stdout_goes_to_stderr() -> None:
+    code = (
+        "from uno_devserver.cli.render import render_error\nfrom uno_devserver.issues import UserError\n"
+        "render_error(UserError('A', 'b', 'c'), as_json=True)"
+    )
+
+    with open("/dev/full", "wb") as full:
+        result = subprocess.run(_python(code), stdout=full, stderr=subprocess.PIPE, timeout=30)
+
+    assert result.stderr == b"error: b\nnext: c\n"
+
+
 def test_an_error_about_a_name_of_undecodable_bytes_is_shown() -> None:
     code = (
         "from uno_devserver.cli.render import render_error\nfrom uno_devserver.issues import UserError\n"

@@ -18,23 +18,28 @@ if TYPE_CHECKING:
     from .surface import Command
 
 MISTYPED = 0.8  # how much an option that is passed on must look like one of ours to be worth a word
+INTERRUPTED = 130  # what a shell says of a program that Ctrl+C ended
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run one command line; returns the exit code: 0 done, 1 failed, 2 called wrongly."""
+    """Run one command line; returns the exit code: 0 done, 1 failed, 2 called wrongly, 130 interrupted."""
     as_json = "--json" in argv  # known before parsing, so that a parse error can be JSON too
     try:
         invocation = parse(argv)
+        as_json = invocation.on("json")
         _configure_log(invocation)
         _mention_unknown(invocation)
         result = _run(invocation)
-        render(result, as_json=invocation.on("json"))
+        render(result, as_json=as_json)
+        as_json = False  # there is one document, and it has been written
         return result.afterwards() if result.afterwards else result.exit_code
     except UserError as error:
         render_error(error, as_json=as_json and error.code != OUTPUT_FAILED)
         return error.exit_code
     except KeyboardInterrupt:
-        return 130
+        if as_json:  # people know what they did; a program that reads the output gets its document
+            render_error(UserError("Interrupted", "It was interrupted.", "Run it again."), as_json=True)
+        return INTERRUPTED
     except Exception as error:
         render_error(_unexpected(error), as_json=as_json)
         return 1

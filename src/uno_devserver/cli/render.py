@@ -38,13 +38,20 @@ def render(result: Result, *, as_json: bool) -> None:
 
 
 def render_error(error: UserError, *, as_json: bool) -> None:
-    """With --json the error is the result; otherwise it belongs to stderr."""
-    if (sys.stdout if as_json else sys.stderr) is None:
-        return
+    """With --json the error is the result; otherwise it belongs to stderr. Where nobody listens the exit code tells."""
     if as_json:
-        _print_json({"error": {"code": error.code, "message": error.message, "nextStep": error.next_step}})
-    else:
-        sys.stderr.write(visible(error.explanation) + "\n")
+        if sys.stdout is None:
+            return
+        try:
+            _print_json({"error": {"code": error.code, "message": error.message, "nextStep": error.next_step}})
+            return
+        except UserError:
+            pass  # it cannot be written there; stderr may take it
+    try:
+        if sys.stderr is not None:
+            sys.stderr.write(visible(error.explanation) + "\n")
+    except OSError:
+        pass
 
 
 def _print_json(data: object) -> None:
