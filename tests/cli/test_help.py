@@ -69,6 +69,12 @@ def test_the_help_of_a_command_explains_each_of_its_options_once(command: Comman
     assert text.startswith(f"Usage: uno-devserver {command.name} [options]")
 
 
+def test_the_help_says_which_commands_pass_on_what_they_do_not_know() -> None:
+    passing = [command.name for command in COMMANDS if "are passed on." in command_help(command)]
+
+    assert passing == ["start", "login"]
+
+
 def test_an_option_of_a_command_hides_the_global_one_of_its_name() -> None:
     install = command_named(("mcp", "install"))
     assert install

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .surface import COMMANDS, GLOBAL_OPTIONS, MCP_APP, command_named
+from .surface import COMMANDS, GLOBAL_OPTIONS, MCP_APP, Unknown, command_named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ def command_help(command: Command) -> str:
     lines += [] if command.runner else ["This version does not have it yet."]
     if command.options:
         lines += ["", "Options:", *_options(command.options)]
+    if command.unknown is Unknown.FORWARD:
+        lines += ["", "Other options, and everything behind '--', are passed on."]
     own = {name for option in command.options for name in option.names}
     shared = tuple(option for option in GLOBAL_OPTIONS if not own.intersection(option.names))
     lines += ["", "Options of every command:", *_options(shared)]
