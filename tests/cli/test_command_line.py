@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -322,3 +323,46 @@ def test_a_folder_without_uno_is_told_where_its_addins_are(machine: Machine) -> 
 
     assert (result.exit_code, result.stdout) == (1, "")
     assert "loaded by 'start'" in result.stderr
+
+
+# --- interrupted --------------------------------------------------------------------------------------------------
+
+# Ctrl+C at the moment in which a module is imported.
+INTERRUPTED = """
+import sys
+class CtrlC:
+    @staticmethod
+    def find_spec(name, *_):
+        if name == {module!r}:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, CtrlC)
+from uno_devserver.__main__ import main
+sys.exit(main())
+"""
+
+
+@pytest.mark.parametrize("module", ["uno_devserver.cli.main", "uno_devserver.cli.parse", "uno_devserver.cli.list"])
+def test_ctrl_c_at_any_moment_ends_it_without_a_word(machine: Machine, module: str) -> None:
+    code = INTERRUPTED.format(module=module)
+
+    result = subprocess.run([sys.executable, "-c", code, "list"], cwd=machine.home, capture_output=True, timeout=20)
+
+    assert (result.returncode, result.stdout, result.stderr) == (130, b"", b"")
+
+
+def test_a_program_that_reads_json_gets_its_document_also_after_ctrl_c(machine: Machine) -> None:
+    code = INTERRUPTED.format(module="uno_devserver.cli.list")
+
+    result = subprocess.run(
+        [sys.executable, "-c", code, "list", "--json"], cwd=machine.home, capture_output=True, timeout=20
+    )
+
+    assert (result.returncode, json.loads(result.stdout)["error"]["code"]) == (130, "Interrupted")
+
+
+def test_json_that_is_asked_of_the_program_behind_two_dashes_is_not_asked_of_us(machine: Machine) -> None:
+    starting = machine.spawn("start", "--solution", "missing.sln", "--", "--json")
+
+    out, errors = starting.communicate(timeout=20)
+    assert (starting.returncode, out) == (1, "")
+    assert errors.startswith("error: There is no solution ")

@@ -7,10 +7,6 @@ from __future__ import annotations
 
 import signal
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 # Ctrl+C, a polite kill, a closed terminal; Ctrl+Break on Windows.
 ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGBREAK") if hasattr(signal, name))
 
@@ -18,21 +14,15 @@ ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP",
 class Interrupts:
     def __init__(self) -> None:
         self.received: int | None = None  # the first one
-        self._before: dict[int, Any] = {}
 
     def hold(self) -> None:
-        """Only remember signals from now on. What is ignored stays ignored: nohup and background jobs rely on it."""
+        """Only remember signals from now on, to the end of the process, which comes soon or asks for them.
+
+        What is ignored stays ignored: nohup and background jobs rely on it.
+        """
         for number in ENDING:
             if signal.getsignal(number) is not signal.SIG_IGN:
-                self._before[number] = signal.signal(number, self._remember)
-
-    def release(self) -> None:
-        """Obey signals again, and the one that came meanwhile too."""
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
-        self._before.clear()
-        if self.received is not None:
-            signal.raise_signal(self.received)
+                signal.signal(number, self._remember)
 
     def _remember(self, number: int, _frame: object) -> None:
         if self.received is None:

@@ -73,7 +73,6 @@ def _result(
     if running.launched and wish.parent == os.getpid():
         child = running.launched.child
         return result.replace(afterwards=lambda: _stay_with(child, interrupts))
-    interrupts.release()
     return result
 
 
@@ -188,16 +187,21 @@ class _Terminal(StartObserver):
     def go_on(self, seconds: float) -> bool:
         if self._is_terminal and seconds >= PROGRESS_AFTER_SECONDS and int(seconds) != self._shown:
             self._shown = int(seconds)
-            sys.stderr.write(f"\rStarting the Host ... {self._shown} s")
-            sys.stderr.flush()
+            self._draw(f"\rStarting the Host ... {self._shown} s")
         return self._interrupts.received is None
 
     def clear(self) -> None:
         """Take the progress off the terminal."""
         if self._shown:
             self._shown = 0
-            sys.stderr.write("\r\x1b[K")
+            self._draw("\r\x1b[K")
+
+    def _draw(self, text: str) -> None:
+        try:
+            sys.stderr.write(text)
             sys.stderr.flush()
+        except OSError:
+            self._is_terminal = False  # it was closed; that is no reason to stop the Host
 
 
 def _stay_with(child: Child, interrupts: Interrupts) -> int:
