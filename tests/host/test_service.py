@@ -52,6 +52,8 @@ async def test_the_health_is_a_tool_and_a_resource(addins: AddInFolder) -> None:
         "ideChannelConnected": False,
         "discoveryError": None,
         "loading": False,
+        "problems": [],
+        "running": [],
     }
     assert called["structuredContent"] == json.loads(text_of(called)) == expected
     (contents,) = read["contents"]

@@ -19,6 +19,8 @@ def report(
         "ideChannelConnected": ide_connected,
         "discoveryError": status.discovery_error,
         "loading": status.loading,
+        "problems": list(status.problems),
+        "running": list(status.running),
         **(more or {}),
     }
 

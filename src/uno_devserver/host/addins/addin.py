@@ -24,6 +24,7 @@ from .offer import Offer
 from .peers import IdeHandler, Processor, guarded
 from .prompts import make_prompt
 from .resources import make_resource
+from .running import Work
 from .signatures import label_of, signature_of
 from .tools import make_tool
 from .workers import is_async
@@ -244,7 +245,7 @@ class AddIn:
 
         def add(function: Function) -> Function:
             if self._home.claim("processor", scope):
-                handler = guarded(function, f"the processor of scope '{scope}'", self.name, self._home.failed)
+                handler = guarded(function, Work(self.name, "processor", scope), self._home.failed)
                 self._offer.processors.append(Processor(scope, handler, self.name))
             return function
 
@@ -255,7 +256,7 @@ class AddIn:
         _check_text(type_name, '@addin.ide_message("Acme.Message")')
 
         def add(function: Function) -> Function:
-            handler = guarded(function, f"the handler of '{type_name}'", self.name, self._home.failed)
+            handler = guarded(function, Work(self.name, "IDE message", type_name), self._home.failed)
             self._offer.ide_handlers.append(IdeHandler(type_name, handler, self.name))
             return function
 

@@ -1,4 +1,7 @@
-"""Says which line keeps the event loop: as long as one does, the Host answers nobody, and could not say why."""
+"""Watches the functions of add-ins, and says in the log which ones hang, and where.
+
+One that keeps the event loop is the worst: as long as it does, the Host answers nobody, and could not say why.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import sys
 import threading
 
 from ...system.log import log
-from .loading import MODULE_PREFIX
+from .running import addin_frame, running
 
 BEAT_SECONDS = 2.0  # seldom enough to cost nothing
 BLOCKED_SECONDS = 5.0  # no step of the Host's own takes a tenth of that
@@ -21,6 +24,8 @@ def watch(loop: asyncio.AbstractEventLoop, stopped: threading.Event) -> None:
 
 def _watch(loop: asyncio.AbstractEventLoop, thread: int, stopped: threading.Event) -> None:
     while not stopped.wait(BEAT_SECONDS):
+        for call in running():
+            call.tell_if_slow()
         beat = threading.Event()
         try:
             loop.call_soon_threadsafe(beat.set)
@@ -36,8 +41,5 @@ def _watch(loop: asyncio.AbstractEventLoop, thread: int, stopped: threading.Even
 
 def _line(thread: int) -> str:
     """Where a thread is: the innermost line of an add-in, or else of anything."""
-    innermost = frame = sys._current_frames().get(thread)
-    while frame is not None and not str(frame.f_globals.get("__name__")).startswith(MODULE_PREFIX):
-        frame = frame.f_back
-    frame = frame or innermost
+    frame = addin_frame(thread) or sys._current_frames().get(thread)
     return "something" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_name})"

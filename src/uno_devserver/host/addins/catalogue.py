@@ -105,7 +105,8 @@ async def completion(addins: AddIns, reference: str, argument: Mapping[str, str]
     for entry in addins.live:
         found = entry.offer.completions.get((reference, argument["name"]))
         if found is not None:
-            return await _guarded(entry, f"completion of {reference}", complete(found, argument["value"], others))
+            answer = complete(found, argument["value"], others, entry.name)
+            return await _guarded(entry, f"completion of {reference}", answer)
         if reference in entry.offer.prompts or reference in entry.offer.resources:
             return completed([])
     server = await _server_of(addins, (PROMPTS, TEMPLATES), reference, call)

@@ -68,10 +68,10 @@ class AddIns:
         self._loop = asyncio.get_running_loop()
         if self._entries:
             from .blocking import watch
-            from .workers import invoke
+            from .workers import invoke_apart
 
             watch(self._loop, self._stopping)
-            await invoke(self._loaded.wait)
+            await invoke_apart(self._loaded.wait)
             if self._stopping.is_set():
                 return
             await asyncio.gather(*(entry.start() for entry in self._entries if entry.error is None))
@@ -119,8 +119,14 @@ class AddIns:
 
     @property
     def status(self) -> AddInsStatus:
+        loading = not self._ready.is_set()
+        if not self._entries:
+            return AddInsStatus((), loading, self._discovery_error)
+        from .running import shown
+        from .workers import problems
+
         entries = tuple(entry.status for entry in self._entries)
-        return AddInsStatus(entries, not self._ready.is_set(), self._discovery_error)
+        return AddInsStatus(entries, loading, self._discovery_error, tuple(shown()), tuple(problems()))
 
     async def check(self) -> AddInsStatus:
         """The status, after every add-in was asked how it is."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...system.values import Value
 from .content import sendable
+from .running import Work
 from .signatures import label_of
 from .workers import invoke
 
@@ -28,11 +29,11 @@ def make_completion(reference: str, argument: str, function: Callable[..., Any])
     return Completion(reference, argument, function, count == 2)
 
 
-async def complete(completion: Completion, value: str, others: Mapping[str, str]) -> dict[str, Any]:
+async def complete(completion: Completion, value: str, others: Mapping[str, str], addin: str) -> dict[str, Any]:
     """The result of `completion/complete`."""
     given = (value, dict(others)) if completion.wants_others else (value,)
-    values = [sendable(str(item)) for item in await invoke(completion.function, *given)]
-    return completed(values)
+    values = await invoke(Work(addin, "completion", completion.reference), completion.function, *given)
+    return completed([sendable(str(item)) for item in values])
 
 
 def completed(values: list[str]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from .content import sendable
 from .failures import log_failure, sentence
 from .offer import Offer
 from .status import AddInStatus
-from .workers import invoke, invoke_apart
+from .workers import invoke_apart
 
 if TYPE_CHECKING:
     from .collection import AddIns
@@ -132,7 +132,7 @@ class Entry:
 
     async def _run(self, function: Callable[[], Any]) -> None:
         try:
-            await invoke(function)
+            await invoke_apart(function)
         except Exception as error:
             log_failure(self.name, "a background task", error, known=True)
             self._problem(f"a background task failed: {self._reason(error)}")

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from ...system.values import Value
 from .failures import log_failure
+from .running import Work
 from .workers import invoke
 
 
@@ -43,16 +44,14 @@ class IdeHandler(Value):
     addin: str
 
 
-def guarded(
-    function: Callable[..., Any], what: str, addin: str, failed: Callable[[], None]
-) -> Callable[..., Awaitable[None]]:
+def guarded(function: Callable[..., Any], work: Work, failed: Callable[[], None]) -> Callable[..., Awaitable[None]]:
     """The function of an add-in as a handler: awaited whether it is async or not, its failure logged and counted."""
 
     async def handler(*args: Any) -> None:
         try:
-            await invoke(function, *args)
+            await invoke(work, function, *args)
         except Exception as error:
             failed()
-            log_failure(addin, what, error)
+            log_failure(work.addin, f"{work.kind} '{work.name}'", error)
 
     return handler

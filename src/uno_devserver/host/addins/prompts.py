@@ -10,6 +10,7 @@ from ...protocol.service import Call
 from ...system.values import Value
 from .content import Content, Message, user
 from .context import context_of
+from .running import Work
 from .signatures import BadArguments, Parameter, Signature, doc_of, name_of
 from .workers import invoke
 
@@ -44,7 +45,8 @@ async def get_prompt(prompt: Prompt, arguments: object, call: Call, addin: str) 
     """The result of `prompts/get`."""
     try:
         with context_of(call, addin) as context:
-            value = await invoke(prompt.function, **prompt.signature.bind(arguments, context, strict=False))
+            bound = prompt.signature.bind(arguments, context, strict=False)
+            value = await invoke(Work(addin, "prompt", prompt.name), prompt.function, **bound)
     except BadArguments as error:
         raise RpcError(INVALID_PARAMS, f"Prompt '{prompt.name}': {error}") from None
     items = value if isinstance(value, (list, tuple)) else [value]

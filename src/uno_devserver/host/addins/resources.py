@@ -11,6 +11,7 @@ from ...protocol.service import Call
 from ...system.values import Value
 from .content import Content, as_json, plain, resource_contents
 from .context import context_of
+from .running import Work
 from .signatures import BadArguments, Signature, doc_of, name_of
 from .workers import invoke
 
@@ -63,7 +64,8 @@ async def read_resource(resource: Resource, variables: Mapping[str, str], uri: s
     """The result of `resources/read`; a function that returns None says that there is no such resource."""
     try:
         with context_of(call, addin) as context:
-            value = await invoke(resource.function, **resource.signature.bind(variables, context, strict=False))
+            bound = resource.signature.bind(variables, context, strict=False)
+            value = await invoke(Work(addin, "resource", uri), resource.function, **bound)
     except BadArguments as error:
         raise RpcError(INVALID_PARAMS, f"{uri}: {error}") from None
     if value is None:

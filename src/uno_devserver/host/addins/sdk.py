@@ -30,10 +30,14 @@ from ...protocol.service import Call, Params, Result
 from ...system.log import log
 from .context import progress_token
 from .failures import escaped, log_failure, sentence
+from .running import Work
 from .workers import invoke
 
 PAGES = 100  # of one list: a server whose cursor never ends must not keep us for ever
 ROUNDS = 20  # of questions within one call, for the same reason
+
+# What calls are called in the report of running ones, and the parameter that names what they call.
+CALLS = {"tools/call": ("tool", "name"), "resources/read": ("resource", "uri"), "prompts/get": ("prompt", "name")}
 
 Changed = Callable[[str, Mapping[str, Any] | None], None]
 
@@ -123,7 +127,14 @@ class SdkServer:
         )
         try:
             result: Result = await invoke(
-                serve_one, self._server, channel, method, params, connection=connection, lifespan_state=self._state
+                _work(self._addin, method, params),
+                serve_one,
+                self._server,
+                channel,
+                method,
+                params,
+                connection=connection,
+                lifespan_state=self._state,
             )
         except MCPError as error:
             raise RpcError(error.code, error.message, error.data) from None
@@ -206,6 +217,11 @@ class _Channel:
 
     async def _close_stream(self) -> None:
         self._call.close_stream()
+
+
+def _work(addin: str, method: str, params: Params) -> Work:
+    kind, key = CALLS.get(method, ("request", ""))
+    return Work(addin, kind, str(params.get(key, method)))
 
 
 def _without_identity(result: Result) -> Result:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...system.values import Value
 
 
@@ -23,10 +25,12 @@ class AddInsStatus(Value):
     addins: tuple[AddInStatus, ...] = ()
     loading: bool = False  # more may come
     discovery_error: str | None = None
+    running: tuple[dict[str, Any], ...] = ()  # the calls that run now, the longest first
+    problems: tuple[str, ...] = ()  # what concerns all of an add-in's calls
 
     @property
     def well(self) -> bool:
         """Nothing went wrong so far; an add-in that is still to come does not count."""
-        if self.discovery_error is not None:
+        if self.discovery_error is not None or self.problems:
             return False
         return all(addin.error is None if self.loading else addin.well for addin in self.addins)

@@ -20,6 +20,7 @@ from ...system.values import Value
 from .content import Content, ToolResult, as_content, as_json, as_path, plain, text
 from .context import context_of
 from .failures import log_failure, sentence
+from .running import Work
 from .signatures import BadArguments, Signature, doc_of, name_of, object_schema
 from .workers import invoke
 
@@ -76,7 +77,8 @@ async def call_tool(tool: Tool, call: Call, arguments: object, addin: str) -> di
     """The result of `tools/call`."""
     try:
         with context_of(call, addin) as context:
-            value = await invoke(tool.function, **tool.signature.bind(arguments, context))
+            bound = tool.signature.bind(arguments, context)
+            value = await invoke(Work(addin, "tool", tool.name), tool.function, **bound)
         return _result(tool, value)
     except (BadArguments, ToolError) as error:
         return _failure(str(error) or "The tool failed without saying why.")

@@ -1,57 +1,83 @@
-"""Add-in functions never block the Host: plain ones run in threads of their own, a few at a time.
+"""Add-in functions never block the Host: plain ones run in threads of their add-in, a few at a time.
 
-The threads are daemons: a function that never returns can neither be stopped nor waited for, and must not keep the
-Host from ending.
+An add-in whose functions hang holds up nobody but itself, and itself no longer than clients wait for them: a call
+that was given up goes on in its thread, but no longer counts. The threads are daemons: a function that never returns
+can neither be stopped nor waited for, and must not keep the Host from ending.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import inspect
-import queue
 import threading
+import time
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from .failures import Escaped, escaped
+from .running import Work, recorded
 
-THREADS = 16  # tools mostly wait for files and programs; more at once would only take turns
+THREADS = 16  # of an add-in; tools mostly wait for files and programs, and more at once would only take turns
+MOST_THREADS = 64  # with those that calls hold which nobody waits for any more; a leak has to end somewhere
 WAITING = 1000  # calls that may wait for a thread; beyond that something hangs, and a clear refusal helps more
+BUSY_SECONDS = 5.0  # all threads busy is nothing unusual for a moment, and a problem after that
+SHOWN_NAMES = 5  # in the sentence about busy threads
 
-Job = Callable[[], None]
-Run = Callable[[Callable[[], Any]], Awaitable[Any]]
+Outcome = tuple[Any, BaseException | None]
 
 
 class Busy(Exception):
     """All threads are taken, and the queue is full."""
 
 
-async def invoke(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+async def invoke(work: Work, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Call a function of an add-in, async or plain, and wait for its result; only an `Exception` leaves it.
 
     Cancelling this cancels an async function; a plain one goes on in its thread and its result is dropped.
     """
-    return await _invoke(_workers.run, function, *args, **kwargs)
+    call = functools.partial(function, *args, **kwargs)
+
+    def in_thread() -> Any:
+        with recorded(work):
+            return call()
+
+    async def called() -> Any:
+        result = call() if is_async(function) else await _pool_of(work.addin).run(in_thread, work.name)
+        # A plain function may wrap an async one and return its coroutine.
+        if not inspect.isawaitable(result):
+            return result
+        with recorded(work, result):
+            return await result
+
+    return await _contained(called())
 
 
 async def invoke_apart(function: Callable[[], Any]) -> Any:
     """The same for what the Host itself asks of an add-in: its tools may hold all threads of the pool."""
-    return await _invoke(_run_apart, function)
+
+    async def called() -> Any:
+        result = function() if is_async(function) else await _run_apart(function)
+        return await result if inspect.isawaitable(result) else result
+
+    return await _contained(called())
 
 
 def is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))  # noqa: B004
 
 
-async def _invoke(run: Run, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def problems() -> list[str]:
+    """A sentence for each add-in that has had no thread left for a while."""
+    found = ((addin, pool.congestion()) for addin, pool in list(_pools.items()))
+    return [f"add-in {addin}: {congestion}" for addin, congestion in found if congestion is not None]
+
+
+async def _contained(called: Awaitable[Any]) -> Any:
     try:
-        if is_async(function):
-            result = await function(*args, **kwargs)
-        else:
-            result = await run(lambda: function(*args, **kwargs))
-        # A plain function may wrap an async one and return its coroutine.
-        return await result if inspect.isawaitable(result) else result
+        return await called
     except Exception:
         raise
     except asyncio.CancelledError as error:
@@ -65,72 +91,127 @@ async def _invoke(run: Run, function: Callable[..., Any], *args: Any, **kwargs: 
 
 
 class Workers:
-    """A pool that grows to its limit as needed."""
+    """A pool that grows to its limit as needed, and beyond it by the threads that given-up calls hold."""
 
-    def __init__(self, threads: int = THREADS, waiting: int = WAITING) -> None:
+    def __init__(self, threads: int = THREADS, most: int = MOST_THREADS, waiting: int = WAITING) -> None:
         self._limit = threads
-        self._jobs: queue.Queue[Job] = queue.Queue(waiting)
-        self._lock = threading.Lock()
+        self._most = most
+        self._room = waiting
+        self._changed = threading.Condition()
         self._threads = 0
-        self._unfinished = 0  # running and waiting
+        self._waiting: deque[_Job] = deque()
+        self._running: set[_Job] = set()
 
-    async def run(self, work: Callable[[], Any]) -> Any:
-        return await _outcome(work, self._submit, self._finished)
+    async def run(self, call: Callable[[], Any], name: str = "") -> Any:
+        job = _Job(call, name)
+        self._submit(job)
+        try:
+            return await job.result()
+        except asyncio.CancelledError:
+            self._give_up(job)
+            raise
 
-    def _submit(self, job: Job) -> None:
-        with self._lock:
-            try:
-                self._jobs.put_nowait(job)
-            except queue.Full:
-                raise Busy(f"the Host is busy: {self._unfinished} calls of add-in functions are unfinished") from None
-            self._unfinished += 1
-            if self._unfinished > self._threads and self._threads < self._limit:
-                self._threads += 1
-                threading.Thread(target=self._work, name=f"addin-{self._threads}", daemon=True).start()
+    def congestion(self) -> str | None:
+        """What holds all threads, if that has lasted for a while."""
+        with self._changed:
+            jobs, waiting, allowed = list(self._running), len(self._waiting), self._allowed()
+        if len(jobs) < allowed or any(time.monotonic() - job.began < BUSY_SECONDS for job in jobs):
+            return None
+        names = Counter(job.name for job in jobs).most_common(SHOWN_NAMES)
+        held = ", ".join(f"{name} x{count}" for name, count in names)
+        return f"{len(jobs)} of {allowed} worker threads are busy: {held}; calls that wait: {waiting}"
 
-    def _finished(self) -> None:
-        with self._lock:
-            self._unfinished -= 1
+    def _submit(self, job: _Job) -> None:
+        with self._changed:
+            if len(self._waiting) >= self._room:
+                unfinished = len(self._waiting) + len(self._running)
+                raise Busy(f"the Host is busy: {unfinished} calls of add-in functions are unfinished")
+            self._waiting.append(job)
+            self._grow()
+            self._changed.notify()
+
+    def _give_up(self, job: _Job) -> None:
+        with self._changed:
+            if job in self._waiting:
+                self._waiting.remove(job)
+            job.given_up = True
+            self._grow()
+
+    def _grow(self) -> None:
+        if len(self._waiting) + len(self._running) > self._threads and self._threads < self._allowed():
+            self._threads += 1
+            threading.Thread(target=self._work, name=f"addin-{self._threads}", daemon=True).start()
+
+    def _allowed(self) -> int:
+        return min(self._limit + sum(job.given_up for job in self._running), self._most)
 
     def _work(self) -> None:
-        while True:
-            self._jobs.get()()
+        while (job := self._next()) is not None:
+            outcome = job.run()
+            with self._changed:  # before the result is known: whoever gets it may come with the next job
+                self._running.discard(job)
+            job.settle(outcome)
+
+    def _next(self) -> _Job | None:
+        with self._changed:
+            if self._threads > self._allowed():  # the call that made this thread necessary has finished
+                self._threads -= 1
+                return None
+            while not self._waiting:
+                self._changed.wait()
+            job = self._waiting.popleft()
+            job.began = time.monotonic()
+            self._running.add(job)
+            return job
 
 
-async def _run_apart(work: Callable[[], Any]) -> Any:
-    return await _outcome(work, lambda job: threading.Thread(target=job, daemon=True).start(), lambda: None)
+class _Job:
+    """A plain function on its way through a thread, and its outcome on the way back to the loop that waits for it."""
 
+    def __init__(self, call: Callable[[], Any], name: str = "") -> None:
+        self.name = name
+        self.began = 0.0
+        self.given_up = False
+        self._call = call
+        self._context = contextvars.copy_context()
+        self._loop = asyncio.get_running_loop()
+        self._future: asyncio.Future[Outcome] = self._loop.create_future()
 
-async def _outcome(work: Callable[[], Any], begin: Callable[[Job], None], finished: Callable[[], None]) -> Any:
-    """What the work gives or raises in the thread where `begin` lets it run."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[tuple[Any, BaseException | None]] = loop.create_future()
-    context = contextvars.copy_context()
+    async def result(self) -> Any:
+        # The exception travels as a value: a future refuses StopIteration.
+        result, error = await self._future
+        if error is not None:
+            raise error
+        return result
 
-    def job() -> None:
-        outcome: tuple[Any, BaseException | None] = None, None
+    def run(self) -> Outcome:
+        if self._future.cancelled():  # the call was given up on its way here
+            return None, None
         try:
-            if not future.cancelled():  # the call was given up while it waited for a thread
-                outcome = context.run(work), None
+            return self._context.run(self._call), None
         except BaseException as error:  # SystemExit in a tool must not end the thread
-            outcome = None, error
-        finished()  # before the result is known: whoever gets it may come with the next job
+            return None, error
+
+    def settle(self, outcome: Outcome) -> None:
         try:
-            loop.call_soon_threadsafe(_settle, future, outcome)
+            self._loop.call_soon_threadsafe(_settle, self._future, outcome)
         except RuntimeError:  # the loop is closed: nobody waits any more
             pass
 
-    begin(job)
-    # The exception travels as a value: a future refuses StopIteration.
-    result, error = await future
-    if error is not None:
-        raise error
-    return result
+
+async def _run_apart(call: Callable[[], Any]) -> Any:
+    job = _Job(call)
+    threading.Thread(target=lambda: job.settle(job.run()), daemon=True).start()
+    return await job.result()
 
 
-def _settle(future: asyncio.Future[Any], outcome: tuple[Any, BaseException | None]) -> None:
+def _settle(future: asyncio.Future[Outcome], outcome: Outcome) -> None:
     if not future.done():  # cancelled meanwhile
         future.set_result(outcome)
 
 
-_workers = Workers()  # one per process, as the log: threads are the process's
+_pools: dict[str, Workers] = {}  # by add-in; of the process, as threads are
+
+
+def _pool_of(addin: str) -> Workers:
+    return _pools.setdefault(addin, Workers())
