@@ -86,14 +86,25 @@ def test_a_host_of_another_workspace_is_shown_but_is_not_ours(app: WorkspaceBuil
     assert (server["solutionPath"], server["isInWorkspace"]) == (str(other), False)
 
 
-def test_a_host_whose_process_has_ended_does_not_count(app: WorkspaceBuilder) -> None:
+def test_a_host_whose_process_has_ended_without_signing_out_is_told_as_such(app: WorkspaceBuilder) -> None:
     registry = app.machine.data / "Uno Platform" / "DevServers"
     with StandInHost(app.machine.root, bundled_host()) as host:
         host.sign_in(registry, app.root / "App.slnx")
 
     result = app.machine.run("health", "--json")
 
-    assert (result.issue_codes, result.json["discovery"]["activeServers"]) == (["HostNotStarted"], None)
+    assert (result.issue_codes, result.json["discovery"]["activeServers"]) == (["HostCrashed"], None)
+    assert f"process {host.pid}" in result.issue("HostCrashed")["message"]
+    assert app.machine.run("list").exit_code == 0  # and removes it
+    assert app.machine.run("health", "--json").issue_codes == ["HostNotStarted"]
+
+
+def test_a_host_of_another_workspace_that_ended_is_not_ours(app: WorkspaceBuilder) -> None:
+    registry = app.machine.data / "Uno Platform" / "DevServers"
+    with StandInHost(app.machine.root, bundled_host()) as host:
+        host.sign_in(registry, app.machine.root / "other" / "Other.sln")
+
+    assert app.machine.run("health", "--json").issue_codes == ["HostNotStarted"]
 
 
 # --- a Host that works ----------------------------------------------------------------------------------------------
@@ -181,6 +192,53 @@ def test_the_real_host_tells_of_an_add_in_that_cannot_be_loaded(
 
     assert (result.exit_code, result.json["status"], result.issue_codes) == (1, "Degraded", ["AddInLoadFailed"])
     assert "out of colours" in result.issue("AddInLoadFailed")["message"]
+
+
+SLOW = """
+import pathlib, time
+
+
+def register(addin):
+    while not pathlib.Path({go!r}).exists():
+        time.sleep(0.01)
+"""
+
+
+def test_add_ins_that_load_are_waited_for(
+    plain: WorkspaceBuilder, started: Callable[[], Result], tmp_path: Path
+) -> None:
+    plain.file(".devtools/addins/notes.py", SLOW.format(go=str(tmp_path / "go")))
+    assert started().exit_code == 0
+    asking = plain.machine.spawn("health", "--json")
+    (tmp_path / "go").touch()
+
+    out, _ = asking.communicate(timeout=START_SECONDS)
+
+    report = json.loads(out)
+    assert (report["status"], report["addInsLoading"]) == ("Healthy", False)
+    assert [addin["loaded"] for addin in report["addIns"]] == [True]
+
+
+def test_add_ins_that_do_not_come_to_an_end_are_told_as_loading(
+    plain: WorkspaceBuilder, started: Callable[[], Result], tmp_path: Path
+) -> None:
+    plain.file(".devtools/addins/notes.py", SLOW.format(go=str(tmp_path / "go")))
+    assert started().exit_code == 0
+
+    result = plain.machine.run("health")
+
+    (tmp_path / "go").touch()
+    assert result.exit_code == 1
+    assert "- [Warning] AddInsLoading: The Host is still loading its add-ins: notes." in result.stdout
+    assert "- notes: loading" in result.stdout.splitlines()
+
+
+def test_the_log_of_the_host_is_named(plain: WorkspaceBuilder, started: Callable[[], Result]) -> None:
+    assert started().exit_code == 0
+
+    [line] = [line for line in plain.machine.run("health").stdout.splitlines() if line.startswith("Log: ")]
+
+    assert "Now listening on" in Path(line.removeprefix("Log: ")).read_text()
 
 
 # --- a Host that does not -------------------------------------------------------------------------------------------

@@ -342,3 +342,29 @@ def test_a_start_that_waits_for_another_can_be_interrupted(
     (tmp_path / "go").touch()
     first.communicate(timeout=20)
     assert first.returncode == 0
+
+
+# --- the log -------------------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_is_reused_is_named_with_its_log(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    first = _started(uno)
+
+    second, shown = uno.machine.run("start", "--json").json, uno.machine.run("start").stdout
+
+    assert second["logFile"] == first["logFile"]
+    assert f"  logFile: {first['logFile']}" in shown.splitlines()
+
+
+def test_the_log_of_a_server_that_was_killed_is_there_after_the_next_start(
+    uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    first = _started(uno)
+    os.kill(first["processId"], signal.SIGKILL)
+    wait_for(lambda: not is_running(first["processId"]), "the end of the Host")
+    printed = Path(first["logFile"]).read_text()
+
+    _started(uno)
+
+    assert printed
+    assert Path(first["logFile"]).with_suffix(".previous.log").read_text() == printed

@@ -43,13 +43,14 @@ def test_a_second_attempt_adds_to_the_output_and_is_told_apart_from_the_first(ou
     assert Path(output.path).read_text() == "first\nsecond\n"
 
 
-def test_a_new_output_forgets_the_old_one(output: Output) -> None:
+def test_a_new_output_begins_anew_and_keeps_the_one_before_beside_it(output: Output) -> None:
     _run(output, "print('old')").wait()
 
     again = Output(output.path)
 
     again.close()
     assert Path(output.path).read_text() == ""
+    assert Path(output.path).with_name("host.previous.log").read_text() == "old\n"
 
 
 def test_bytes_that_are_no_text_can_be_shown(output: Output) -> None:

@@ -223,6 +223,36 @@ def test_an_add_in_of_which_a_part_failed_is_told_too() -> None:
     assert issue.message == "The add-in colours 1.0 (/ws/colours.py) works only in part: a tool has a bad schema."
 
 
+def test_while_add_ins_load_none_is_called_failed_and_that_is_told() -> None:
+    coming = HostAddIn("notes", None, "/ws/notes.py", False, None)
+    broken = HostAddIn("b", None, "/ws/b.py", False, "SyntaxError")
+    host = BUNDLED.replace(status="Degraded", loading=True, add_ins=(LOADED, broken, coming))
+
+    report = health(RUNNING.replace(host=host, log_file="/logs/host.log"))
+
+    assert found(report) == [("AddInsLoading", "Warning"), ("AddInLoadFailed", "Warning")]
+    assert report.issues[0].message == "The Host is still loading its add-ins: notes."
+    assert "/logs/host.log" in report.issues[0].remediation
+    assert report.status is HealthStatus.DEGRADED
+
+
+@pytest.mark.parametrize(("left_out", "named"), [(("/ws/a.py", "/ws/b.py"), "/ws/a.py, /ws/b.py"), ((), "all of them")])
+def test_a_host_without_its_add_ins_is_degraded_however_well_it_feels(left_out: tuple[str, ...], named: str) -> None:
+    report = health(RUNNING.replace(host=BUNDLED.replace(add_ins=()), left_out=left_out))
+
+    assert (report.status, found(report)) == (HealthStatus.DEGRADED, [("AddInsLeftOut", "Warning")])
+    assert named in report.issues[0].message
+    assert report.to_json()["leftOutAddIns"] == list(left_out)
+
+
+def test_a_host_that_ended_without_signing_out_is_told_with_its_log() -> None:
+    report = health(IDLE.replace(ended_process=77, log_file="/logs/host.log"))
+
+    assert found(report) == [("HostCrashed", "Fatal")]
+    assert "process 77" in report.issues[0].message
+    assert report.issues[0].remediation == "Run 'uno-devserver start'. What it printed is in /logs/host.log."
+
+
 def test_an_add_in_that_is_still_loading_is_no_issue() -> None:
     coming = LOADED.replace(loaded=False)
 
@@ -343,7 +373,16 @@ def test_a_missing_list_of_packages_is_a_warning(code: str) -> None:
 # --- JSON -----------------------------------------------------------------------------------------------------------
 
 # The members that we add, behind those of the .NET tool.
-OURS = ["hostKind", "hostVersion", "startedAt", "ideChannelConnected", "addIns"]
+OURS = [
+    "hostKind",
+    "hostVersion",
+    "startedAt",
+    "ideChannelConnected",
+    "addIns",
+    "addInsLoading",
+    "leftOutAddIns",
+    "logFile",
+]
 
 
 def test_the_report_has_the_members_and_values_of_the_dotnet_tool_in_its_order() -> None:

@@ -57,7 +57,7 @@ def _script(order: Order, path: Path, text: str) -> Order:
 def test_a_launched_host_is_the_child_it_serves_and_ends_when_it_is_stopped(launched: Launched) -> None:
     assert launched.process_id == launched.child.pid
     assert launched.has_mcp
-    assert not launched.safe_mode
+    assert launched.left_out is None
     assert not is_free(launched.port)
 
     launched.child.stop()

@@ -9,7 +9,8 @@ from ..discovery.discover import Request, discover
 from ..instances.health import health
 from ..instances.health_report import ActiveServer, HealthFacts, HealthStatus
 from ..instances.membership import full_solution, of_workspace, same_place
-from ..instances.registry import running_servers
+from ..instances.survey import survey
+from ..instances.workspace_state import log_of
 from ..system.folders import folders
 from .directory import absolute
 from .health_report import text
@@ -26,15 +27,15 @@ def run(invocation: Invocation) -> Result:
     named = invocation.value("solution-dir")
     request = Request(absolute(named or "."), explicit=named is not None, solution=invocation.value("solution"))
     discovery = discover(request, os.environ)
-    servers = _servers(discovery.workspace)
+    registered = survey(folders().registry, removing=False)
+    servers = _servers(registered.running, discovery.workspace)
     facts = HealthFacts(__version__, discovery, servers)
     own = _own(servers, discovery.workspace)
-    report = health(_with_host(facts, own) if own else facts)
+    report = health(_with_host(facts, own) if own else _without_host(facts, registered.ended))
     return Result(report.to_json(), text(report), 0 if report.status is HealthStatus.HEALTHY else 1)
 
 
-def _servers(workspace: Workspace) -> tuple[ActiveServer, ...]:
-    running = running_servers(folders().registry)
+def _servers(running: tuple[Server, ...], workspace: Workspace) -> tuple[ActiveServer, ...]:
     if not running:
         return ()
     from ..system.processes import chain
@@ -53,12 +54,23 @@ def _own(servers: tuple[ActiveServer, ...], workspace: Workspace) -> Server | No
 
 
 def _with_host(facts: HealthFacts, server: Server) -> HealthFacts:
-    from ..instances.probe import probe
+    from ..instances.probe import probe_loaded
 
     return facts.replace(
         started=True,
         process_id=server.process_id,
         endpoint=server.mcp_endpoint,
         started_at=server.started or None,
-        host=probe(server),
+        host=probe_loaded(server),
+        left_out=server.left_out,
+        log_file=log_of(server, folders().state),
     )
+
+
+def _without_host(facts: HealthFacts, ended: tuple[Server, ...]) -> HealthFacts:
+    """Whether there was one that could not sign out."""
+    assert facts.discovery
+    last = next(iter(reversed(of_workspace(ended, facts.discovery.workspace))), None)
+    if last is None:
+        return facts
+    return facts.replace(ended_process=last.process_id, log_file=log_of(last, folders().state))

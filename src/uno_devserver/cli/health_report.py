@@ -31,6 +31,8 @@ def _lines(report: HealthReport) -> Iterator[str]:
     if facts.started:
         yield f"Host: {' '.join(filter(None, (host.kind and host.kind.value, host.version))) or '<unknown>'}"
         yield f"Endpoint: {facts.endpoint or '<none>'}"
+    if facts.log_file:
+        yield f"Log: {facts.log_file}"
     yield from _block("Candidates", [f"- {path}" for path in workspace.candidates])
     issues = [
         line
@@ -38,7 +40,7 @@ def _lines(report: HealthReport) -> Iterator[str]:
         for line in (f"- [{issue.severity.value}] {issue.code}: {issue.message}", f"  next: {issue.remediation}")
     ]
     yield from _block("Issues", issues)
-    yield from _block("Add-Ins", [f"- {_addin(addin)}" for addin in host.add_ins])
+    yield from _block("Add-Ins", _addins(report))
     yield from _block("Active Servers", [line for active in facts.servers for line in _server(active)])
 
 
@@ -46,8 +48,19 @@ def _block(title: str, lines: list[str]) -> list[str]:
     return [f"{title}:", *lines] if lines else []
 
 
-def _addin(addin: HostAddIn) -> str:
-    state = "not loaded" if not addin.loaded else "loaded, with errors" if addin.error else "loaded"
+def _addins(report: HealthReport) -> list[str]:
+    host, left_out = report.facts.host, report.facts.left_out or ()
+    return [
+        *(f"- {_addin(addin, host.loading)}" for addin in host.add_ins),
+        *(f"- {path}: left out" for path in left_out),
+    ]
+
+
+def _addin(addin: HostAddIn, loading: bool) -> str:
+    if addin.loaded:
+        state = "loaded, with errors" if addin.error else "loaded"
+    else:
+        state = "loading" if loading and addin.is_to_come else "not loaded"
     return f"{addin.name} {addin.version or ''}".strip() + f": {state}"
 
 

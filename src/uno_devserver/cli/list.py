@@ -63,6 +63,7 @@ def _data(one: Listed) -> dict[str, object]:
     return {
         **server_data(server, one.links, in_workspace=one.in_workspace),
         "workspaceDirectory": server.workspace,
+        "leftOutAddIns": None if server.left_out is None else list(server.left_out),
         "hostKind": one.kind,
         "machineName": server.machine,
         "userName": server.user,
@@ -88,6 +89,7 @@ def _section(one: Listed) -> Section:
         Row("Workspace", server.workspace or "N/A"),
         Row("IDE Channel", server.ide_channel or "<none>"),
         Row("Host", one.kind or "unknown"),
+        *(() if server.left_out is None else (Row("Left out", ", ".join(server.left_out) or "all add-ins"),)),
         Row("Process Chain", chain_text(one.links) or "N/A"),
         Row("Machine", server.machine or "N/A"),
         Row("User", server.user or "N/A"),

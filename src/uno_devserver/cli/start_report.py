@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..instances.host_command import addin_paths
 from ..instances.launch import Reason
 from ..instances.start import How
-from ..issues import UserError
+from ..issues import REMEDIES, UserError
 from .results import Report, Result, Row, Section
 
 TYPE_CHECKING = False
@@ -23,7 +23,9 @@ def report(running: Running, wish: Wish, warnings: list[str]) -> Result:
     shown = ("processId", "port", "mcpEndpoint", "solutionPath", "workspaceDirectory", "ideChannelId", "host")
     rows = [Row(key, str(data[key])) for key in shown if data[key] is not None]
     if running.launched:
-        rows += [Row("addIns", str(len(running.addins))), Row("logFile", running.log_file)]
+        rows.append(Row("addIns", str(len(running.addins))))
+    if running.log_file:
+        rows.append(Row("logFile", running.log_file))
     return Result(data, Report(_title(running), (Section("", tuple(rows)),)))
 
 
@@ -40,7 +42,7 @@ def _data(running: Running, wish: Wish, warnings: list[str]) -> dict[str, object
         "host": plan.program.kind.value if plan else None,
         "hostCommand": list(plan.program.command) if plan else None,
         "addIns": list(running.addins) if launched else None,
-        "safeMode": launched.safe_mode if launched else None,
+        "safeMode": running.left_out is not None,
         "hasMcp": launched.has_mcp if launched else None,
         "logFile": running.log_file,
         "warnings": warnings,
@@ -63,6 +65,9 @@ def remarks(running: Running, wish: Wish, invocation: Invocation) -> list[str]:
     said = []
     if wish.port not in (0, running.port):
         said.append(f"It has port {running.port}, not {wish.port}: a workspace has one server.")
+    if running.left_out is not None:
+        said.append(f"It runs without its add-ins, because it died with them: {_names(running.left_out)}.")
+        said[-1] += " " + REMEDIES["AddInsLeftOut"]
     given = [f"--{name}" for name in LAUNCH_OPTIONS if name in invocation.options] + list(wish.forwarded)
     if given:
         said.append(f"Not passed to the server that was already running: {' '.join(given)}. Stop it first.")
@@ -78,11 +83,15 @@ def _no_mcp(running: Running) -> str:
 
 def crash(failure: LaunchFailure, addins: str | None) -> str:
     """The warning before the attempt without add-ins."""
-    what = "what MSBuild names" if addins is None else ", ".join(addin_paths(addins))
     return (
         f"The Host died while it started (exit code {failure.exit_code}). Starting it once more without add-ins. "
-        f"Left out: {what}.{_printed(failure)}"
+        f"Left out: {_names(addin_paths(addins))}. Repair the one at fault, then run 'uno-devserver start' again; all "
+        f"of the output is in {failure.log_file}.{_printed(failure)}"
     )
+
+
+def _names(addins: tuple[str, ...]) -> str:
+    return ", ".join(addins) or "what MSBuild names"
 
 
 def explain(failure: LaunchFailure, signal_number: int | None) -> UserError:

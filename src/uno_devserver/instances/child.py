@@ -25,12 +25,16 @@ TAIL_LINES = 30  # a .NET stack trace with what led to it
 
 
 class Output:
-    """The file that takes what Hosts print. The first Host of a start begins it anew, a second attempt continues it."""
+    """The file that takes what Hosts print. The first Host of a start begins it anew, a second attempt continues it.
+
+    What the Host before printed stays beside it, in `<name>.previous.log`: it tells how that one ended.
+    """
 
     def __init__(self, path: str) -> None:
         """OSError: there cannot be such a file."""
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         self.path = path
+        _keep_previous(path)
         self.handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o600)
         os.ftruncate(self.handle, 0)
 
@@ -48,6 +52,14 @@ class Output:
             stream.seek(begin)
             lines = decode(stream.read(end - begin)).splitlines()
         return "\n".join(lines[-TAIL_LINES:])
+
+
+def _keep_previous(path: str) -> None:
+    name, ending = os.path.splitext(path)
+    try:
+        os.replace(path, f"{name}.previous{ending}")
+    except OSError:
+        pass  # there is none, or it cannot be moved: a start does not fail for that
 
 
 class Child:

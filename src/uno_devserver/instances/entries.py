@@ -37,6 +37,8 @@ class Server(Value):
     user: str
     ide_channel: str | None
     workspace: str | None = None  # from the sidecar: tells the server of a workspace that has no solution
+    # From the sidecar, where it died with its add-ins and was launched without; empty: it would have found them itself.
+    left_out: tuple[str, ...] | None = None
 
     @property
     def mcp_endpoint(self) -> str:
@@ -110,6 +112,11 @@ def write_members(path: str, members: Mapping[str, object]) -> None:
 
 def text(value: object) -> str | None:
     return value if isinstance(value, str) and value.strip() else None
+
+
+def texts(value: object) -> tuple[str, ...] | None:
+    """The texts of a list; None when it is no list."""
+    return tuple(filter(None, map(text, value))) if isinstance(value, list) else None
 
 
 def _is_number(value: object) -> TypeGuard[int]:

@@ -1,7 +1,8 @@
 """Is there a server already? Whether one that is registered is used, waited for, or replaced.
 
 A registration is not believed: its process must live, be that process, and answer. Nobody's server is stopped while
-somebody owns it: only one whose owner is gone, or that nobody owns and that never answers.
+somebody owns it: only one whose owner is gone, or that nobody owns and that never answers, or that had to be launched
+without its add-ins.
 """
 
 from __future__ import annotations
@@ -33,10 +34,12 @@ def usable(
     starting_seconds: float,
     go_on: Callable[[float], bool],
     say: Callable[[str], None],
+    with_addins: bool,
 ) -> Server | None:
     """The server that `find` finds in the registry, if it can be used; what has to go is gone when this returns.
 
-    One that does not answer may still be starting, for `starting_seconds` after its creation.
+    One that does not answer may still be starting, for `starting_seconds` after its creation. `with_addins`: one that
+    had to do without is not good enough, because they may have been repaired meanwhile.
     """
     loopback = Loopback()
     patience = min(ANSWER_SECONDS, starting_seconds)
@@ -44,6 +47,9 @@ def usable(
     while (server := find()) is not None:
         if is_orphan(server):
             say(f"{_named(server)} is orphaned: its parent, process {server.parent_process_id}, is gone. Replacing it.")
+            _stop(registry, server)
+        elif with_addins and server.left_out is not None and not is_used(server):
+            say(f"{_named(server)} runs without its add-ins. Replacing it, to try with them again.")
             _stop(registry, server)
         elif answers(server, loopback, patience):
             return server
@@ -69,6 +75,11 @@ def is_orphan(server: Server) -> bool:
     # A process that is younger than its child has only got the number of the one that was the parent.
     born, created = process_started(parent), creation_time(server)
     return born is not None and created is not None and born > created + START_SLACK_SECONDS
+
+
+def is_used(server: Server) -> bool:
+    """Whether some program relies on it: the one that is its parent, or an IDE."""
+    return server.parent_process_id > 0 or server.ide_channel is not None
 
 
 def answers(server: Server, loopback: Loopback, seconds: float) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from ..issues import Issue, Severity, fatal, warning
+from ..issues import REMEDIES, Issue, Severity, fatal, warning
 from .health_report import ConnectionState, HealthFacts, HealthReport, HealthStatus
 from .probe import HostKind
 
@@ -41,7 +41,7 @@ def health(facts: HealthFacts) -> HealthReport:
 def _host_issues(facts: HealthFacts) -> Iterator[Issue]:
     host, state = facts.host, facts.connection
     if not facts.started:
-        yield fatal("HostNotStarted", "No Host runs for this workspace.", _how_to_start(facts))
+        yield _nothing_runs(facts)
         return
     without_mcp = host.answers and not host.mcp
     if state is ConnectionState.RECONNECTING:
@@ -55,6 +55,14 @@ def _host_issues(facts: HealthFacts) -> Iterator[Issue]:
         yield warning("HostUnreachable", _silence(facts))
     if without_mcp:
         yield fatal("HostMcpEndpointNotAvailable", *_why_no_mcp(facts))
+
+
+def _nothing_runs(facts: HealthFacts) -> Issue:
+    if facts.ended_process is None:
+        return fatal("HostNotStarted", "No Host runs for this workspace.", _how_to_start(facts))
+    message = f"No Host runs for this workspace: the last one (process {facts.ended_process}) ended without signing out"
+    printed = f" What it printed is in {facts.log_file}." if facts.log_file else ""
+    return fatal("HostCrashed", f"{message}, as after a crash or a kill.", f"Run 'uno-devserver start'.{printed}")
 
 
 def _how_to_start(facts: HealthFacts) -> str:
@@ -95,9 +103,16 @@ def _why_no_mcp(facts: HealthFacts) -> tuple[str, str]:
 
 
 def _addin_issues(facts: HealthFacts) -> Iterator[Issue]:
-    well = facts.host.status == HealthStatus.HEALTHY.value
-    # In a healthy Host, one that is neither loaded nor in error is still to come.
-    ailing = [addin for addin in facts.host.add_ins if addin.error or not (addin.loaded or well)]
+    if facts.left_out is not None:
+        yield warning("AddInsLeftOut", *_left_out(facts))
+    if facts.host.loading:
+        names = ", ".join(addin.name for addin in facts.host.add_ins if addin.is_to_come)
+        log = f" The log is {facts.log_file}." if facts.log_file else ""
+        message = f"The Host is still loading its add-ins{f': {names}' if names else ''}."
+        yield warning("AddInsLoading", message, REMEDIES["AddInsLoading"] + log)
+    well = facts.host.loading or facts.host.status == HealthStatus.HEALTHY.value
+    # In a healthy Host, and in one that still loads, one that is neither loaded nor in error is still to come.
+    ailing = [addin for addin in facts.host.add_ins if addin.error or (addin.is_to_come and not well)]
     for addin in ailing:
         name = f"{addin.name} {addin.version or ''}".strip()
         where = f" ({addin.path})" if addin.path else ""
@@ -110,6 +125,12 @@ def _addin_issues(facts: HealthFacts) -> Iterator[Issue]:
         yield warning(
             "AddInLoadFailed", message.rstrip(".") + ".", "See what the Host prints; see 'uno-devserver disco'."
         )
+
+
+def _left_out(facts: HealthFacts) -> tuple[str, str]:
+    message = f"The Host died with its add-ins and runs without: {', '.join(facts.left_out or ()) or 'all of them'}."
+    printed = f" What it printed is in {facts.log_file}." if facts.log_file else ""
+    return message, REMEDIES["AddInsLeftOut"] + printed
 
 
 def _for_dotnet_only(addin: HostAddIn, kind: HostKind | None) -> str:

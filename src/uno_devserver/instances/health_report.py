@@ -51,6 +51,9 @@ class HealthFacts(Value):
     endpoint: str | None = None
     started_at: str | None = None
     host: Probe = Probe()  # what is known of that Host
+    left_out: tuple[str, ...] | None = None  # add-ins that it was launched without; empty: it would have found them
+    ended_process: int | None = None  # the workspace's last Host, where it has gone without signing out
+    log_file: str | None = None  # what the Host printed
     connection: ConnectionState | None = None  # None: the command line, which does not stay connected
     solutions: tuple[str, ...] | None = None  # found by a proxy's scan, relative; None: no scan
     start_step: str = ""  # how a Host is started from here, if not by the usual command
@@ -101,6 +104,9 @@ class HealthReport(Value):
                 }
                 for addin in host.add_ins
             ],
+            "addInsLoading": host.loading,
+            "leftOutAddIns": None if facts.left_out is None else list(facts.left_out),
+            "logFile": facts.log_file,
         }
 
 

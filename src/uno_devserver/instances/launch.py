@@ -40,7 +40,7 @@ class Launched(Value):
     port: int
     has_mcp: bool
     arguments: HostArguments  # as it was launched: without add-ins after a crash
-    safe_mode: bool = False
+    left_out: tuple[str, ...] | None = None  # the add-ins it died with; empty: it would have found them itself
 
 
 class Reason(Enum):
@@ -94,7 +94,7 @@ def launch(order: Order, observer: Observer) -> Launched:
             raise
         observer.crashed(failure, order.arguments.addins)
     without = order.replace(arguments=order.arguments.replace(addins=NO_ADDINS))
-    return _launch_on_some_port(without, observer).replace(safe_mode=True)
+    return _launch_on_some_port(without, observer).replace(left_out=addin_paths(order.arguments.addins))
 
 
 def _uses_addins(arguments: HostArguments) -> bool:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 ADDRESSES = ("localhost", "127.0.0.1", "::1")  # some machines have only IPv4, some only IPv6, some odd hosts files
 PROBE_SECONDS = 3.0  # all questions together; a Host answers them in some 50 ms
+LOADING_SECONDS = 3.0  # add-ins are loaded in a fraction of it; what takes longer is reported as loading
+LOADING_STEP_SECONDS = 0.05  # each question has the add-ins asked how they are
 FIRST_ANSWER_SECONDS = 1.0  # per address, so that one that swallows everything does not use up the time of the others
 PROTOCOL_VERSION = "2025-06-18"  # known to every Host that speaks MCP over HTTP
 MAX_PAGES = 20  # of the list of tools; a server that always names a next page would not end otherwise
@@ -45,6 +47,10 @@ class HostAddIn(Value):
     loaded: bool
     error: str | None  # why it is not loaded, or what of it does not work
 
+    @property
+    def is_to_come(self) -> bool:
+        return not self.loaded and self.error is None
+
 
 class Probe(Value):
     """What is known of a running Host. Without `problem` and `error`, and with `mcp`, it is fit for work."""
@@ -57,6 +63,7 @@ class Probe(Value):
     status: str | None = None  # its own judgement
     version: str | None = None
     add_ins: tuple[HostAddIn, ...] = ()
+    loading: bool = False  # not all of them are through
     discovery_error: str | None = None  # why it could not find out which add-ins there are
     tool_count: int = 0
     ide_channel_connected: bool | None = None
@@ -64,6 +71,14 @@ class Probe(Value):
     @property
     def connected(self) -> bool:
         return self.mcp and not self.problem and not self.error
+
+
+def probe_loaded(server: Server) -> Probe:
+    """As `probe`, when the add-ins are loaded, or after a while as it is."""
+    deadline = time.monotonic() + LOADING_SECONDS
+    while (found := probe(server)).loading and time.monotonic() < deadline:
+        time.sleep(LOADING_STEP_SECONDS)
+    return found
 
 
 def probe(server: Server, seconds: float = PROBE_SECONDS) -> Probe:
@@ -114,6 +129,7 @@ def _told(report: Mapping[str, object]) -> Probe:
         status=_text(report.get("status")),
         version=_text(report.get("hostVersion")),
         add_ins=tuple(_add_in(entry) for entry in _objects(add_ins)),
+        loading=report.get("loading") is True,
         discovery_error=_text(report.get("discoveryError")),
         tool_count=tools if isinstance(tools, int) else 0,
         ide_channel_connected=channel if isinstance(channel, bool) else None,

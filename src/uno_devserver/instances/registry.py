@@ -101,11 +101,18 @@ def update_channel(folder: str, pid: int, channel: str | None) -> bool:
     return os.path.isfile(path)
 
 
-def write_sidecar(folder: str, pid: int, *, ide_channel: str | None, workspace: str | None = None) -> str:
+def write_sidecar(
+    folder: str,
+    pid: int,
+    *,
+    ide_channel: str | None,
+    workspace: str | None = None,
+    left_out: tuple[str, ...] | None = None,
+) -> str:
     """Record what the launcher knows of the Host that it has just started; returns the path."""
     now = new_entry(0)
     path = os.path.join(folder, sidecar_name(pid))
-    members = {
+    members: dict[str, object] = {
         "ProcessId": pid,
         "IdeChannelId": ide_channel,
         "WorkspaceDirectory": workspace,
@@ -113,5 +120,7 @@ def write_sidecar(folder: str, pid: int, *, ide_channel: str | None, workspace: 
         "MachineName": now.machine,
         "UserName": now.user,
     }
+    if left_out is not None:
+        members["LeftOutAddIns"] = list(left_out)
     write_members(path, members)
     return path

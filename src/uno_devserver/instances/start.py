@@ -18,6 +18,7 @@ from .child import Output
 from .host_command import HostArguments, addin_paths
 from .launch import READY_SECONDS, Launched, Observer, Order, launch
 from .registry import on_port, prune, serving, write_sidecar
+from .workspace_state import log_of, log_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Running(Value):
     launched: Launched | None = None  # None: it was there
     plan: Plan | None = None
     log_file: str | None = None
+    left_out: tuple[str, ...] | None = None  # the add-ins that it was launched without, because it died with them
 
     @property
     def addins(self) -> tuple[str, ...]:
@@ -92,21 +94,27 @@ def start(
     Raises LaunchFailure, or a UserError when something else is in the way.
     """
     lock = FileLock(os.path.join(folders.state, "locks", name_for(wish.workspace) + ".lock"))
-    _lock(lock, wish, observer)
+    waited = _lock(lock, wish, observer)
     try:
         registered = prune(folders.registry)
         for problem in registered.problems:
             observer.warned(problem)
-        server = _existing(wish, folders.registry, observer) if registered.running else None
+        # Whoever waited for another start does not undo what that has just done.
+        server = _existing(wish, folders.registry, observer, with_addins=not waited) if registered.running else None
         if server is not None:
-            return _reuse(wish, server, observer)
+            return _reuse(wish, server, observer).replace(log_file=log_of(server, folders.state))
         return _launch(wish, plan(), folders, environ, observer)
     finally:
         lock.release()
 
 
-def _lock(lock: FileLock, wish: Wish, observer: StartObserver) -> None:
+def _lock(lock: FileLock, wish: Wish, observer: StartObserver) -> bool:
+    """Whether another start was under way."""
+    waited = False
+
     def tell(holder: int | None) -> None:
+        nonlocal waited
+        waited = True
         who = f" (process {holder})" if holder else ""
         observer.said(f"Waiting for another start of this workspace{who} ...")
 
@@ -114,14 +122,15 @@ def _lock(lock: FileLock, wish: Wish, observer: StartObserver) -> None:
         taken = lock.acquire(2 * wish.ready_seconds + LOCK_SECONDS, tell)
     except OSError as error:
         observer.warned(f"The workspace cannot be locked, so two starts at once may collide: {error}.")
-        return
+        return False
     if not taken:
         holder = lock.holder()
         message = f"Another start of {wish.workspace} (process {holder or 'unknown'}) does not come to an end."
         raise UserError("WorkspaceBusy", message, "Look at what it does, end it, then run start again.")
+    return waited
 
 
-def _existing(wish: Wish, registry: str, observer: StartObserver) -> Server | None:
+def _existing(wish: Wish, registry: str, observer: StartObserver, *, with_addins: bool) -> Server | None:
     """The fit server of the wish, by its solution or workspace, then by its port."""
     from .existing import usable
 
@@ -131,6 +140,7 @@ def _existing(wish: Wish, registry: str, observer: StartObserver) -> Server | No
         starting_seconds=wish.ready_seconds,
         go_on=observer.go_on,
         say=observer.said,
+        with_addins=with_addins,
     )
 
 
@@ -153,11 +163,14 @@ def _on_wanted_port(wish: Wish, registry: str) -> Server | None:
 
 
 def _reuse(wish: Wish, server: Server, observer: StartObserver) -> Running:
+    running = Running(
+        How.REUSED, server.process_id, server.port, server.solution, server.ide_channel, left_out=server.left_out
+    )
     if wish.ide_channel is None:
-        return Running(How.REUSED, server.process_id, server.port, server.solution, server.ide_channel)
+        return running
     _rebind(server, wish.ide_channel)
     _tell_projects(wish.solution, server.port, observer)
-    return Running(How.REBOUND, server.process_id, server.port, server.solution, wish.ide_channel)
+    return running.replace(how=How.REBOUND, ide_channel=wish.ide_channel)
 
 
 def _rebind(server: Server, channel: str) -> None:
@@ -190,7 +203,7 @@ def _launch(wish: Wish, plan: Plan, folders: Folders, environ: Mapping[str, str]
     finally:
         output.close()
     if launched.process_id != launched.child.pid:
-        _note(folders.registry, launched.process_id, wish, observer)
+        _note(folders.registry, launched.process_id, wish, launched.left_out, observer)
     return Running(
         How.STARTED,
         launched.process_id,
@@ -200,12 +213,12 @@ def _launch(wish: Wish, plan: Plan, folders: Folders, environ: Mapping[str, str]
         launched,
         plan,
         output.path,
+        launched.left_out,
     )
 
 
 def _output(wish: Wish, folders: Folders) -> Output:
-    name = name_for(wish.solution or wish.workspace, shown=os.path.basename(wish.workspace))
-    path = os.path.join(folders.state, "logs", f"host-{name}.log")
+    path = log_path(folders.state, wish.workspace, wish.solution)
     try:
         return Output(path)
     except OSError as error:
@@ -220,22 +233,24 @@ class _Meanwhile(Observer):
         self._wish = wish
         self._registry = registry
         self._observer = observer
+        self._left_out: tuple[str, ...] | None = None
 
     def spawned(self, child: Child, port: int) -> None:
         self._observer.spawned(child, port)
-        _note(self._registry, child.pid, self._wish, self._observer)
+        _note(self._registry, child.pid, self._wish, self._left_out, self._observer)
         _tell_projects(self._wish.solution, port, self._observer)
 
     def go_on(self, seconds: float) -> bool:
         return self._observer.go_on(seconds)
 
     def crashed(self, failure: LaunchFailure, addins: str | None) -> None:
+        self._left_out = addin_paths(addins)
         self._observer.crashed(failure, addins)
 
 
-def _note(registry: str, pid: int, wish: Wish, observer: StartObserver) -> None:
+def _note(registry: str, pid: int, wish: Wish, left_out: tuple[str, ...] | None, observer: StartObserver) -> None:
     try:
-        write_sidecar(registry, pid, ide_channel=wish.ide_channel, workspace=wish.workspace)
+        write_sidecar(registry, pid, ide_channel=wish.ide_channel, workspace=wish.workspace, left_out=left_out)
     except FileProblem as problem:
         observer.warned(f"The registry cannot be written, so other programs may not find this server: {problem}.")
 

@@ -9,7 +9,18 @@ from __future__ import annotations
 import os
 
 from ..system.values import Value
-from .entries import ENTRY, SIDECAR, Server, entry_name, process_in_name, read_members, server_of, sidecar_name, text
+from .entries import (
+    ENTRY,
+    SIDECAR,
+    Server,
+    entry_name,
+    process_in_name,
+    read_members,
+    server_of,
+    sidecar_name,
+    text,
+    texts,
+)
 
 
 class Pruned(Value):
@@ -17,6 +28,7 @@ class Pruned(Value):
 
     removed: tuple[str, ...] = ()  # paths
     running: tuple[Server, ...] = ()  # of this user on this machine, alive, by process id
+    ended: tuple[Server, ...] = ()  # of this user, whose processes have gone without signing out
     foreign: tuple[Server, ...] = ()  # of another machine or user: nothing can be said of their processes
     unreadable: tuple[str, ...] = ()  # paths of files that are no entries, and stay
     problems: tuple[str, ...] = ()  # sentences: what stands in the way
@@ -73,6 +85,7 @@ class _Walk:
         self._is_alive = is_alive
         self._process_started = process_started
         self._running: list[Server] = []
+        self._ended: list[Server] = []
         self._foreign: list[Server] = []
         self._removed: list[str] = []
         self._unreadable: list[str] = []
@@ -86,6 +99,7 @@ class _Walk:
         elif not self._may_be_ours(server.machine, server.user):
             self._foreign.append(self._with_sidecar(server, None))
         elif (created := creation_time(server)) is None:
+            self._ended.append(self._with_sidecar(server, None))
             self._remove(name)
         elif (server.machine, server.user) == (self._machine, self._user):
             self._running.append(self._with_sidecar(server, created))
@@ -108,6 +122,7 @@ class _Walk:
         return Pruned(
             tuple(self._removed),
             tuple(sorted(self._running, key=lambda server: server.process_id)),
+            tuple(sorted(self._ended, key=lambda server: server.started)),
             tuple(sorted(self._foreign, key=lambda server: server.process_id)),
             tuple(sorted(self._unreadable)),
             (self._problem,) if self._problem else (),
@@ -135,7 +150,11 @@ class _Walk:
             return server
         # Older Hosts do not record their IDE channel.
         channel = server.ide_channel or text(members.get("IdeChannelId"))
-        return server.replace(ide_channel=channel, workspace=text(members.get("WorkspaceDirectory")))
+        return server.replace(
+            ide_channel=channel,
+            workspace=text(members.get("WorkspaceDirectory")),
+            left_out=texts(members.get("LeftOutAddIns")),
+        )
 
     def _remove(self, name: str) -> bool:
         """Whether it is gone now."""
