@@ -217,7 +217,7 @@ class _Host:
             "solutionPath": self._configuration.solution,
             "workspaceDirectory": self._configuration.workspace,
             "uptimeSeconds": round(time.monotonic() - self._started, 1),
-            "toolCount": 1 + sum(len(entry.offer.tools) for entry in self._addins.live),
+            "toolCount": 1 + self._addins.tool_count,
             "sessions": self._mcp.session_count,
             "apps": self._remote_control.connection_count,
             "launches": self._launches.snapshot(),

@@ -145,3 +145,10 @@ async def test_everything_is_listed_once_and_can_be_read(host: BundledHost, mode
     assert resources == ["uno://health", "ours://note", "theirs://note"]
     assert [contents.contents[0].text for contents in (ours, theirs)] == ["ours", "# Note"]  # type: ignore[union-attr]
     assert isinstance(prompt.messages[0].content, TextContent)
+
+
+def test_health_counts_the_tools_that_clients_see(host: BundledHost) -> None:
+    report = host.health()
+    listed = host.mcp("tools/list", session=host.open_session()).json["result"]["tools"]
+
+    assert report["toolCount"] == len(listed)

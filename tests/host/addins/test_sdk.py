@@ -431,6 +431,57 @@ async def test_a_list_that_never_ends_is_cut(addins: AddInFolder) -> None:
 
 
 @asynchronous
+async def test_tools_are_counted_as_they_are_listed(addins: AddInFolder) -> None:
+    first = addins.register("a.py", "@addin.tool\ndef low1() -> None: pass\n\n@addin.tool\ndef more() -> None: pass")
+    low = addins.write("low.py", LOW_LEVEL)
+    high = addins.write(
+        "high.py",
+        """
+        from mcp.server.mcpserver import MCPServer
+        server = MCPServer("high")
+
+        @server.tool()
+        def add() -> None:
+            server.add_tool(lambda: None, name="added")
+
+        def register(addin):
+            addin.serve(server)
+        """,
+    )
+    async with addins.serve(first, low, high) as client:
+        counts = []
+        for _ in range(2):
+            await health_of(client)
+            counts.append((1 + client.addins.tool_count, len(await client.tools())))
+            await client.call("add")
+
+    assert counts == [(6, 6), (7, 7)]  # the second low1 is refused
+
+
+@asynchronous
+async def test_a_server_that_does_not_list_holds_up_no_health_report(addins: AddInFolder) -> None:
+    source = """
+    import asyncio
+    from mcp.server.lowlevel import Server
+    asked = []
+
+    async def list_tools(ctx, params):
+        asked.append(1)
+        await asyncio.Event().wait()
+
+    def register(addin):
+        addin.serve(Server("silent", on_list_tools=list_tools))
+        addin.health(lambda: str(len(asked)))
+    """
+    async with addins.serve(addins.write("silent.py", source), limits=Limits(health=0.05)) as client:
+        for _ in range(3):
+            report = await asyncio.wait_for(health_of(client), 30)
+
+    assert report["addIns"][0]["detail"] == "1"  # it is not asked again
+    assert [(call["kind"], call["name"]) for call in report["running"]] == [("request", "tools/list")]
+
+
+@asynchronous
 async def test_something_else_than_a_server_is_refused(addins: AddInFolder) -> None:
     async with addins.serve_register("addin.serve('server')") as client:
         (status,) = client.addins.status.addins

@@ -40,6 +40,7 @@ class AddIns:
         self.announce: Callable[[str, Mapping[str, Any] | None], None] = lambda _method, _params: None
         self.send_to_ide: Callable[[str, Mapping[str, Any]], bool] = lambda _type_name, _body: False
         self.names = Names()
+        self.tool_count = 0  # of all add-ins, as `check` found it
         self.limits = limits or Limits()
         self._workspace = workspace
         self._solution = solution
@@ -48,6 +49,7 @@ class AddIns:
         self._discovery_error: str | None = None
         self._loaded = threading.Event()
         self._ready = asyncio.Event()
+        self._listing: asyncio.Task[list[dict[str, Any]]] | None = None
         self._asked_early = False  # a client saw the lists before they were complete
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopping = threading.Event()
@@ -129,8 +131,10 @@ class AddIns:
         return AddInsStatus(entries, loading, self._discovery_error, tuple(shown()), tuple(problems()))
 
     async def check(self) -> AddInsStatus:
-        """The status, after every add-in was asked how it is."""
-        await asyncio.gather(*(entry.check() for entry in self.live))
+        """The status, after every add-in was asked how it is and what it offers."""
+        live = self.live
+        if live:
+            await asyncio.gather(self._count_tools(), *(entry.check() for entry in live))
         return self.status
 
     def changed(self, method: str, params: Mapping[str, Any] | None) -> None:
@@ -138,6 +142,17 @@ class AddIns:
         # Before they are ready nobody has seen what there was, or is told by `start`.
         if self._ready.is_set() and self._loop is not None:
             in_loop(self._loop, self.announce, method, params)
+
+    async def _count_tools(self) -> None:
+        """As many as a client would be shown; the last known number stays while a server takes its time to list."""
+        from .catalogue import TOOLS, listed
+        from .own_call import OwnCall
+
+        if self._listing is None or self._listing.done():  # one that hangs is not asked again
+            self._listing = asyncio.create_task(listed(self, TOOLS, OwnCall(TOOLS.method)))
+        done, _ = await asyncio.wait([self._listing], timeout=self.limits.health)
+        if done and self._listing.exception() is None:
+            self.tool_count = len(self._listing.result())
 
     def _load_all(self) -> None:
         for entry in self._entries:

@@ -1,0 +1,35 @@
+"""A request of the Host itself to its add-ins: it hears nothing meanwhile, and answers no questions."""
+
+from __future__ import annotations
+
+from ...protocol.eras import NEWEST_HANDSHAKE
+from ...protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
+from ...protocol.service import ClientInfo, Params, Result
+
+
+class OwnSession:
+    client = ClientInfo("uno-devserver", None, {}, NEWEST_HANDSHAKE)
+
+    def notify(self, method: str, params: Params | None = None) -> None:
+        pass
+
+
+class OwnCall:
+    """Implements `protocol.service.Call`."""
+
+    id = 0
+    session = OwnSession()
+    log_level = None
+
+    def __init__(self, method: str) -> None:
+        self.method = method
+        self.params: Params = {}
+
+    def notify(self, method: str, params: Params | None = None) -> None:
+        pass
+
+    async def ask(self, method: str, params: Params, name: str | None = None) -> Result:  # noqa: ARG002
+        raise RpcError(METHOD_NOT_FOUND, f"The Host has no answer to '{method}'.")
+
+    def close_stream(self) -> None:
+        pass
