@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+
+from support.bundled import BundledHost, write_addin
 
 ROOT = Path(__file__).parent.parent
 TESTS = {
@@ -28,3 +32,15 @@ def test_every_link_between_documents_leads_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text("utf-8"))
 
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+def test_the_readmes_addin_answers_the_readmes_client(tmp_path: Path) -> None:
+    addin, client = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    path = write_addin(tmp_path, "greeter.py", addin)
+
+    with BundledHost(tmp_path, "--addins", path) as host:
+        program = re.sub(r"localhost:\d+", f"127.0.0.1:{host.port}", client)
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+
+    assert done.returncode == 0, done.stderr
+    assert "Hello Ada!" in done.stdout
