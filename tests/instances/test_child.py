@@ -95,3 +95,56 @@ signal.pause()
 
     assert child.exit_code() == -9
     wait_for(lambda: not is_running(int(child.printed())), "the end of the grandchild")
+
+
+# A script that starts something else, as one that prepares the environment of a Host does.
+SCRIPT = """
+import subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", {child!r}])
+print(child.pid, flush=True)
+{then}
+"""
+PAUSE = "import signal; signal.pause()"
+
+
+def test_what_a_script_started_is_asked_to_end_too(output: Output, tmp_path: Path) -> None:
+    left = tmp_path / "left in order"
+    obedient = (
+        f"import signal, sys, pathlib; signal.signal(15, lambda *_: sys.exit(pathlib.Path({str(left)!r}).touch()))"
+    )
+    child = _run(
+        output, SCRIPT.format(child=f"{obedient}; print('here', flush=True); signal.pause()", then="child.wait()")
+    )
+    wait_for(lambda: "here" in child.printed(), "the start")
+
+    child.stop()
+
+    assert child.exit_code() == -15
+    assert left.exists()
+    assert not is_running(int(child.printed().split()[0]))
+
+
+def test_what_a_script_left_behind_can_be_ended(output: Output) -> None:
+    child = _run(output, SCRIPT.format(child=PAUSE, then="sys.exit(3)"))
+    assert child.wait() == 3
+
+    child.stop()
+    assert is_running(int(child.printed()))  # it is not known how long ago it ended
+    child.end_the_rest()
+
+    wait_for(lambda: not is_running(int(child.printed())), "the end of what was left")
+
+
+def test_the_output_of_another_user_makes_room(tmp_path: Path) -> None:
+    """After one start with sudo it would be in the way for ever."""
+    path = tmp_path / "logs" / "host.log"
+    path.parent.mkdir()
+    path.write_text("root's")
+    roots = path.stat().st_ino
+    keeper = open(path)  # noqa: SIM115  # so that the number of the file is not given to the new one
+
+    Output(str(path)).close()
+
+    keeper.close()
+    assert path.stat().st_ino != roots
+    assert path.read_text() == ""

@@ -12,14 +12,12 @@ import sys
 import time
 
 from ..system.files import decode
+from ..system.processes import GRACE_SECONDS, KILL_SECONDS, POLL_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-GRACE_SECONDS = 5.0  # a Host that closes its connections needs some 60 ms
-KILL_SECONDS = 2.0  # a killed process goes at once, except while the kernel waits for a disk
-POLL_SECONDS = 0.01
 TAIL_BYTES = 16 * 1024
 TAIL_LINES = 30  # a .NET stack trace with what led to it
 
@@ -46,11 +44,8 @@ class Output:
 
     def tail(self, start: int) -> str:
         """The last lines of what was printed behind `start`."""
-        end = os.path.getsize(self.path)
-        begin = max(start, end - TAIL_BYTES)
-        with open(self.path, "rb") as stream:
-            stream.seek(begin)
-            lines = decode(stream.read(end - begin)).splitlines()
+        os.lseek(self.handle, max(start, self.size() - TAIL_BYTES), os.SEEK_SET)  # writing goes to the end all the same
+        lines = decode(os.read(self.handle, TAIL_BYTES)).splitlines()
         return "\n".join(lines[-TAIL_LINES:])
 
 
@@ -85,20 +80,36 @@ class Child:
         return self._output.tail(self._start)
 
     def stop(self, grace_seconds: float = GRACE_SECONDS) -> None:
-        """Ask it to end; after a while end it, with all that it started."""
+        """Ask it to end, with all that it started; after a while end them."""
         if self.exit_code() is None:
-            self._process.terminate()
-            if not self._ends_within(grace_seconds):
-                _kill_group(self._process)
-                self._ends_within(KILL_SECONDS)
+            self._signal("SIGTERM")
+            if not self._all_end_within(grace_seconds):
+                self.end_the_rest()
+                self._all_end_within(KILL_SECONDS)
 
-    def _ends_within(self, seconds: float) -> bool:
+    def end_the_rest(self) -> None:
+        """End at once what it started and left behind, to be called when it has just ended: its number comes again."""
+        self._signal("SIGKILL")
+
+    def _all_end_within(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds
-        while self.exit_code() is None:
+        while self.exit_code() is None or _group_exists(self.pid):
             if time.monotonic() >= deadline:
                 return False
             time.sleep(POLL_SECONDS)
         return True
+
+    def _signal(self, name: str) -> None:
+        """To the whole group: a script that is asked to end does not pass that on."""
+        try:
+            if sys.platform == "win32":
+                self._process.terminate()  # by force, and the child alone: there is nothing else
+            else:
+                import signal
+
+                os.killpg(self.pid, signal.Signals[name])
+        except OSError:
+            pass  # all of them have gone
 
 
 def spawn(line: Sequence[str], *, folder: str, environ: Mapping[str, str], output: Output) -> Child:
@@ -117,13 +128,13 @@ def spawn(line: Sequence[str], *, folder: str, environ: Mapping[str, str], outpu
     return Child(process, output, start)
 
 
-def _kill_group(process: subprocess.Popen[bytes]) -> None:
+def _group_exists(leader: int) -> bool:
+    if sys.platform == "win32":
+        return False
     try:
-        if sys.platform == "win32":
-            process.kill()
-        else:
-            import signal
-
-            os.killpg(process.pid, signal.SIGKILL)
-    except OSError:
-        pass  # it went meanwhile
+        os.killpg(leader, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # those that are left run as another user
+        return True
+    return True
