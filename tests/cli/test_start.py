@@ -222,6 +222,17 @@ def test_a_project_file_that_cannot_be_understood_is_a_warning_only(uno: Workspa
     assert str(broken) in result.stderr
 
 
+def test_a_server_that_is_there_is_told_to_projects_that_are_new(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    first = uno.machine.run("start", "--json")
+    user = uno.root / "src/App/App.csproj.user"
+    user.unlink()
+
+    second = uno.machine.run("start", "--json")
+
+    assert second.json["outcome"] == "reused"
+    assert f">{first.json['port']}#<" in user.read_text("utf-8-sig")
+
+
 # --- which Host ----------------------------------------------------------------------------------------------------
 
 
@@ -337,8 +348,8 @@ def test_a_host_may_listen_on_either_kind_of_loopback_address(
     [
         (["--httpPort", "abc"], "BadValue"),
         (["--httpPort", "70000"], "BadValue"),
-        (["--httpPort", "-5"], "BadValue"),
         (["--httpPort", "0" * 20 + "70000"], "BadValue"),
+        (["--httpPort", "-5"], "BadValue"),
         (["--ppid", "-1"], "BadValue"),
         (["--timeoutMs", "soon"], "BadValue"),
         (["somewhere"], "UnexpectedArgument"),

@@ -162,6 +162,20 @@ def test_a_bare_folder_gets_a_host_too(machine: Machine) -> None:
     assert (again.json["outcome"], again.json["processId"]) == ("reused", result.json["processId"])
 
 
+def test_a_host_that_was_started_by_hand_is_the_one_of_its_folder(machine: Machine) -> None:
+    host = machine.spawn("host", "--httpPort", "0", cwd=machine.home)
+    registry = machine.data / "Uno Platform" / "DevServers"
+    wait_for(lambda: (registry / f"devserver-{host.pid}.aux.json").exists(), "the registration")
+
+    found = machine.run("start", "--json", cwd=machine.home)
+    stopped = machine.run("stop", cwd=machine.home)
+
+    host.communicate(timeout=20)
+    assert (found.json["outcome"], found.json["processId"]) == ("reused", host.pid)
+    assert "Successfully stopped 1 DevServer(s)" in stopped.stdout
+    assert list(registry.iterdir()) == []
+
+
 def test_a_workspace_whose_folder_has_a_semicolon_keeps_its_addins(machine: Machine) -> None:
     workspace = WorkspaceBuilder(machine, "a;b c").file(CONFIG, "{}").file(ADDIN, GREETER)
 

@@ -130,6 +130,20 @@ def test_a_server_of_a_port_that_serves_something_else_is_named(uno: WorkspaceBu
     assert len(hosts.launches()) == 1
 
 
+def test_a_server_of_a_port_of_which_nobody_knows_what_it_serves_is_not_taken_for_ours(
+    uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    with _launched_by_an_ide(uno) as other:
+        entry = _entry(uno.machine, other.pid)
+        fields = json.loads(entry.read_text())
+        entry.write_text(json.dumps({**fields, "SolutionPath": None}))
+
+        result = uno.machine.run("start", "--httpPort", str(fields["Port"]), "--json")
+
+    assert (result.exit_code, result.json["error"]["code"]) == (1, "PortTaken")
+    assert f"process {other.pid}" in result.json["error"]["message"]
+
+
 # --- the IDE channel -----------------------------------------------------------------------------------------------
 
 
@@ -291,6 +305,25 @@ def test_two_starts_at_the_same_moment_end_with_one_host_and_two_successes(
         os.kill(answers[0]["processId"], signal.SIGKILL)
 
 
+def test_two_starts_that_spell_the_workspace_differently_end_with_one_host(
+    uno: WorkspaceBuilder, hosts: StandInHosts, tmp_path: Path
+) -> None:
+    hosts.behave(Manners(waits_for=str(tmp_path / "go")))
+    (uno.machine.root / "link").symlink_to(uno.root)
+    first = uno.machine.spawn("start", "--json")
+    wait_for(hosts.launches, "the launch")
+
+    second = uno.machine.spawn("start", "--json", "--solution-dir", str(uno.machine.root / "link"))
+    assert second.stderr
+    said = second.stderr.readline()
+    (tmp_path / "go").touch()
+
+    answers = [json.loads(process.communicate(timeout=20)[0]) for process in (first, second)]
+    assert said.startswith("Waiting for another start of this workspace")
+    assert [answer["outcome"] for answer in answers] == ["started", "reused"]
+    assert len(hosts.launches()) == 1
+
+
 def test_a_start_that_waits_for_another_says_for_whom(
     uno: WorkspaceBuilder, hosts: StandInHosts, tmp_path: Path
 ) -> None:
@@ -338,7 +371,7 @@ def test_a_start_that_waits_for_another_can_be_interrupted(
     second.send_signal(signal.SIGINT)
 
     out, _ = second.communicate(timeout=20)
-    assert (second.returncode, out) == (130, "")
+    assert (second.returncode, json.loads(out)["error"]["code"]) == (130, "Interrupted")
     (tmp_path / "go").touch()
     first.communicate(timeout=20)
     assert first.returncode == 0

@@ -15,7 +15,15 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import __version__
-from ..instances.registry import new_entry, prune, register, unregister, update_channel
+from ..instances.registry import (
+    has_sidecar,
+    new_entry,
+    prune,
+    register,
+    unregister,
+    update_channel,
+    write_sidecar,
+)
 from ..issues import UserError
 from ..protocol.http.guard import guard_for
 from ..protocol.http.listening import ListenProblem, PortTaken, open_sockets
@@ -78,6 +86,7 @@ def _current_folder() -> str:
 class _Host:
     def __init__(self, configuration: Configuration, sockets: list[socket.socket], workspace: str) -> None:
         self._configuration = configuration
+        self._workspace = workspace
         self._registry = folders().registry
         self._started = time.monotonic()
         self.lifetime = Lifetime()
@@ -130,6 +139,7 @@ class _Host:
         await self._at_registry(self._sign_in)
         await self._http.start()
         self._introduce()
+        await self._at_registry(self._say_whose)
         self._loading = asyncio.create_task(self._load_addins())
 
     async def _close(self) -> None:
@@ -163,6 +173,16 @@ class _Host:
             say(f"DevServer registered: {register(self._registry, entry)}")
         except FileProblem as problem:
             log.warn(f"Failed to register DevServer: {problem}. Other programs will not find it.")
+
+    def _say_whose(self) -> None:
+        """Of a Host that was started by hand, without a solution, nothing else tells which folder it serves."""
+        launched = self._configuration.parent or has_sidecar(self._registry, os.getpid())
+        if self._configuration.solution is not None or launched:
+            return
+        try:
+            write_sidecar(self._registry, os.getpid(), ide_channel=self._ide.channel_id, workspace=self._workspace)
+        except FileProblem as problem:
+            log.debug(f"The registry does not show the folder of this Host: {problem}.")
 
     def _sign_out(self) -> None:
         try:

@@ -1,7 +1,8 @@
 """One file of the registry: an entry `devserver-<pid>.json`, or its sidecar `devserver-<pid>.aux.json`.
 
-The Host writes the entry; its launcher may add the sidecar, with what the Host does not record. Bytes and members are
-those of .NET, which ignores members that it does not know: the sidecar has some of ours. Reading tolerates everything.
+The Host writes the entry. Its launcher, or our Host itself, may add the sidecar, with what has no place in an entry.
+Bytes and members are those of .NET, which ignores members that it does not know: the sidecar has some of ours. Reading
+tolerates everything.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 from ..system.files import FileProblem
+from ..system.log import log
 from .entries import Server, entry_name, members_of, read_members, sidecar_name, write_members
 from .membership import full_solution, is_in_workspace, same_place
 from .survey import Pruned, creation_time, survey
@@ -18,6 +19,7 @@ __all__ = [
     "Pruned",
     "Server",
     "creation_time",
+    "has_sidecar",
     "is_in_workspace",
     "new_entry",
     "on_port",
@@ -36,7 +38,10 @@ __all__ = [
 
 def running_servers(folder: str) -> tuple[Server, ...]:
     """The Hosts of this user on this machine that are alive, by process id. Removes nothing."""
-    return survey(folder, removing=False).running
+    found = survey(folder, removing=False)
+    for problem in found.problems:
+        log.warn(problem)
+    return found.running
 
 
 def prune(folder: str) -> Pruned:
@@ -101,6 +106,10 @@ def update_channel(folder: str, pid: int, channel: str | None) -> bool:
     return os.path.isfile(path)
 
 
+def has_sidecar(folder: str, pid: int) -> bool:
+    return os.path.isfile(os.path.join(folder, sidecar_name(pid)))
+
+
 def write_sidecar(
     folder: str,
     pid: int,
@@ -109,7 +118,7 @@ def write_sidecar(
     workspace: str | None = None,
     left_out: tuple[str, ...] | None = None,
 ) -> str:
-    """Record what the launcher knows of the Host that it has just started; returns the path."""
+    """Record what a Host that has just been started does not say in its entry; returns the path."""
     now = new_entry(0)
     path = os.path.join(folder, sidecar_name(pid))
     members: dict[str, object] = {

@@ -153,8 +153,9 @@ def _on_wanted_port(wish: Wish, registry: str) -> Server | None:
     if server is None or is_orphan(server):
         return server
     theirs = full_solution(server) or server.workspace
-    if theirs is not None and not same_place(theirs, wish.solution or wish.workspace):
-        message = f"Port {server.port} is taken by the DevServer of {theirs} (process {server.process_id})."
+    if not same_place(theirs, wish.solution or wish.workspace):
+        whose = theirs or "an unknown workspace"
+        message = f"Port {server.port} is taken by the DevServer of {whose} (process {server.process_id})."
         raise UserError("PortTaken", message, "Choose another --httpPort, or leave it out to get a free one.")
     return server
 
@@ -166,11 +167,11 @@ def _reuse(wish: Wish, server: Server, observer: StartObserver) -> Running:
     running = Running(
         How.REUSED, server.process_id, server.port, server.solution, server.ide_channel, left_out=server.left_out
     )
-    if wish.ide_channel is None:
-        return running
-    _rebind(server, wish.ide_channel)
-    _tell_projects(wish.solution, server.port, observer)
-    return running.replace(how=How.REBOUND, ide_channel=wish.ide_channel)
+    if wish.ide_channel is not None:
+        _rebind(server, wish.ide_channel)
+        running = running.replace(how=How.REBOUND, ide_channel=wish.ide_channel)
+    _tell_projects(wish.solution, server.port, observer)  # there may be a new one
+    return running
 
 
 def _rebind(server: Server, channel: str) -> None:
@@ -223,7 +224,8 @@ def _output(wish: Wish, folders: Folders) -> Output:
         return Output(path)
     except OSError as error:
         message = f"What the Host prints cannot be written to {path}: {error.strerror}."
-        raise UserError("StateNotWritable", message, "Make that folder writable, then run start again.") from error
+        next_step = "See that the disk has room, and that folder and file are yours; then run start again."
+        raise UserError("StateNotWritable", message, next_step) from error
 
 
 class _Meanwhile(Observer):
@@ -252,7 +254,10 @@ def _note(registry: str, pid: int, wish: Wish, left_out: tuple[str, ...] | None,
     try:
         write_sidecar(registry, pid, ide_channel=wish.ide_channel, workspace=wish.workspace, left_out=left_out)
     except FileProblem as problem:
-        observer.warned(f"The registry cannot be written, so other programs may not find this server: {problem}.")
+        observer.warned(
+            f"The registry cannot be written: {problem}. Other commands may not find this server; if 'uno-devserver "
+            f"list' does not show it, end process {pid} yourself when it has served its purpose."
+        )
 
 
 def _tell_projects(solution: str | None, port: int, observer: StartObserver) -> None:
