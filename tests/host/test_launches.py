@@ -103,13 +103,17 @@ def test_of_equal_launches_the_oldest_comes_first() -> None:
     on_loop(scenario)
 
 
-def test_an_app_that_comes_again_counts_as_the_newest() -> None:
+def test_an_app_that_comes_again_pushes_nobody_out_and_counts_as_the_newest() -> None:
     def scenario(monitor: LaunchMonitor, _: Clock) -> None:
-        for number in (*range(module.MAX_KEPT), 0, module.MAX_KEPT):
+        for number in (*range(module.MAX_KEPT), 1):
             monitor.connected(MVID, f"P{number}", False)
-        for number in (0, 1):  # all but one are kept, and that is the oldest
+        monitor.register(MVID, "P0", False, "x", "1")
+        assert states(monitor) == ["Connected"]
+        for number in (1000, 1001):  # one takes the place of P0, one that of the oldest, which is P2 now
+            monitor.connected(MVID, f"P{number}", False)
+        for number in (1, 2):
             monitor.register(MVID, f"P{number}", False, "x", "1")
-        assert states(monitor) == ["Waiting", "Connected"]
+        assert states(monitor) == ["Waiting", "Connected", "Connected"]
 
     on_loop(scenario)
 
