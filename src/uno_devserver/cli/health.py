@@ -29,7 +29,7 @@ def run(invocation: Invocation) -> Result:
     discovery = discover(request, os.environ)
     registered = survey(folders().registry, removing=False)
     servers = _servers(registered.running, discovery.workspace)
-    facts = HealthFacts(__version__, discovery, servers)
+    facts = HealthFacts(__version__, discovery, servers, registry_problem=" ".join(registered.problems))
     own = _own(servers, discovery.workspace)
     report = health(_with_host(facts, own) if own else _without_host(facts, registered.ended))
     return Result(report.to_json(), text(report), 0 if report.status is HealthStatus.HEALTHY else 1)

@@ -39,7 +39,7 @@ def run(invocation: Invocation) -> Result:
         mine = of_workspace(pruned.running, resolve(named or ".", explicit=named is not None))
     listed = [_looked_up(server, server in mine) for server in pruned.running]
     listed += [Listed(server, True, False, (), None) for server in pruned.foreign]
-    return Result({"servers": [_data(one) for one in listed]}, _report(listed))
+    return Result({"servers": [_data(one) for one in listed]}, _report(listed), 0 if pruned.complete else 1)
 
 
 def _looked_up(server: Server, in_workspace: bool) -> Listed:

@@ -46,6 +46,7 @@ class HealthFacts(Value):
     version: str  # of this program
     discovery: Discovery | None = None  # None: not looked yet
     servers: tuple[ActiveServer, ...] = ()
+    registry_problem: str = ""  # a sentence: why nobody knows which servers there are
     started: bool = False  # a Host was started or found for the workspace, whatever became of it
     process_id: int | None = None
     endpoint: str | None = None

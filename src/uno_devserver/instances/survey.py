@@ -32,6 +32,7 @@ class Pruned(Value):
     foreign: tuple[Server, ...] = ()  # of another machine or user: nothing can be said of their processes
     unreadable: tuple[str, ...] = ()  # paths of files that are no entries, and stay
     problems: tuple[str, ...] = ()  # sentences: what stands in the way
+    complete: bool = True  # False: the folder cannot be read, and nobody knows who runs
 
 
 def survey(folder: str, *, removing: bool) -> Pruned:
@@ -40,7 +41,7 @@ def survey(folder: str, *, removing: bool) -> Pruned:
     except FileNotFoundError:
         return Pruned()
     except OSError as error:
-        return Pruned(problems=(f"The registry {folder} cannot be read: {error.strerror}.",))
+        return Pruned(problems=(f"The registry {folder} cannot be read: {error.strerror}.",), complete=False)
     names = [name for name in names if name.startswith("devserver-") and name.endswith(".json")]
     if not names:
         return Pruned()  # almost always; what follows costs 20 ms of imports
