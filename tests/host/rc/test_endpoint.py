@@ -13,6 +13,7 @@ from websockets.exceptions import ConnectionClosed
 
 from host.rc.apps import SERVER_SCOPE, VERSION, app_at, app_of, remote_control, served, until
 from uno_devserver.host.addins.peers import App, Processor, guarded
+from uno_devserver.host.addins.running import Work
 from uno_devserver.host.rc import connection
 from uno_devserver.host.rc.endpoint import IDE_WAIT_SECONDS
 from uno_devserver.host.rc.frames import Frame, encode
@@ -22,7 +23,7 @@ from uno_devserver.protocol.http.server import HttpServer
 
 
 def processor(scope: str, function: Callable[..., Any], addin: str = "Sample") -> Processor:
-    return Processor(scope, guarded(function, f"the processor of {scope}", addin, lambda: None), addin)
+    return Processor(scope, guarded(function, Work(addin, "processor", scope), lambda: None), addin)
 
 
 class NoIde:
