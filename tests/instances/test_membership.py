@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from support.files import write
+from support.servers import Processes, Registry
 from uno_devserver.instances.membership import full_solution, is_in_workspace, of_workspace, same_place
-from uno_devserver.instances.registry import Server
+from uno_devserver.instances.registry import Server, serving
 from uno_devserver.workspace.resolver import resolve
 
 UNO = '{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}'
@@ -117,3 +118,27 @@ def test_a_relative_path_of_a_process_that_is_gone_is_not_guessed() -> None:
 def test_paths_that_no_file_can_have_are_compared_without_an_error(path: str | None) -> None:
     assert not same_place(path, "/src")
     assert not same_place("/src", path)
+
+
+def test_a_name_of_undecodable_bytes_is_recognised_in_the_registry(folder: Registry, processes: Processes) -> None:
+    """Else each start in such a folder would launch another Host."""
+    workspace, pid = "/src/caf\udce9", processes.start().pid
+    folder.sign_in(pid, workspace=Path(workspace))
+
+    found = serving(str(folder), workspace=workspace)
+
+    assert found
+    assert found.process_id == pid
+    assert same_place(found.workspace, workspace)
+    assert not same_place(found.workspace, "/src/cafe")
+
+
+def test_folders_that_differ_in_case_alone_are_two_places_where_both_exist(tmp_path: Path) -> None:
+    for name in ("app", "App"):
+        write(tmp_path / name / "global.json", UNO)
+        write(tmp_path / name / "App.slnx", "<Solution />")
+    lower, upper = server(tmp_path / "app" / "App.slnx"), server(tmp_path / "App" / "App.slnx")
+
+    assert servers_of(tmp_path / "app", lower, upper) == [lower]
+    assert servers_of(tmp_path / "App", lower, upper) == [upper]
+    assert same_place(str(tmp_path / "app"), str(tmp_path / "APP")), "which is not there"

@@ -1,12 +1,14 @@
 """Whose server is it? Which solution, which folder, which workspace a server belongs to.
 
 Paths are compared as all launchers do: whole, and ignoring case on every system. Other than theirs, a link and the
-folder it leads to are the same place here, so that a workspace that is entered by a link does not get a second Host.
+folder it leads to are the same place here, so that a workspace that is entered by a link does not get a second Host;
+and two folders that differ in case alone, where the file system has both, are two places.
 """
 
 from __future__ import annotations
 
 import os
+import re
 
 from ..workspace.globaljson import find_global_json
 
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
 
     from ..workspace.resolver import Workspace
     from .entries import Server
+
+UNDECODABLE = re.compile("[\ud800-\udfff]")
 
 
 def full_solution(server: Server) -> str | None:
@@ -29,13 +33,15 @@ def full_solution(server: Server) -> str | None:
 
 
 def same_place(one: str | None, other: str | None) -> bool:
-    return bool(one and other) and not _spellings(one).isdisjoint(_spellings(other))
+    return any(_are_one(mine, theirs) for mine in _spellings(one) for theirs in _spellings(other))
 
 
 def is_inside(path: str, directory: str) -> bool:
     """Whether the path lies below the directory, at any depth."""
     return any(
-        inner.startswith(outer.rstrip(os.sep) + os.sep) for inner in _spellings(path) for outer in _spellings(directory)
+        inner[len(outer) : len(outer) + 1] == os.sep and _are_one(inner[: len(outer)], outer)
+        for inner in _spellings(path)
+        for outer in (spelling.rstrip(os.sep) for spelling in _spellings(directory))
     )
 
 
@@ -93,6 +99,17 @@ def _spellings(path: str | None) -> set[str]:
     if not path:
         return set()
     try:
-        return {os.path.normpath(path).lower(), os.path.realpath(path).lower()}
+        spellings = {os.path.normpath(path), os.path.realpath(path)}
     except (OSError, ValueError):  # a file may say anything: a NUL, a path beyond the system's limits
-        return {os.path.normpath(path).lower()}
+        spellings = {os.path.normpath(path)}
+    # The registry has no way to write bytes that are no text; what it says instead has to mean the same.
+    return {UNDECODABLE.sub("\ufffd", spelling) for spelling in spellings}
+
+
+def _are_one(path: str, other: str) -> bool:
+    if path == other or path.lower() != other.lower():
+        return path == other
+    try:
+        return os.path.samefile(path, other)
+    except (OSError, ValueError):  # one of them is not there: it is only another way to write it
+        return True
