@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -181,6 +182,31 @@ def test_health_shows_a_failed_addin_and_the_host_lives_on(tmp_path: Path) -> No
         assert host.call("greet", name="Ada")["content"][0]["text"].startswith("hello Ada")
         told = json.loads(host.call("uno_health")["content"][0]["text"])
         assert told["status"] == "Degraded"
+
+
+def test_the_log_says_when_and_what_is_loaded_and_why_something_is_not(tmp_path: Path) -> None:
+    good = write_addin(tmp_path, "greeter.py", "__version__ = '1.0'\n" + GREETER)
+    failing = write_addin(tmp_path, "failing.py", "def begin():\n    raise RuntimeError('no luck')\n\nbegin()\n")
+    unreadable = write_addin(tmp_path, "unreadable.py", "def register(addin):\n    x = = 3\n")
+
+    with BundledHost(tmp_path, "--addins", joined([failing, unreadable, good])) as host:
+        host.health()
+        lines = host.output.splitlines()
+
+    stamped = [line.partition(" ")[2] for line in lines if re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ ", line)]
+    assert "Add-in greeter 1.0 is loaded: 1 tool." in stamped
+    place = lines.index("    raise RuntimeError('no luck')")
+    assert stamped[0] == "warn: [failing] loading failed:"
+    assert lines[place - 3 : place] == [
+        f'  File "{failing}", line 4, in <module>',
+        "    begin()",
+        f'  File "{failing}", line 2, in begin',
+    ]
+    place = lines.index("    x = = 3")
+    assert lines[place - 1] == f'  File "{unreadable}", line 2'
+    assert lines[place + 1 : place + 3] == ["        ^", "SyntaxError: invalid syntax"]
+    assert any(line.startswith("Now listening on: ") for line in lines)
+    assert any(line.startswith("DevServer registered: ") for line in lines)
 
 
 def test_health_as_a_resource(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -52,6 +52,17 @@ def test_a_level_hides_what_is_below_it(log: Log, capfd: pytest.CaptureFixture[s
     say_everything(log)
 
     assert len(capfd.readouterr().err.splitlines()) == shown
+
+
+def test_a_stamped_log_says_when_in_utc(log: Log, capfd: pytest.CaptureFixture[str]) -> None:
+    log.stamped = True
+    before = datetime.now(UTC).replace(microsecond=0)
+
+    log.warn("late")
+
+    stamp, _, rest = capfd.readouterr().err.partition(" ")
+    assert before <= datetime.strptime(stamp, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC) <= datetime.now(UTC)
+    assert rest == "warn: late\n"
 
 
 def test_information_is_the_level_unless_asked_for_another(log: Log) -> None:

@@ -26,6 +26,7 @@ def main(arguments: Sequence[str], control: Callable[[Configuration], int]) -> i
             log.level = configuration.log_level
         if configuration.verb:
             return control(configuration)
+        log.stamped = True
         from .app import serve
 
         return serve(configuration)

@@ -26,6 +26,7 @@ class Log:
 
     def __init__(self) -> None:
         self.level = INFORMATION
+        self.stamped = False  # a process that runs for days says when; a command just says what
         self._file: IO[bytes] | None = None
 
     def write(self, level: int, message: str) -> None:
@@ -34,7 +35,7 @@ class Log:
         message = visible(message)
         try:
             if sys.stderr is not None:  # None: the parent started us without one
-                sys.stderr.write(_PREFIXES[level] + message + "\n")
+                sys.stderr.write(self._stamp() + _PREFIXES[level] + message + "\n")
         except (OSError, ValueError):  # closed meanwhile: the file may still take it
             pass
         if self._file is not None:
@@ -60,6 +61,13 @@ class Log:
             self._file = open(path, "ab", buffering=0)  # noqa: SIM115
         except OSError as error:
             self.warn(f"cannot log into {path}: {error.strerror}. Going on without the file; check --file-log.")
+
+    def _stamp(self) -> str:
+        if not self.stamped:
+            return ""
+        import time
+
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ ", time.gmtime())
 
     def _write_file(self, level: int, message: str) -> None:
         import time

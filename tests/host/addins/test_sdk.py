@@ -533,4 +533,4 @@ print([name for name in ("mcp", "mcp_types", "pydantic", "anyio", "starlette") i
 """
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
 
-    assert (result.stdout, result.stderr) == ("[]\n", "")
+    assert (result.stdout, result.stderr) == ("[]\n", "Add-in plain is loaded: 1 tool.\n")

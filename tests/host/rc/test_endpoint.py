@@ -116,7 +116,7 @@ def test_a_failing_processor_is_logged_and_the_connection_lives_on(
 
     asyncio.run(scenario())
 
-    assert "[Sample] the processor of Acme failed" in capsys.readouterr().err
+    assert "[Sample] processor 'Acme' failed" in capsys.readouterr().err
 
 
 def test_a_processor_that_hangs_holds_up_nobody_else(

@@ -10,7 +10,8 @@ import sys
 import threading
 
 from ...system.log import log
-from .running import addin_frame, running
+from .frames import in_thread
+from .running import running
 
 BEAT_SECONDS = 2.0  # seldom enough to cost nothing
 BLOCKED_SECONDS = 5.0  # no step of the Host's own takes a tenth of that
@@ -41,5 +42,5 @@ def _watch(loop: asyncio.AbstractEventLoop, thread: int, stopped: threading.Even
 
 def _line(thread: int) -> str:
     """Where a thread is: the innermost line of an add-in, or else of anything."""
-    frame = addin_frame(thread) or sys._current_frames().get(thread)
+    frame = in_thread(thread) or sys._current_frames().get(thread)
     return "something" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno} ({frame.f_code.co_name})"

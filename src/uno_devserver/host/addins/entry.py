@@ -65,7 +65,7 @@ class Entry:
             self._version = loading.load(self._source, register, self._addins.limits.load)
         except loading.Refused as refusal:
             if refusal.__cause__ is not None:
-                log_failure(self.name, "loading", refusal.__cause__, known=True)
+                log_failure(self.name, "loading", refusal.__cause__)
             self._quarantine(str(refusal))
 
     async def start(self) -> None:
@@ -77,13 +77,14 @@ class Entry:
                 for function in self.offer.on_start:
                     await invoke_apart(function)
         except Exception as error:
-            log_failure(self.name, "its start", error, known=True)
+            log_failure(self.name, "its start", error)
             for server in self.offer.servers:
                 server.end()
             why = f"it took more than {self._addins.limits.start:g} s" if limit.expired() else self._reason(error)
             self._quarantine(f"its start failed: {why}")
             return
         self.live = True
+        log.info(f"Add-in {' '.join(filter(None, (self.name, self._version)))} is loaded: {self._offered()}.")
         self.tasks = [asyncio.create_task(self._run(function)) for function in self.offer.background]
 
     async def stop(self) -> None:
@@ -134,8 +135,14 @@ class Entry:
         try:
             await invoke_apart(function)
         except Exception as error:
-            log_failure(self.name, "a background task", error, known=True)
+            log_failure(self.name, "a background task", error)
             self._problem(f"a background task failed: {self._reason(error)}")
+
+    def _offered(self) -> str:
+        counts = self._addins.names.counts(self._label)
+        parts = [(counts.get(kind, 0), kind) for kind in ("tool", "resource", "prompt", "processor")]
+        parts.append((len(self.offer.servers), "SDK server"))
+        return ", ".join(f"{count} {kind}{'s' if count > 1 else ''}" for count, kind in parts if count) or "no tools"
 
     def _problem(self, what: str) -> None:
         if what not in self._problems:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...system.log import DEBUG, WARNING, log
+from ...system.log import log
+from .frames import in_traceback
 
 
 class Escaped(Exception):
@@ -30,9 +31,14 @@ def sentence(error: BaseException) -> str:
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
-def log_failure(addin: str, what: str, error: BaseException, *, known: bool = False) -> None:
-    """Log the traceback; only for debugging when the failure is `known` from the add-in's status."""
+def log_failure(addin: str, what: str, error: BaseException) -> None:
+    """Log the traceback, from the add-in's own lines on: those before are the Host's, and would only puzzle."""
     import traceback
 
-    trace = "".join(traceback.format_exception(error)).rstrip()
-    log.write(DEBUG if known else WARNING, f"[{addin}] {what} failed:\n{trace}")
+    if isinstance(error, Escaped) and error.__cause__ is not None:
+        error = error.__cause__
+    own = in_traceback(error.__traceback__)
+    # A file that cannot be compiled has no line that ran; its error shows the place.
+    trace = own if own is not None or isinstance(error, SyntaxError) else error.__traceback__
+    shown = "".join(traceback.format_exception(type(error), error, trace)).rstrip()
+    log.warn(f"[{addin}] {what} failed:\n{shown}")

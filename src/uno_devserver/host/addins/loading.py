@@ -19,8 +19,8 @@ from typing import Any
 
 from ...system.values import Value
 from .failures import Escaped, sentence
+from .frames import MODULE_PREFIX
 
-MODULE_PREFIX = "uno_devserver_addin_"
 REASON_CHARACTERS = 500  # a reason is one line
 
 _numbers = itertools.count(1)  # makes module names unique: two add-ins may be called the same

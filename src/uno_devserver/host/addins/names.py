@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
+from collections.abc import Mapping
 
 # What the Host itself offers: no add-in can take it.
 RESERVED = (
@@ -29,6 +31,11 @@ class Names:
         with self._lock:
             if self._owners.get((kind, name)) == owner:
                 del self._owners[kind, name]
+
+    def counts(self, owner: str) -> Mapping[str, int]:
+        """How many names of each kind an owner has."""
+        with self._lock:
+            return Counter(kind for (kind, _), other in self._owners.items() if other == owner)
 
     def release_all(self, owner: str) -> None:
         with self._lock:

@@ -6,17 +6,15 @@ the client has given it up.
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
 from typing import Any
 
 from ...system.log import log
 from ...system.values import Value
-from .loading import MODULE_PREFIX
+from .frames import in_coroutine, in_thread
 
 SLOW_SECONDS = 30.0  # clients give a call 30 to 60 s; whatever takes longer is worth a line in the log
 SHOWN = 20  # of a report: enough to see what hangs
@@ -48,7 +46,7 @@ class Running:
         if self._told or self.seconds < SLOW_SECONDS:
             return
         self._told = True
-        frame = _frame_of(self._coroutine) if self._coroutine is not None else addin_frame(self._thread)
+        frame = in_thread(self._thread) if self._coroutine is None else in_coroutine(self._coroutine)
         where = "" if frame is None else f" ({frame.f_code.co_filename}:{frame.f_lineno})"
         work = self.work
         log.warn(f"[{work.addin}] {work.kind} '{work.name}' has been running for {self.seconds:.0f} s{where}")
@@ -84,24 +82,3 @@ def shown() -> list[dict[str, Any]]:
         }
         for call in running()[:SHOWN]
     ]
-
-
-def addin_frame(thread: int) -> FrameType | None:
-    """Where a thread is: the innermost line of an add-in, if there is one."""
-    frame = sys._current_frames().get(thread)
-    while frame is not None and not _of_addin(frame):
-        frame = frame.f_back
-    return frame
-
-
-def _frame_of(coroutine: Any) -> FrameType | None:
-    """The same for a coroutine that waits."""
-    found = None
-    while (frame := getattr(coroutine, "cr_frame", None)) is not None:
-        found = frame if _of_addin(frame) else found
-        coroutine = coroutine.cr_await
-    return found
-
-
-def _of_addin(frame: FrameType) -> bool:
-    return str(frame.f_globals.get("__name__")).startswith(MODULE_PREFIX)
