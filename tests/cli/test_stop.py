@@ -272,3 +272,13 @@ def test_an_entry_that_names_the_first_process_stops_nothing(machine: Machine, r
         "fail: Error stopping DevServer with PID 1: process 1 is not one to stop",
         "fail: Failed to stop 1 DevServer(s)",
     ]
+
+
+def test_a_registry_that_cannot_be_read_is_no_success(machine: Machine, registry: Registry) -> None:
+    registry.folder.parent.mkdir(parents=True)
+    registry.folder.write_text("a file")
+
+    result = machine.run("stop")
+
+    assert result.exit_code == 1
+    assert result.stderr == f"warn: The registry {registry} cannot be read: Not a directory.\n"

@@ -34,7 +34,7 @@ def run(invocation: Invocation) -> Result:
         "otherProcessIds": [server.process_id for server in others],
     }
     text = visible(_text(chosen, outcomes, others), keep_odd_bytes=True)
-    return Result(data, text, 1 if failed else 0)
+    return Result(data, text, 1 if failed or not pruned.complete else 0)
 
 
 def _process_id(invocation: Invocation) -> int | None:
