@@ -260,6 +260,8 @@ def test_a_host_that_is_a_script_is_executed_and_the_server_behind_it_found(
     [launch] = hosts.launches()
     assert result.json["processId"] == launch["pid"]
     assert launch["session"] != launch["pid"]
+    note = uno.machine.data / "Uno Platform" / "DevServers" / f"devserver-{launch['pid']}.aux.json"
+    assert json.loads(note.read_text())["WorkspaceDirectory"] == str(uno.root)
 
 
 def test_a_host_that_does_not_exist_is_named(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:

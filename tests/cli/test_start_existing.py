@@ -195,6 +195,20 @@ def test_an_orphan_is_stopped_and_replaced(
     assert f"its parent, process {parent.pid}, is gone" in result.stderr
 
 
+def test_an_orphan_that_has_the_wanted_port_makes_room_whatever_it_serves(
+    uno: WorkspaceBuilder, hosts: StandInHosts, parent: subprocess.Popen[bytes]
+) -> None:
+    orphan = _started(uno, "--ppid", str(parent.pid))
+    other = WorkspaceBuilder(uno.machine, "other").uno_6_5().project("B/B.csproj", [app_mcp()]).solution("B.slnx")
+    parent.kill()
+    parent.wait()
+
+    second = _started(other, "--httpPort", str(orphan["port"]))
+
+    assert second["port"] == orphan["port"]
+    assert not is_running(orphan["processId"])
+
+
 def test_an_orphan_whose_parents_number_is_another_process_by_now_is_recognised(
     uno: WorkspaceBuilder, hosts: StandInHosts
 ) -> None:
