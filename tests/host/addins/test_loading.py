@@ -300,3 +300,17 @@ async def test_a_failed_import_inside_a_package_names_its_line(addins: AddInFold
 
     assert status.error == f"NameError: name 'undefined' is not defined ({broken}:3)"
     assert broken not in {getattr(module, "__file__", None) for module in sys.modules.values()}
+
+
+@asynchronous
+async def test_an_addin_that_needs_the_sdk_says_how_to_get_it(
+    addins: AddInFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mcp", None)  # as if it were not installed
+    path = addins.write("server.py", "import mcp\n")
+
+    async with addins.serve(path) as client:
+        (addin,) = (await health_of(client))["addIns"]
+
+    assert addin["error"].startswith("ModuleNotFoundError: ")
+    assert addin["error"].endswith(f": install uno-devserver[sdk] ({path}:1)")

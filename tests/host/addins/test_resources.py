@@ -133,7 +133,7 @@ async def test_a_variable_of_the_wrong_type_is_named(addins: AddInFolder) -> Non
     error = await refusal(addins, "notes://day/monday")
 
     assert error.code == INVALID_PARAMS
-    assert error.message == "notes://day/monday: Argument 'day' is wrong: expected int, got str."
+    assert error.message == "notes://day/monday: Argument 'day' is wrong: 'monday' is no whole number."
 
 
 @pytest.mark.parametrize(

@@ -197,6 +197,28 @@ def test_text_is_converted_where_everything_is_text() -> None:
     assert problem(function, sent).startswith("Argument 'count' is wrong")
 
 
+@pytest.mark.parametrize(
+    ("sent", "sentence"),
+    [
+        ({"count": "x"}, "Argument 'count' is wrong: 'x' is no whole number."),
+        ({"count": "1.5"}, "Argument 'count' is wrong: '1.5' is no whole number."),
+        ({"count": "1", "size": "big"}, "Argument 'size' is wrong: 'big' is no number."),
+        ({"count": "1", "deep": "very"}, "Argument 'deep' is wrong: 'very' is neither true nor false."),
+        ({"count": "x" * 99}, f"Argument 'count' is wrong: '{'x' * 40}' is no whole number."),
+        ({"count": [1]}, "Argument 'count' is wrong: expected int, got array."),
+    ],
+)
+def test_a_text_that_is_no_number_is_called_that_where_arguments_come_as_text(
+    sent: dict[str, object], sentence: str
+) -> None:
+    def function(count: int, size: float | None = None, deep: bool = False) -> None: ...
+
+    with pytest.raises(BadArguments) as raised:
+        bind(function, sent, strict=False)
+
+    assert str(raised.value) == sentence
+
+
 def test_the_context_is_no_argument_of_the_caller() -> None:
     def optional(name: str, ctx: Context | None = None) -> None: ...
 
@@ -290,7 +312,9 @@ def test_local_types_that_use_each_other_are_refused_with_advice() -> None:
 
     def function(value: Outer) -> None: ...
 
-    with pytest.raises(TypeError, match=r"function\(\): name 'Inner' is not defined; define types .* at the top"):
+    with pytest.raises(
+        TypeError, match=r"argument 'value' of function\(\): name 'Inner' is not defined; define types .* at the top"
+    ):
         signature_of(function, {"Outer": Outer})
 
 
@@ -298,7 +322,8 @@ def _star(*names: str) -> None: ...
 def _positional(name: str, /) -> None: ...
 def _custom(path: Box | Point) -> None: ...
 def _unknown(value: Missing) -> None: ...  # type: ignore[name-defined]  # noqa: F821
-def _foreign(value: pytest.Item) -> None: ...
+def _unknown_result(name: str) -> Missing: ...  # type: ignore[name-defined]  # noqa: F821
+def _foreign(name: str, value: pytest.Item) -> None: ...
 def _yields() -> Iterator[str]:
     yield ""
 
@@ -312,11 +337,12 @@ async def _yields_too() -> AsyncIterator[str]:
     [
         (_star, "_star(): '*names' is not supported; every argument is passed by its name"),
         (_positional, "_positional(): 'name' is not supported"),
-        (_custom, "_custom(): an argument's type has no JSON schema: "),
-        (_unknown, "_unknown(): an annotation cannot be read: name 'Missing' is not defined"),
+        (_custom, "argument 'path' of _custom(): Type unions "),
+        (_unknown, "argument 'value' of _unknown(): the annotation cannot be read: name 'Missing' is not defined"),
+        (_unknown_result, "the result of _unknown_result(): the annotation cannot be read: name 'Missing' is not"),
         (_yields, "_yields() yields; return a list"),
         (_yields_too, "_yields_too() yields; return a list"),
-        (_foreign, "_foreign(): an argument's type has no JSON schema: type <class '_pytest.nodes.Item'> is not"),
+        (_foreign, "argument 'value' of _foreign(): type Item is not supported; use str, int, "),
     ],
 )
 def test_what_cannot_be_offered_is_refused_with_a_reason(function: Callable[..., Any], sentence: str) -> None:

@@ -110,6 +110,8 @@ def reason(error: BaseException, source: Source) -> str:
     if isinstance(error, SyntaxError):
         where = f" ({error.filename}:{error.lineno})" if error.filename else ""
         return _one_line(f"SyntaxError: {error.msg}{where}")
+    if isinstance(error, ModuleNotFoundError) and error.name == "mcp":
+        return f"{_one_line(sentence(error))}: install uno-devserver[sdk]{_where(error.__traceback__, source)}"
     origin = error.__cause__ if isinstance(error, Escaped) and error.__cause__ is not None else error
     return _one_line(sentence(error)) + _where(origin.__traceback__, source)
 

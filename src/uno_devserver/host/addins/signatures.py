@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any, get_args, get_type_hints
 
 import msgspec
@@ -17,6 +18,18 @@ import msgspec
 from ...system.values import Value
 from .content import as_path, path_schema, plain
 from .context import Context
+
+ALLOWED = "str, int, float, bool, bytes, Path, dates, Literal, Enum, lists, dicts, dataclasses, TypedDict or Struct"
+
+# What is said of a text that should be a number or the like, where arguments come as text.
+EXPECTED = re.compile(r"Expected `(int|float|int \| float|bool)(?: \| null)?`, got `str`")
+UNREAD = {
+    "int": "is no whole number",
+    "float": "is no number",
+    "int | float": "is no number",
+    "bool": "is neither true nor false",
+}
+SHOWN_CHARACTERS = 40  # of such a text
 
 SHOWN_CHOICES = 20  # an error lists the values an argument may have, unless there are too many to read
 
@@ -49,14 +62,15 @@ class Signature(Value):
         try:
             values = msgspec.convert(arguments, self.arguments, strict=strict, str_keys=True, dec_hook=as_path)
         except msgspec.ValidationError as error:
-            raise BadArguments(self._sentence(str(error))) from None
+            raise BadArguments(self._sentence(str(error), {} if strict else arguments)) from None
         assert isinstance(arguments, Mapping)
         # Only what was given: the function's own defaults do the rest.
         declared = values.__struct_fields__
         bound = {name: getattr(values, name) if name in declared else value for name, value in arguments.items()}
         return bound if self.context is None else bound | {self.context: context}
 
-    def _sentence(self, problem: str) -> str:
+    def _sentence(self, problem: str, texts: object) -> str:
+        """`texts` are the arguments where all of them come as text: the caller cannot know of another type."""
         what, _, where = problem.partition(" - at ")
         path = where.removeprefix("`$").removeprefix(".").rstrip("`")
         if field := re.fullmatch(r"Object missing required field `(.*)`", what):
@@ -65,6 +79,9 @@ class Signature(Value):
             return f"Argument '{_joined(path, field[1])}' is unknown. {self._takes()}"
         if not path:
             return f"The arguments are wrong: {what.replace('`', '')}. {self._takes()}"
+        unread = EXPECTED.fullmatch(what)
+        if unread and isinstance(texts, Mapping) and isinstance(texts.get(path), str):
+            return f"Argument '{path}' is wrong: '{texts[path][:SHOWN_CHARACTERS]}' {UNREAD[unread[1]]}."
         expected = what[:1].lower() + what[1:].replace("`", "")
         return f"Argument '{path}' is wrong: {expected}{self._choices(path)}."
 
@@ -110,7 +127,7 @@ def signature_of(function: Callable[..., Any], names: Mapping[str, Any]) -> Sign
         kw_only=True,
         forbid_unknown_fields=not takes_others,
     )
-    schema = _described(label, arguments)
+    schema = _described(label, parameters, arguments)
     for name, property_ in schema["properties"].items():
         _show_default(property_, declared.parameters[name].default)
     return Signature(tuple(parameters), hints.get("return", declared.empty), context, takes_others, arguments, schema)
@@ -150,7 +167,19 @@ def _hints(function: Callable[..., Any], label: str, names: Mapping[str, Any]) -
     try:
         return get_type_hints(target, localns=dict(names), include_extras=True)
     except (NameError, TypeError) as error:
-        raise TypeError(f"{label}: an annotation cannot be read: {error}") from None
+        what = _unreadable(target, names)
+        raise TypeError(f"{what} of {label}: the annotation cannot be read: {error}") from None
+
+
+def _unreadable(target: Any, names: Mapping[str, Any]) -> str:
+    """Which of a function's annotations it is."""
+    for name, annotation in target.__annotations__.items():
+        alone = SimpleNamespace(__annotations__={name: annotation}, __globals__=getattr(target, "__globals__", {}))
+        try:
+            get_type_hints(alone, localns=dict(names))
+        except (NameError, TypeError):
+            return "the result" if name == "return" else f"argument '{name}'"
+    return "an argument"
 
 
 def _unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -176,16 +205,30 @@ def schema_of(type_: Any) -> dict[str, Any]:
     return top | {"$defs": definitions} if definitions else top
 
 
-def _described(label: str, arguments: type[msgspec.Struct]) -> dict[str, Any]:
+def _described(label: str, parameters: Sequence[Parameter], arguments: type[msgspec.Struct]) -> dict[str, Any]:
     try:
         schema = schema_of(arguments)
-    except TypeError as error:
-        reason = str(error).strip().splitlines()[-1]
-        raise TypeError(f"{label}: an argument's type has no JSON schema: {reason}") from None
-    except NameError as error:
-        raise TypeError(f"{label}: {error}; define types that use each other at the top of the file") from None
+    except (TypeError, NameError) as error:
+        what = next((f"argument '{p.name}'" for p in parameters if not _has_schema(p.type)), "an argument")
+        raise TypeError(f"{what} of {label}: {_why_no_schema(error)}") from None
     del schema["title"]
     return schema
+
+
+def _has_schema(type_: Any) -> bool:
+    try:
+        schema_of(type_)
+    except (TypeError, NameError):
+        return False
+    return True
+
+
+def _why_no_schema(error: Exception) -> str:
+    if isinstance(error, NameError):
+        return f"{error}; define types that use each other at the top of the file"
+    reason = str(error).strip().splitlines()[-1]
+    reason = re.sub(r"<class '(?:[^']*[.])?([^']*)'>", r"\1", reason)  # the name that its author gave it
+    return f"{reason}; use {ALLOWED}"
 
 
 def _tell_types(schema: Any) -> None:
