@@ -329,6 +329,32 @@ class TestAConfig:
         assert (workspace.kind, workspace.config) == (ResolutionKind.AutoDiscovered, str(config))
         assert workspace.effective_directory == workspace.working_directory == str(tmp_path / "a")
 
+    def test_a_folder_of_add_ins_makes_a_workspace_as_a_config_does(self, tmp_path: Path) -> None:
+        write(tmp_path / "a" / ".devtools" / "addins" / "hello.py", "")
+        (tmp_path / "a" / "b").mkdir()
+
+        here, below, above = (resolve(str(tmp_path / name)) for name in ("a", "a/b", ""))
+
+        assert (here.kind, below.kind) == (ResolutionKind.CurrentDirectory, ResolutionKind.AutoDiscovered)
+        assert here.effective_directory == below.effective_directory == str(tmp_path / "a")
+        assert (here.config, here.issues, above.kind) == (None, (), ResolutionKind.NoCandidates)
+
+    def test_of_config_and_add_ins_the_nearest_counts(self, tmp_path: Path) -> None:
+        write(tmp_path / self.CONFIG, "{}")
+        write(tmp_path / "a" / ".devtools" / "addins" / "hello.py", "")
+        write(tmp_path / "a" / "b" / self.CONFIG, "{}")
+
+        found = [resolve(str(tmp_path / name)) for name in ("", "a", "a/b")]
+
+        folders = [tmp_path, tmp_path / "a", tmp_path / "a" / "b"]
+        assert [one.effective_directory for one in found] == [str(folder) for folder in folders]
+        assert [one.config is None for one in found] == [False, True, False]
+
+    def test_a_file_in_the_place_of_the_add_ins_does_not_count(self, tmp_path: Path) -> None:
+        write(tmp_path / ".devtools" / "addins", "")
+
+        assert resolve(str(tmp_path)).kind is ResolutionKind.NoCandidates
+
     def test_a_folder_of_that_name_does_not_count(self, tmp_path: Path) -> None:
         (tmp_path / self.CONFIG).mkdir(parents=True)
 

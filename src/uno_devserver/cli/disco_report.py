@@ -151,7 +151,7 @@ _SECTIONS = (
 
 def _report(discovery: Discovery, data: dict[str, object], active: list[dict[str, object]]) -> Report:
     workspace = discovery.workspace
-    about_uno = workspace.resolved and (workspace.config is None or workspace.global_json is not None)
+    about_uno = workspace.resolved and workspace.global_json is not None
     undecided = f"a choice between {len(workspace.candidates)} solutions" if _is_ambiguous(workspace) else ""
     sections = [
         Section(title, tuple(Row(label, _text(data[field]), undecided or missing) for label, field, missing in rows))

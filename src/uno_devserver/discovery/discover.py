@@ -159,13 +159,18 @@ class _Session:
 
     @property
     def needs_dotnet(self) -> bool:
-        """A workspace that only its config makes one has a server of its own, and nothing of Uno to miss."""
-        return self.workspace.config is None or self.workspace.global_json is not None
+        """A workspace that only its config or its add-ins make one has nothing of Uno to miss."""
+        return self.workspace.global_json is not None or not self.workspace.resolved
 
     def _workspace(self) -> Workspace:
         workspace = resolve(self.request.directory, explicit=self.request.explicit)
-        if workspace.kind is ResolutionKind.Ambiguous and self.request.solution:
+        if self.request.solution is None or workspace.solution is not None:
+            return workspace
+        if workspace.kind is ResolutionKind.Ambiguous:
             return select_solution(workspace, self.request.solution)
+        if workspace.resolved and workspace.candidates:  # by its config or add-ins; the solutions were left open
+            selected = select_solution(workspace, self.request.solution)
+            return selected if selected.resolved else workspace
         return workspace
 
     def _sdk(self) -> SdkInfo:

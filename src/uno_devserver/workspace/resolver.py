@@ -10,6 +10,7 @@ from enum import Enum
 
 from ..issues import Issue, Severity, fatal, warning
 from ..system.values import Value
+from .addins import FOLDER as ADDINS
 from .candidates import find_candidates, twins
 from .finder import LEVELS_BELOW
 from .globaljson import NAME, GlobalJson, find_global_json, read_global_json
@@ -19,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-# A file here makes its directory a workspace for any server, also one that is not about Uno.
+# This file makes its directory a workspace for any server, also one that is not about Uno; so does a folder of add-ins.
 CONFIG = os.path.join(".devtools", "host.config.jsonc")
 
 # Enough to recognise the situation; a list of hundreds helps nobody.
@@ -136,10 +137,13 @@ def _without_solution(directory: str) -> Workspace:
 
 
 def _by_config(workspace: Workspace) -> Workspace:
-    """Where there is no Uno workspace, the nearest config makes one, and what was wrong is only worth a warning."""
+    """Where there is no Uno workspace, the nearest config or folder of add-ins makes one.
+
+    What was wrong is only worth a warning then.
+    """
     for folder in upwards(workspace.requested_directory):
-        config = os.path.join(folder, CONFIG)
-        if os.path.isfile(config):
+        config = _config_in(folder)
+        if config is not None or os.path.isdir(os.path.join(folder, ADDINS)):
             useful = [issue for issue in workspace.issues if issue.code in ("WorkspaceAmbiguous", "GlobalJsonInvalid")]
             return workspace.replace(
                 working_directory=folder,
@@ -166,7 +170,7 @@ def _select(workspace: Workspace, path: str) -> Workspace:
     home = homes[solution]
     if home and home.uno_sdk:
         return _resolved(directory, solution, home.path)
-    if workspace.resolved and workspace.config:
+    if workspace.resolved and workspace.global_json is None:  # it is one for any server
         return workspace.replace(solution=solution)
     return _no_uno(directory, homes)
 
@@ -176,7 +180,6 @@ def _select(workspace: Workspace, path: str) -> Workspace:
 
 def _resolved(directory: str, solution: str | None, global_json: str) -> Workspace:
     effective = os.path.dirname(global_json)
-    config = os.path.join(effective, CONFIG)
     return Workspace(
         requested_directory=directory,
         working_directory=effective,
@@ -186,9 +189,14 @@ def _resolved(directory: str, solution: str | None, global_json: str) -> Workspa
         kind=_kind(directory, effective),
         source=SelectionSource.Automatic,
         candidates=(),
-        config=config if os.path.isfile(config) else None,
+        config=_config_in(effective),
         issues=(),
     )
+
+
+def _config_in(folder: str) -> str | None:
+    config = os.path.join(folder, CONFIG)
+    return config if os.path.isfile(config) else None
 
 
 def _kind(directory: str, effective: str) -> ResolutionKind:
