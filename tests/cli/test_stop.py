@@ -223,6 +223,32 @@ def test_what_is_no_process_id_is_refused(machine: Machine, pid: str) -> None:
     assert (result.exit_code, result.json["error"]["code"]) == (2, "BadValue")
 
 
+def test_the_server_of_a_solution_is_stopped_from_anywhere(machine: Machine, workspaces: Workspaces) -> None:
+    first, second = workspaces.add("one"), workspaces.add("two")
+    servers = [workspaces.server(first), workspaces.server(second, port=5612)]
+
+    result = machine.run("stop", "--solution", "two/../two/two.slnx", cwd=first.parent)
+
+    assert (result.exit_code, [server.runs for server in servers]) == (0, [True, False])
+
+
+def test_a_solution_without_a_server_stops_nothing(machine: Machine, workspaces: Workspaces) -> None:
+    folder = workspaces.add("one")
+    server = workspaces.server(folder)
+
+    result = machine.run("stop", "--solution", "other.slnx", cwd=folder)
+
+    assert (result.exit_code, server.runs) == (0, True)
+    assert result.stdout.startswith("No active DevServers found to stop.")
+
+
+@pytest.mark.parametrize("other", [("--all",), ("--pid", "5")])
+def test_a_solution_and_another_choice_contradict_each_other(machine: Machine, other: tuple[str, ...]) -> None:
+    result = machine.run("stop", "--json", "--solution", "a.slnx", *other)
+
+    assert (result.exit_code, result.json["error"]["code"]) == (2, "BadValue")
+
+
 def test_one_and_all_contradict_each_other(machine: Machine) -> None:
     assert machine.run("stop", "--all", "--pid", "1").exit_code == 2
 

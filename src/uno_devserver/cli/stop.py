@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ..instances.membership import of_workspace
+import os
+
+from ..instances.membership import full_solution, of_workspace, same_place
 from ..instances.registry import prune
 from ..instances.stopping import stop_servers
 from ..issues import UserError
@@ -10,6 +12,7 @@ from ..system.folders import folders
 from ..system.log import ERROR, log
 from ..system.text import visible
 from ..workspace.resolver import resolve
+from .directory import absolute
 from .results import Result
 
 TYPE_CHECKING = False
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 
 
 def run(invocation: Invocation) -> Result:
+    _refuse_contradictions(invocation)
     pid = _process_id(invocation)
     registry = folders().registry
     pruned = prune(registry)
@@ -37,13 +41,18 @@ def run(invocation: Invocation) -> Result:
     return Result(data, text, 1 if failed or not pruned.complete else 0)
 
 
+def _refuse_contradictions(invocation: Invocation) -> None:
+    given = [f"--{name}" for name in ("all", "pid", "solution") if invocation.options.get(name)]
+    if len(given) > 1:
+        message = f"{' and '.join(given)} contradict each other."
+        next_step = "Use --pid or --solution for one server, or --all for every one."
+        raise UserError("BadValue", message, next_step, exit_code=2)
+
+
 def _process_id(invocation: Invocation) -> int | None:
     text = invocation.value("pid")
     if text is None:
         return None
-    if invocation.on("all"):
-        message = "--all and --pid contradict each other."
-        raise UserError("BadValue", message, "Use --pid for one server, or --all for every one.", exit_code=2)
     if not text.isascii() or not text.isdigit() or len(text) > 10:
         message = f"'{text}' is no process id."
         raise UserError("BadValue", message, "Run 'uno-devserver list' to see the servers.", exit_code=2)
@@ -55,7 +64,10 @@ def _chosen(invocation: Invocation, pid: int | None, pruned: Pruned) -> tuple[Se
         return (_registered(pid, pruned),)
     if invocation.on("all") or not pruned.running:
         return pruned.running
-    named = invocation.value("solution-dir")
+    named, solution = invocation.value("solution-dir"), invocation.value("solution")
+    if solution is not None:
+        path = os.path.join(absolute(named or "."), solution)
+        return tuple(server for server in pruned.running if same_place(full_solution(server), path))
     workspace = resolve(named or ".", explicit=named is not None)
     chosen = of_workspace(pruned.running, workspace)
     if len(chosen) > 1 and not workspace.resolved:
