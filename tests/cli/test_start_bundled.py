@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from support.hosts import is_running, wait_for
 from support.machine import Machine
 from support.packages import app_mcp, settings
 from support.workspace import WorkspaceBuilder
+from uno_devserver.system.ports import free_port
 
 GREETER = '''
 from uno_devserver.host.addins import AddIn
@@ -250,3 +252,178 @@ def test_of_two_starts_at_the_same_moment_one_launches_and_the_other_finds_it(
         assert [process.pid for process in _processes_of(machine)] == [pid]
         os.kill(pid, signal.SIGKILL)
         wait_for(lambda: not _processes_of(machine), "the end of the Host")
+
+
+# --- a workspace by its add-ins alone ------------------------------------------------------------------------------
+
+
+def test_a_folder_of_addins_is_a_workspace_for_every_command_and_from_below(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.file(ADDIN, GREETER).file("src/deep/readme.txt", "")
+    below = workspace.root / "src" / "deep"
+
+    started = machine.run("start", "--json", cwd=below).json
+    again = machine.run("start", "--json").json
+    health, found = (machine.run(command, "--json", cwd=below) for command in ("health", "disco"))
+
+    assert (started["workspaceDirectory"], started["addIns"]) == (str(workspace.root), [str(workspace.root / ADDIN)])
+    assert (again["outcome"], again["processId"]) == ("reused", started["processId"])
+    assert (health.exit_code, health.json["hostProcessId"]) == (0, started["processId"])
+    assert (found.exit_code, found.json["configPath"], found.json["errors"]) == (0, None, [])
+    assert found.json["effectiveWorkspaceDirectory"] == str(workspace.root)
+    assert found.json["activeServer"]["processId"] == started["processId"]
+
+
+def test_addins_beside_several_uno_solutions_leave_the_choice_to_the_user(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.uno_6_5().project("A/A.csproj").solution("A.slnx").solution("B.slnx").file(ADDIN, GREETER)
+
+    result = machine.run("disco", "--json", "--solution", "B.slnx")
+
+    assert result.json["selectedSolutionPath"] == str(workspace.root / "B.slnx")
+
+
+# --- what is said of add-ins ---------------------------------------------------------------------------------------
+
+
+def test_a_broken_addin_is_told_at_once_with_its_reason(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(ADDIN, GREETER).file(".devtools/addins/broken.py", "raise RuntimeError('not today')")
+
+    result = machine.run("start")
+
+    assert result.exit_code == 0
+    assert "  addIns: 1 of 2 loaded" in result.stdout.splitlines()
+    assert "broken.py) was not loaded: " in result.stderr
+    assert "not today" in result.stderr
+    assert "Run 'uno-devserver health'" in result.stderr
+
+
+def test_an_addin_that_takes_its_time_is_not_waited_for(
+    workspace: WorkspaceBuilder, machine: Machine, tmp_path: Path
+) -> None:
+    wait = f"import pathlib, time\nwhile not pathlib.Path({str(tmp_path / 'go')!r}).exists(): time.sleep(0.01)\n"
+    workspace.file(ADDIN, wait + GREETER)
+
+    result = machine.run("start")
+
+    (tmp_path / "go").touch()
+    assert "  addIns: 0 of 1 loaded, still loading" in result.stdout.splitlines()
+
+
+@pytest.mark.parametrize("code", [0, 3])
+def test_an_addin_that_ends_the_host_is_left_out_also_when_the_host_had_answered_already(
+    workspace: WorkspaceBuilder, machine: Machine, code: int
+) -> None:
+    workspace.file(ADDIN, f"import os\nos._exit({code})")
+
+    started = machine.run("start", "--json").json
+    health = machine.run("health", "--json")
+
+    assert (started["safeMode"], started["addIns"]) == (True, [])
+    assert [process.pid for process in _processes_of(machine)] == [started["processId"]]
+    assert (health.exit_code, health.issue_codes) == (1, ["AddInsLeftOut"])
+    assert str(workspace.root / ADDIN) in health.issue("AddInsLeftOut")["message"]
+
+
+# --- the port ------------------------------------------------------------------------------------------------------
+
+
+def test_a_workspace_gets_its_port_again(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(CONFIG, "{}")
+    first = machine.run("start", "--json").json
+    machine.run("stop")
+
+    second = machine.run("start", "--json").json
+
+    assert second["port"] == first["port"]
+    assert second["processId"] != first["processId"]
+
+
+def test_a_port_that_is_taken_meanwhile_is_replaced_and_the_new_one_is_kept(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.file(CONFIG, "{}")
+    first = machine.run("start", "--json").json
+    machine.run("stop")
+    with socket.create_server(("127.0.0.1", first["port"])):
+        second = machine.run("start", "--json")
+    machine.run("stop")
+
+    third = machine.run("start", "--json").json
+
+    assert (second.exit_code, second.json["warnings"]) == (0, [])
+    assert second.json["port"] != first["port"]
+    assert third["port"] == second.json["port"]
+
+
+def test_a_port_that_was_asked_for_is_remembered_too(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(CONFIG, "{}")
+    port = free_port()
+    assert machine.run("start", "--httpPort", str(port)).exit_code == 0
+    machine.run("stop")
+
+    assert machine.run("start", "--json").json["port"] == port
+
+
+# --- restart -------------------------------------------------------------------------------------------------------
+
+
+def test_a_restart_loads_what_was_edited_and_keeps_the_port(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(ADDIN, GREETER)
+    first = machine.run("start", "--json").json
+    workspace.file(ADDIN, GREETER.replace("Hello", "Good morning"))
+
+    second = machine.run("start", "--restart", "--json").json
+
+    assert (second["outcome"], second["port"]) == ("started", first["port"])
+    assert [process.pid for process in _processes_of(machine)] == [second["processId"]]
+    assert _call(second["port"], "greet", {"name": "you"})["content"][0]["text"] == "Good morning, you!"
+
+
+def test_a_restart_where_nothing_runs_is_a_start(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(CONFIG, "{}")
+
+    assert machine.run("start", "--restart", "--json").json["outcome"] == "started"
+
+
+def test_whoever_meets_a_running_server_with_addins_is_told_of_restart(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.file(ADDIN, GREETER)
+
+    first, second = machine.run("start"), machine.run("start")
+
+    hint = "Add-ins are loaded when the server starts; use --restart after editing one."
+    assert (hint in first.stdout, hint in second.stdout) == (False, True)
+    assert second.stderr == ""
+
+
+# --- flags that the Host refuses -----------------------------------------------------------------------------------
+
+
+def test_a_refused_flag_is_not_blamed_on_the_addins(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(ADDIN, GREETER)
+
+    result = machine.run("start", "--bind", "300.1.1.1", "--json")
+
+    assert result.exit_code == 1
+    assert "'300.1.1.1' is no address of this machine" in result.json["error"]["message"]
+    assert result.json["error"]["nextStep"] == "Choose another --httpPort or --bind."
+    assert "without add-ins" not in result.stderr
+    assert _processes_of(machine) == []
+
+
+@pytest.mark.parametrize(("address", "open_to_all"), [("0.0.0.0", True), ("127.0.0.1", False), ("localhost", False)])
+def test_whoever_opens_the_host_to_the_network_is_warned(
+    workspace: WorkspaceBuilder, machine: Machine, address: str, open_to_all: bool
+) -> None:
+    workspace.file(CONFIG, "{}")
+
+    result = machine.run("start", "--bind", address, "--json")
+
+    assert result.exit_code == 0
+    words = psutil.Process(result.json["processId"]).cmdline()
+    assert words[-2:] == ["--bind", address]
+    assert [("without authentication" in warning) for warning in result.json["warnings"]] == [True] * open_to_all

@@ -391,6 +391,43 @@ def test_a_start_that_waits_for_another_can_be_interrupted(
     assert first.returncode == 0
 
 
+# --- restart -------------------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_another_program_owns_is_not_restarted(
+    uno: WorkspaceBuilder, hosts: StandInHosts, parent: subprocess.Popen[bytes]
+) -> None:
+    first = _started(uno, "--ppid", str(parent.pid))
+
+    result = uno.machine.run("start", "--restart", "--json")
+
+    assert (result.exit_code, result.json["error"]["code"]) == (1, "ServerOwned")
+    assert f"process {parent.pid}" in result.json["error"]["message"]
+    assert is_running(first["processId"])
+    assert len(hosts.launches()) == 1
+
+
+def test_a_restart_stays_on_its_port_and_with_its_ide(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    first = _started(uno, "--ppid", str(os.getpid()), "--ideChannel", "ide")
+    _change_parent(uno.machine, first["processId"], 0)
+
+    second = _started(uno, "--restart")
+
+    assert (second["port"], second["ideChannelId"]) == (first["port"], "ide")
+    assert not is_running(first["processId"])
+
+
+def test_a_restart_of_what_cannot_be_launched_leaves_the_server_alone(
+    uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    first = _started(uno)
+
+    result = uno.machine.run("start", "--restart", "--host", "nowhere.dll")
+
+    assert result.exit_code == 1
+    assert is_running(first["processId"])
+
+
 # --- the log -------------------------------------------------------------------------------------------------------
 
 

@@ -93,6 +93,14 @@ def test_a_host_that_dies_without_addins_too_is_not_tried_a_third_time(
     assert len(hosts.launches()) == 2
 
 
+def test_a_program_that_is_no_host_is_called_so_and_not_tried_twice(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    result = uno.machine.run("start", "--host", "/bin/true", "--json")
+
+    assert (result.exit_code, result.stderr) == (1, "")
+    assert "It printed nothing, so it may not be a Host at all." in result.json["error"]["message"]
+    assert "--host" in result.json["error"]["nextStep"]
+
+
 # --- a Host that does not serve ------------------------------------------------------------------------------------
 
 

@@ -37,6 +37,17 @@ def test_the_host_has_the_command_as_its_parent_which_stays_and_passes_its_exit_
     assert guardian.returncode == 7
 
 
+def test_whoever_is_kept_waiting_is_told_for_what(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    guardian = uno.machine.spawn("start", "--ideChannel", "chan-s")
+    assert guardian.stderr
+
+    said = guardian.stderr.readline()
+
+    guardian.terminate()
+    guardian.communicate(timeout=20)
+    assert said == "Serving the IDE on channel 'chan-s' until this command ends (Ctrl+C).\n"
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_to_the_guardian_ends_the_host(
     uno: WorkspaceBuilder, hosts: StandInHosts, number: signal.Signals

@@ -18,25 +18,17 @@ def state(tmp_path: Path) -> str:
     return str(tmp_path / "state")
 
 
-def _server(workspace: str | None, solution: str | None) -> Server:
-    return Server(1, 0, solution, "", 5000, "", "", None, workspace)
-
-
 # --- the log --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("solution", [None, "/ws/App.slnx"])
-def test_the_log_of_a_server_is_where_its_launch_put_it(state: str, solution: str | None) -> None:
-    path = log_path(state, "/ws", solution)
-    write(Path(path), "hello")
+def test_the_log_that_the_launcher_recorded_is_named_while_it_is_there(tmp_path: Path) -> None:
+    log = tmp_path / "host.log"
+    server = Server(1, 0, None, "", 5000, "", "", None, log_file=str(log))
 
-    assert log_of(_server("/ws", solution), state) == path
+    before = log_of(server)
+    log.touch()
 
-
-def test_a_log_that_is_gone_and_the_log_of_somebody_elses_launch_are_not_named(state: str) -> None:
-    assert log_of(_server("/ws", None), state) is None
-    write(Path(log_path(state, "/ws", "/ws/App.slnx")), "of an earlier launch")
-    assert log_of(_server(None, "/ws/App.slnx"), state) is None
+    assert (before, log_of(server), log_of(server.replace(log_file=None))) == (None, str(log), None)
 
 
 def test_two_solutions_of_a_workspace_have_two_logs(state: str) -> None:

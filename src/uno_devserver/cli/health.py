@@ -63,7 +63,7 @@ def _with_host(facts: HealthFacts, server: Server) -> HealthFacts:
         started_at=server.started or None,
         host=probe_loaded(server),
         left_out=server.left_out,
-        log_file=log_of(server, folders().state),
+        log_file=log_of(server),
     )
 
 
@@ -73,4 +73,4 @@ def _without_host(facts: HealthFacts, ended: tuple[Server, ...]) -> HealthFacts:
     last = next(iter(reversed(of_workspace(ended, facts.discovery.workspace))), None)
     if last is None:
         return facts
-    return facts.replace(ended_process=last.process_id, log_file=log_of(last, folders().state))
+    return facts.replace(ended_process=last.process_id, log_file=log_of(last))

@@ -72,7 +72,7 @@ def _result(
     result = report(running, wish, observer.warnings)
     if running.launched and wish.parent == os.getpid():
         child = running.launched.child
-        return result.replace(afterwards=lambda: _stay_with(child, interrupts))
+        return result.replace(afterwards=lambda: _stay_with(child, interrupts, wish.ide_channel))
     return result
 
 
@@ -124,9 +124,15 @@ def _wish(invocation: Invocation, workspace: Workspace) -> Wish:
         # A Host with an IDE must not outlive it; we stay, so that there is somebody to outlive.
         os.getpid() if parent is None and channel is not None else parent,
         channel,
-        (*invocation.forwarded, *invocation.child, *_log_level(invocation)),
+        (*invocation.forwarded, *invocation.child, *_bind(invocation), *_log_level(invocation)),
         READY_SECONDS if milliseconds is None else milliseconds / 1000,
+        invocation.on("restart"),
     )
+
+
+def _bind(invocation: Invocation) -> tuple[str, ...]:
+    address = invocation.value("bind")
+    return () if address is None else ("--bind", address)
 
 
 def _log_level(invocation: Invocation) -> tuple[str, ...]:
@@ -204,9 +210,10 @@ class _Terminal(StartObserver):
             self._is_terminal = False  # it was closed; that is no reason to stop the Host
 
 
-def _stay_with(child: Child, interrupts: Interrupts) -> int:
+def _stay_with(child: Child, interrupts: Interrupts, channel: str | None) -> int:
     """The Host's exit code, as a shell would tell it."""
     from ..instances.guardian import guard
 
+    log.info(f"Serving the IDE on channel '{channel}' until this command ends (Ctrl+C).")
     code = guard(child, lambda: interrupts.received is not None)
     return code if code >= 0 else 128 - code

@@ -6,16 +6,19 @@ from ..instances.host_command import addin_paths
 from ..instances.launch import Reason
 from ..instances.start import How
 from ..issues import REMEDIES, UserError
+from ..workspace.addins import workspace_addins
 from .results import Report, Result, Row, Section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..instances.launch import LaunchFailure
+    from ..instances.launch import Launched, LaunchFailure
+    from ..instances.probe import Probe
     from ..instances.start import Running, Wish
     from .parse import Invocation
 
 # What only a Host that is launched now can obey.
 LAUNCH_OPTIONS = ("host", "addins", "ppid", "force-msbuild-discovery")
+RESTART = "Add-ins are loaded when the server starts; use --restart after editing one."
 
 
 def report(running: Running, wish: Wish, warnings: list[str]) -> Result:
@@ -23,10 +26,18 @@ def report(running: Running, wish: Wish, warnings: list[str]) -> Result:
     shown = ("processId", "port", "mcpEndpoint", "solutionPath", "workspaceDirectory", "ideChannelId", "host")
     rows = [Row(key, str(data[key])) for key in shown if data[key] is not None]
     if running.launched:
-        rows.append(Row("addIns", str(len(running.addins))))
+        rows.append(Row("addIns", _loaded(running.launched.told) or str(len(running.addins))))
     if running.log_file:
         rows.append(Row("logFile", running.log_file))
-    return Result(data, Report(_title(running), (Section("", tuple(rows)),)))
+    hint = () if running.launched or not workspace_addins(wish.workspace) else (Section(RESTART, ()),)
+    return Result(data, Report(_title(running), (Section("", tuple(rows)), *hint)))
+
+
+def _loaded(told: Probe | None) -> str | None:
+    if told is None:
+        return None
+    count = sum(addin.loaded for addin in told.add_ins)
+    return f"{count} of {len(told.add_ins)} loaded" + (", still loading" if told.loading else "")
 
 
 def _data(running: Running, wish: Wish, warnings: list[str]) -> dict[str, object]:
@@ -59,9 +70,9 @@ def _title(running: Running) -> str:
 
 
 def remarks(running: Running, wish: Wish, invocation: Invocation) -> list[str]:
-    """What the user wanted and did not get, although there is a server."""
+    """What the user wanted and did not get, although there is a server; and what may not be wanted."""
     if running.launched:
-        return [] if running.launched.has_mcp else [_no_mcp(running)]
+        return _remarks_on(running, running.launched, invocation.value("bind"))
     said = []
     if wish.port not in (0, running.port):
         said.append(f"It has port {running.port}, not {wish.port}: a workspace has one server.")
@@ -70,8 +81,26 @@ def remarks(running: Running, wish: Wish, invocation: Invocation) -> list[str]:
         said[-1] += " " + REMEDIES["AddInsLeftOut"]
     given = [f"--{name}" for name in LAUNCH_OPTIONS if name in invocation.options] + list(wish.forwarded)
     if given:
-        said.append(f"Not passed to the server that was already running: {' '.join(given)}. Stop it first.")
+        said.append(f"Not passed to the server that was already running: {' '.join(given)}. Use --restart.")
     return said
+
+
+def _remarks_on(running: Running, launched: Launched, bind: str | None) -> list[str]:
+    failed = [addin for addin in launched.told.add_ins if addin.error] if launched.told else []
+    said = [f"{addin.failure} Run 'uno-devserver health' for the next step." for addin in failed]
+    if not launched.has_mcp:
+        said.append(_no_mcp(running))
+    if bind is not None and not _is_loopback(bind):
+        said.append(
+            f"The Host listens on {bind}: everybody who reaches this machine over the network can call its tools, "
+            "without authentication. Leave --bind out where that is not wanted."
+        )
+    return said
+
+
+def _is_loopback(address: str) -> bool:
+    address = address.strip().strip("[]").lower()
+    return address in ("localhost", "::1") or address.startswith("127.")
 
 
 def _no_mcp(running: Running) -> str:
@@ -109,7 +138,14 @@ def explain(failure: LaunchFailure, signal_number: int | None) -> UserError:
         message = f"The Host did not answer on port {port} within {failure.seconds:g} s and was stopped."
         next_step = f"Look into {log_file}, or give it more time with --timeoutMs."
         return UserError("HostUnreachable", message + _printed(failure), next_step)
+    if failure.refusal is not None:
+        reason, next_step = failure.refusal
+        return UserError("HostNotStarted", f"The Host cannot be started: {reason}", next_step)
     message = f"The Host ended with exit code {failure.exit_code} before it was ready."
+    if not failure.text.strip():
+        message += " It printed nothing, so it may not be a Host at all."
+        next_step = "Check --host: a Host serves HTTP on the --httpPort that it is given. Or use --host bundled."
+        return UserError("HostCrashed", message, next_step)
     return UserError("HostCrashed", message + _printed(failure), f"Repair what it reports; all of it is in {log_file}.")
 
 

@@ -97,10 +97,17 @@ COMMANDS = (
         "Start the workspace's Host, or find the one that runs",
         "start:run",
         (
-            Option(("--httpPort",), "Port of the Host (default: a free one)", value="<port>"),
+            Option(
+                ("--httpPort",), "Port of the Host (default: the workspace's last one, or a free one)", value="<port>"
+            ),
+            Option(("--restart",), "Stop the Host that runs, if no other program owns it, and start a new one"),
             Option(("--ppid",), "End the Host when this process ends", value="<pid>"),
             Option(("--solution",), "The solution to serve (default: the workspace's)", value="<path>"),
-            Option(("--ideChannel",), "Named pipe of the IDE to talk to", value="<id>"),
+            Option(
+                ("--ideChannel",),
+                "Named pipe of the IDE to talk to; without --ppid the command stays until the Host ends",
+                value="<id>",
+            ),
             Option(
                 ("--host",), "bundled, dotnet, or the path of a Host (default: what the workspace has)", value="<kind>"
             ),
@@ -109,6 +116,11 @@ COMMANDS = (
                 "Load these, separated by ';', instead of what is found; '' loads none",
                 value="<paths>",
                 may_be_blank=True,
+            ),
+            Option(
+                ("--bind",),
+                "Address to listen on (default: loopback); any other opens the tools to the network, unprotected",
+                value="<address>",
             ),
             Option(("--timeoutMs",), "How long the Host may take to start (default: 30000)", value="<ms>"),
             _FORCE_MSBUILD,
@@ -122,6 +134,7 @@ COMMANDS = (
         (
             Option(("--all",), "Stop the Hosts of all workspaces of this user"),
             Option(("--pid",), "Stop the Host with this process id", value="<pid>"),
+            Option(("--solution",), "Stop the Host of this solution", value="<path>"),
         ),
     ),
     Command(("list",), "List the running Hosts", "list:run"),

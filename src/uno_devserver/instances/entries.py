@@ -40,6 +40,7 @@ class Server(Value):
     workspace: str | None = None  # from the sidecar: tells the server of a workspace that has no solution
     # From the sidecar, where it died with its add-ins and was launched without; empty: it would have found them itself.
     left_out: tuple[str, ...] | None = None
+    log_file: str | None = None  # from the sidecar: where its launcher let it print to
 
     @property
     def mcp_endpoint(self) -> str:

@@ -89,6 +89,19 @@ def answers(server: Server, loopback: Loopback, seconds: float) -> bool:
     return listens_on(server.process_id, server.port)
 
 
+def make_room(registry: str, server: Server, say: Callable[[str], None]) -> None:
+    """Stop a server, well or not, so that it can be started anew; UserError where it is another program's."""
+    if server.parent_process_id > 0 and not is_orphan(server):
+        message = (
+            f"{_named(server)} was started by process {server.parent_process_id}, which is running and relies on it, "
+            "so it was not restarted."
+        )
+        next_step = f"Restart it from that program, or end it: uno-devserver stop --pid {server.process_id}."
+        raise UserError("ServerOwned", message, next_step)
+    say(f"Stopping the DevServer that runs (PID {server.process_id}, Port {server.port}).")
+    _stop(registry, server)
+
+
 def _age(server: Server) -> float:
     created = creation_time(server)
     return 0.0 if created is None else time.time() - created

@@ -114,11 +114,7 @@ def _addin_issues(facts: HealthFacts) -> Iterator[Issue]:
     # In a healthy Host, and in one that still loads, one that is neither loaded nor in error is still to come.
     ailing = [addin for addin in facts.host.add_ins if addin.error or (addin.is_to_come and not well)]
     for addin in ailing:
-        name = f"{addin.name} {addin.version or ''}".strip()
-        where = f" ({addin.path})" if addin.path else ""
-        how = "works only in part" if addin.loaded else "was not loaded"
-        message = f"The add-in {name}{where} {how}: {addin.error or 'the Host does not say why'}"
-        yield warning("AddInLoadFailed", message.rstrip(".") + ".", _for_dotnet_only(addin, facts.host.kind))
+        yield warning("AddInLoadFailed", addin.failure, _for_dotnet_only(addin, facts.host.kind))
     if not ailing and facts.host.status == HealthStatus.DEGRADED.value:
         reason = facts.host.discovery_error or "it calls itself degraded and does not say why"
         message = f"The Host could not find out which add-ins it has to load: {reason}"

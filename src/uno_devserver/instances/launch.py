@@ -1,17 +1,19 @@
 """Launching a Host: from an order to a process that is known to serve, or a failure that says why there is none.
 
 No process is left behind by a launch that fails or is given up. A port that another program takes at the last moment
-is replaced by another one, unless the user named it. A Host that dies while it loads add-ins is tried once without.
+is replaced by another one, unless the user named it. A Host that dies while it loads add-ins is tried once without;
+one that refuses its flags is not.
 """
 
 from __future__ import annotations
 
+import re
 from enum import Enum
 
 from ..system.ports import free_port, is_free
 from ..system.values import Value
 from .child import Child, Output, spawn
-from .host_command import NO_ADDINS, HostArguments, HostProgram, addin_paths, command_line
+from .host_command import NO_ADDINS, HostArguments, HostProgram, ProgramKind, addin_paths, command_line
 from .readiness import Readiness, wait_until_ready
 from .registry import prune
 
@@ -19,8 +21,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from .probe import Probe
+
 READY_SECONDS = 30.0  # the limit of all launchers; a .NET Host that asks MSBuild comes near it
 PORT_ATTEMPTS = 3  # a port is lost to another program once in a blue moon; three times means something else is wrong
+
+# How the bundled Host ends when it is called wrongly, or cannot listen: before it looks at any add-in.
+_REFUSAL = re.compile(r"^error: (.*?)\nnext: ([^\n]*)\s*\Z", re.DOTALL | re.MULTILINE)
 
 
 class Order(Value):
@@ -32,6 +39,7 @@ class Order(Value):
     registry: str
     output: Output
     ready_seconds: float = READY_SECONDS
+    usual_port: int = 0  # the one to take where any will do, if it is free
 
 
 class Launched(Value):
@@ -40,6 +48,7 @@ class Launched(Value):
     port: int
     has_mcp: bool
     arguments: HostArguments  # as it was launched: without add-ins after a crash
+    told: Probe | None = None  # what a bundled Host said of its add-ins, as far as they were loaded
     left_out: tuple[str, ...] | None = None  # the add-ins it died with; empty: it would have found them itself
 
 
@@ -70,6 +79,12 @@ class LaunchFailure(Exception):
         self.seconds = seconds  # that it was given
         self.log_file = log_file  # with all of its output
 
+    @property
+    def refusal(self) -> tuple[str, str] | None:
+        """What the Host itself said to the user: what is wrong, and the next step."""
+        found = _REFUSAL.search(self.text)
+        return (found[1], found[2]) if found else None
+
 
 class Observer:
     """Who watches a launch; overrides what matters to it."""
@@ -90,7 +105,7 @@ def launch(order: Order, observer: Observer) -> Launched:
     try:
         return _launch_on_some_port(order, observer)
     except LaunchFailure as failure:
-        if failure.reason is not Reason.DIED or not _uses_addins(order.arguments):
+        if not _uses_addins(order.arguments) or not _may_be_due_to_addins(failure):
             raise
         observer.crashed(failure, order.arguments.addins)
     without = order.replace(arguments=order.arguments.replace(addins=NO_ADDINS))
@@ -103,17 +118,24 @@ def _uses_addins(arguments: HostArguments) -> bool:
     return bool(addin_paths(arguments.addins))
 
 
+def _may_be_due_to_addins(failure: LaunchFailure) -> bool:
+    """Not where it ended before it came to them: it refused a flag, or it is something else than a Host."""
+    silent = failure.exit_code == 0 and not failure.text.strip()
+    return failure.reason is Reason.DIED and failure.refusal is None and not silent
+
+
 def _launch_on_some_port(order: Order, observer: Observer) -> Launched:
     if order.arguments.port:
         return _launch(order, observer)
+    usual = order.usual_port
     for _ in range(PORT_ATTEMPTS):
-        chosen = order.replace(arguments=order.arguments.replace(port=free_port()))
+        chosen = order.replace(arguments=order.arguments.replace(port=usual or free_port()))
         try:
             return _launch(chosen, observer)
         except LaunchFailure as failure:
             if failure.reason is not Reason.PORT_TAKEN:
                 raise
-            last = failure
+            last, usual = failure, 0
     raise last
 
 
@@ -130,14 +152,22 @@ def _launch(order: Order, observer: Observer) -> Launched:
         raise LaunchFailure(Reason.NOT_STARTED, port, text=text) from error
     try:
         observer.spawned(child, port)
+        from .loading import wait_until_loaded  # takes some ms, and has them now, while the Host starts
+
         wait = wait_until_ready(child, port, seconds=order.ready_seconds, go_on=observer.go_on)
+        asked = wait.outcome is Readiness.READY and _tells_of_addins(order)
+        told = wait_until_loaded(child, wait.process_id, port) if asked else None
     except BaseException:
         _end(child, order.registry)
         raise
-    if wait.outcome is Readiness.READY:
-        return Launched(child, wait.process_id, port, wait.has_mcp, order.arguments)
+    if wait.outcome is Readiness.READY and child.exit_code() is None:
+        return Launched(child, wait.process_id, port, wait.has_mcp, order.arguments, told)
     _end(child, order.registry)
-    raise _failure(wait.outcome, child, order)
+    raise _failure(Readiness.DIED if wait.outcome is Readiness.READY else wait.outcome, child, order)
+
+
+def _tells_of_addins(order: Order) -> bool:
+    return order.program.kind is ProgramKind.BUNDLED and _uses_addins(order.arguments)
 
 
 def _end(child: Child, registry: str) -> None:

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from .registry import Server
 
-ADDRESSES = ("localhost", "127.0.0.1", "::1")  # some machines have only IPv4, some only IPv6, some odd hosts files
+LITERALS = ("127.0.0.1", "::1")
+ADDRESSES = ("localhost", *LITERALS)  # some machines have only IPv4, some only IPv6, some odd hosts files
 PROBE_SECONDS = 3.0  # all questions together; a Host answers them in some 50 ms
 LOADING_SECONDS = 3.0  # add-ins are loaded in a fraction of it; what takes longer is reported as loading
 LOADING_STEP_SECONDS = 0.05  # each question has the add-ins asked how they are
@@ -51,6 +52,14 @@ class HostAddIn(Value):
     def is_to_come(self) -> bool:
         return not self.loaded and self.error is None
 
+    @property
+    def failure(self) -> str:
+        """What is wrong with it, as a sentence."""
+        name = f"{self.name} {self.version or ''}".strip()
+        where = f" ({self.path})" if self.path else ""
+        how = "works only in part" if self.loaded else "was not loaded"
+        return f"The add-in {name}{where} {how}: {self.error or 'the Host does not say why'}".rstrip(".") + "."
+
 
 class Probe(Value):
     """What is known of a running Host. Without `problem` and `error`, and with `mcp`, it is fit for work."""
@@ -79,6 +88,18 @@ def probe_loaded(server: Server) -> Probe:
     while (found := probe(server)).loading and time.monotonic() < deadline:
         time.sleep(LOADING_STEP_SECONDS)
     return found
+
+
+def told_by(process_id: int, port: int, deadline: float) -> Probe | None:
+    """What a bundled Host that is known to run tells of itself, for those in a hurry; None: nothing."""
+    for address in LITERALS:
+        try:
+            told = _health_page(ask(address, port, "GET", "/health", deadline=deadline))
+        except NoAnswer:
+            continue
+        if told is not None and told["processId"] == process_id:
+            return _told(told)
+    return None
 
 
 def probe(server: Server, seconds: float = PROBE_SECONDS) -> Probe:

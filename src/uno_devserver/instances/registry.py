@@ -117,6 +117,7 @@ def write_sidecar(
     ide_channel: str | None,
     workspace: str | None = None,
     left_out: tuple[str, ...] | None = None,
+    log_file: str | None = None,
 ) -> str:
     """Record what a Host that has just been started does not say in its entry; returns the path."""
     now = new_entry(0)
@@ -131,5 +132,7 @@ def write_sidecar(
     }
     if left_out is not None:
         members["LeftOutAddIns"] = list(left_out)
+    if log_file is not None:
+        members["LogFile"] = log_file
     write_members(path, members)
     return path

@@ -1,7 +1,8 @@
 """Seeing to it that a workspace has a server, and exactly one.
 
 Everything happens under a lock of the workspace, so of two starts at the same moment one launches a Host and the other
-finds it. A server that is there and fit is used; what is there and unfit is replaced; else a Host is launched.
+finds it. A server that is there and fit is used, unless a new one is wished for; what is there and unfit is replaced;
+else a Host is launched, on the port that the workspace had before, so that addresses stay true.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from .child import Output
 from .host_command import HostArguments, addin_paths
 from .launch import READY_SECONDS, Launched, Observer, Order, launch
 from .registry import on_port, prune, serving, write_sidecar
-from .workspace_state import log_of, log_path
+from .workspace_state import log_of, log_path, remember_port, remembered_port
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Wish(Value):
     ide_channel: str | None = None
     forwarded: tuple[str, ...] = ()
     ready_seconds: float = READY_SECONDS
+    restart: bool = False  # a new one, also where there is one
 
 
 class How(Enum):
@@ -99,11 +101,20 @@ def start(
         registered = prune(folders.registry)
         for problem in registered.problems:
             observer.warned(problem)
-        # Whoever waited for another start does not undo what that has just done.
-        server = _existing(wish, folders.registry, observer, with_addins=not waited) if registered.running else None
-        if server is not None:
-            return _reuse(wish, server, observer).replace(log_file=log_of(server, folders.state))
-        return _launch(wish, plan(), folders, environ, observer)
+        usual_port = remembered_port(folders.state, wish.workspace, wish.solution)
+        planned = plan() if wish.restart else None  # what cannot be launched should cost nobody a running server
+        if registered.running and wish.restart:
+            old = _make_room(wish, folders.registry, observer)
+            usual_port = old.port if old else usual_port
+            wish = wish.replace(ide_channel=wish.ide_channel or (old.ide_channel if old else None))
+        elif registered.running:
+            # Whoever waited for another start does not undo what that has just done.
+            server = _existing(wish, folders.registry, observer, with_addins=not waited)
+            if server is not None:
+                return _reuse(wish, server, observer).replace(log_file=log_of(server))
+        running = _launch(wish, usual_port, planned or plan(), folders, environ, observer)
+        remember_port(folders.state, wish.workspace, wish.solution, running.port)
+        return running
     finally:
         lock.release()
 
@@ -136,12 +147,26 @@ def _existing(wish: Wish, registry: str, observer: StartObserver, *, with_addins
 
     return usable(
         registry,
-        lambda: serving(registry, solution=wish.solution, workspace=wish.workspace) or _on_wanted_port(wish, registry),
+        lambda: _registered(wish, registry),
         starting_seconds=wish.ready_seconds,
         go_on=observer.go_on,
         say=observer.said,
         with_addins=with_addins,
     )
+
+
+def _make_room(wish: Wish, registry: str, observer: StartObserver) -> Server | None:
+    """The server that had to go."""
+    from .existing import make_room
+
+    server = _registered(wish, registry)
+    if server is not None:
+        make_room(registry, server, observer.said)
+    return server
+
+
+def _registered(wish: Wish, registry: str) -> Server | None:
+    return serving(registry, solution=wish.solution, workspace=wish.workspace) or _on_wanted_port(wish, registry)
 
 
 def _on_wanted_port(wish: Wish, registry: str) -> Server | None:
@@ -193,18 +218,21 @@ def _rebind(server: Server, channel: str) -> None:
 # There is none.
 
 
-def _launch(wish: Wish, plan: Plan, folders: Folders, environ: Mapping[str, str], observer: StartObserver) -> Running:
+def _launch(
+    wish: Wish, usual_port: int, plan: Plan, folders: Folders, environ: Mapping[str, str], observer: StartObserver
+) -> Running:
     output = _output(wish, folders)
     arguments = HostArguments(
         wish.port, wish.workspace, wish.parent, wish.solution, wish.ide_channel, plan.addins, wish.forwarded
     )
-    order = Order(plan.program, arguments, environ, folders.registry, output, wish.ready_seconds)
+    order = Order(plan.program, arguments, environ, folders.registry, output, wish.ready_seconds, usual_port)
+    meanwhile = _Meanwhile(wish, folders.registry, output.path, observer)
     try:
-        launched = launch(order, _Meanwhile(wish, folders.registry, observer))
+        launched = launch(order, meanwhile)
     finally:
         output.close()
     if launched.process_id != launched.child.pid:
-        _note(folders.registry, launched.process_id, wish, launched.left_out, observer)
+        meanwhile.note(launched.process_id)
     return Running(
         How.STARTED,
         launched.process_id,
@@ -231,15 +259,16 @@ def _output(wish: Wish, folders: Folders) -> Output:
 class _Meanwhile(Observer):
     """What is done while the Host starts: it costs no time then."""
 
-    def __init__(self, wish: Wish, registry: str, observer: StartObserver) -> None:
+    def __init__(self, wish: Wish, registry: str, log_file: str, observer: StartObserver) -> None:
         self._wish = wish
         self._registry = registry
+        self._log_file = log_file
         self._observer = observer
         self._left_out: tuple[str, ...] | None = None
 
     def spawned(self, child: Child, port: int) -> None:
         self._observer.spawned(child, port)
-        _note(self._registry, child.pid, self._wish, self._left_out, self._observer)
+        self.note(child.pid)
         _tell_projects(self._wish.solution, port, self._observer)
 
     def go_on(self, seconds: float) -> bool:
@@ -249,15 +278,23 @@ class _Meanwhile(Observer):
         self._left_out = addin_paths(addins)
         self._observer.crashed(failure, addins)
 
-
-def _note(registry: str, pid: int, wish: Wish, left_out: tuple[str, ...] | None, observer: StartObserver) -> None:
-    try:
-        write_sidecar(registry, pid, ide_channel=wish.ide_channel, workspace=wish.workspace, left_out=left_out)
-    except FileProblem as problem:
-        observer.warned(
-            f"The registry cannot be written: {problem}. Other commands may not find this server; if 'uno-devserver "
-            f"list' does not show it, end process {pid} yourself when it has served its purpose."
-        )
+    def note(self, pid: int) -> None:
+        """Record what the Host does not know, or does not say."""
+        wish = self._wish
+        try:
+            write_sidecar(
+                self._registry,
+                pid,
+                ide_channel=wish.ide_channel,
+                workspace=wish.workspace,
+                left_out=self._left_out,
+                log_file=self._log_file,
+            )
+        except FileProblem as problem:
+            self._observer.warned(
+                f"The registry cannot be written: {problem}. Other commands may not find this server; if "
+                f"'uno-devserver list' does not show it, end process {pid} yourself when it has served its purpose."
+            )
 
 
 def _tell_projects(solution: str | None, port: int, observer: StartObserver) -> None:

@@ -155,6 +155,7 @@ class _Walk:
             ide_channel=channel,
             workspace=text(members.get("WorkspaceDirectory")),
             left_out=texts(members.get("LeftOutAddIns")),
+            log_file=text(members.get("LogFile")),
         )
 
     def _remove(self, name: str) -> bool:

@@ -12,7 +12,7 @@ from ..system.files import FileProblem, read_bytes, write_atomic
 from ..system.jsonc import JsonProblem, parse
 from ..system.log import log
 from ..system.naming import name_for
-from .membership import full_solution, same_place
+from .membership import same_place
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,12 +27,9 @@ def log_path(state: str, workspace: str, solution: str | None) -> str:
     return os.path.join(state, "logs", f"host-{_name(workspace, solution)}.log")
 
 
-def log_of(server: Server, state: str) -> str | None:
+def log_of(server: Server) -> str | None:
     """The log of a server; None where it was launched by somebody else, or the file is gone."""
-    if server.workspace is None:
-        return None  # only our launches record it
-    path = log_path(state, server.workspace, full_solution(server))
-    return path if os.path.isfile(path) else None
+    return server.log_file if server.log_file and os.path.isfile(server.log_file) else None
 
 
 def remembered_port(state: str, workspace: str, solution: str | None) -> int:
