@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from support.bundled import BundledHost, write_addin
+from support.bundled import BundledHost, wait_for, write_addin
 
 ROOT = Path(__file__).parent.parent
 TESTS = {
@@ -44,3 +44,19 @@ def test_the_readmes_addin_answers_the_readmes_client(tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     assert "Hello Ada!" in done.stdout
+
+
+def test_the_ide_client_of_the_guide_talks_with_the_host(tmp_path: Path) -> None:
+    (client,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "ide-channel.md").read_text("utf-8"), re.DOTALL)
+
+    with BundledHost(tmp_path, "--addins", ";", "--ideChannel", "mine") as host:
+        argv = [sys.executable, "-c", client, f"{host.temp.name}/CoreFxPipe_mine"]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+        launches = wait_for(lambda: host.health()["launches"] or None)
+
+    assert (done.returncode, done.stderr) == (0, "")
+    first, second, answer = done.stdout.splitlines()
+    assert first.startswith('KeepAliveIdeMessage {"Source":"dev-server","SequenceId":')
+    assert second.startswith("DevelopmentEnvironmentStatusIdeMessage ")
+    assert answer == "{'jsonrpc': '2.0', 'id': 1, 'result': None}"
+    assert "8f8b6b5e-0d0c-4c0e-9c3a-0d5b0a4e6a11" in str(launches)

@@ -43,7 +43,7 @@ BROKEN = "raise RuntimeError('no such luck')\n"
         (["--httpPort", "-5"], "'-5'"),
         (["--httpPort", "0", "--ppid", "abc"], "--ppid"),
         (["--httpPort", "0", "--solution", "/nowhere/App.sln"], "/nowhere/App.sln"),
-        (["--httpPort"], "--httpport"),
+        (["--HTTPPORT"], "Write --httpPort <port>."),
         (["--httpPort", "0", "--bind", "nowhere.invalid"], "nowhere.invalid"),
         (["--command=dance"], "dance"),
     ],

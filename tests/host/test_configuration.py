@@ -77,7 +77,7 @@ def test_addins_with_blanks_and_semicolons_are_one_value() -> None:
         (["--command", "dance"], "command"),
         (["--force-msbuild-discovery=maybe"], "force-msbuild-discovery"),
         (["--log-level", "loud"], "log-level"),
-        (["--httpPort"], "httpport"),
+        (["--httpPort"], "httpPort"),
         (["--solution", "--ppid", "1"], "solution"),
     ],
 )

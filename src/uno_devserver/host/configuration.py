@@ -155,7 +155,8 @@ def _following(key: str, rest: list[str]) -> str:
     if key == "addins":
         return ""  # launchers that build one string lose an empty value
     if key in _TEXT:
-        raise UserError("MissingValue", f"The value of --{key} is missing.", f"Write --{key} <value>.")
+        flag = next(flag for flag in FLAGS if flag.name.lower() == key)
+        raise UserError("MissingValue", f"The value of --{flag.name} is missing.", f"Write --{flag.name} {flag.value}.")
     return "true"
 
 

@@ -336,6 +336,19 @@ def test_a_client_that_speaks_another_language_loses_its_connection_and_nothing_
     assert "Traceback" not in err
 
 
+def test_what_a_client_sent_instead_of_a_header_is_told_in_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    async def conversation() -> None:
+        async with open_channel() as (channel, _):
+            stranger = await Ide.greeted()
+            stranger.send(b"garbage\r\n\r\n")
+            await until(lambda: not channel.connected)
+
+    run(conversation)
+
+    said = "the connection was closed, because the client sent b'garbage\\r\\n' where a header was expected."
+    assert said in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("part", [b"Content-Le", b"Content-Length: 10\r\n\r\n", b"Content-Length: 10\r\n\r\n{}"])
 def test_a_frame_that_is_cut_off_is_reported_and_the_pipe_listens_again(
     part: bytes, capsys: pytest.CaptureFixture[str]

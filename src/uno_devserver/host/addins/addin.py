@@ -123,7 +123,7 @@ class AddIn:
     ) -> Any:
         """Offer a typed function as a tool; its name, docstring and annotations describe it.
 
-        `read_only` and `idempotent` tools may be called again when a Host dies before it answers. `input_schema` and
+        A client may call `read_only` and `idempotent` tools again when an answer was lost. `input_schema` and
         `output_schema` are shown instead of the ones that the annotations give; the annotations still check.
         """
         hints = {

@@ -61,7 +61,7 @@ class Decoder:
         end = self._buffer.find(_END, 0, MAX_HEADER_BYTES)
         head = bytes(self._buffer[: end + 2 if end >= 0 else MAX_HEADER_BYTES])
         if not _POSSIBLE.fullmatch(head):
-            raise FramingProblem(f"a header was expected, not {head[:40]!r}")
+            raise FramingProblem(f"{head[:40]!r} where a header was expected")
         if end < 0:
             if len(self._buffer) >= MAX_HEADER_BYTES:
                 raise FramingProblem(f"a header of more than {MAX_HEADER_BYTES:,} bytes")
