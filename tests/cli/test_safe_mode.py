@@ -62,6 +62,12 @@ def test_the_warning_of_the_start_has_a_next_step_and_names_the_log(
     assert started["logFile"] in warning
 
 
+def test_the_result_does_not_look_as_if_there_were_no_addins(uno: WorkspaceBuilder, crashing: StandInHosts) -> None:
+    result = uno.machine.run("start")
+
+    assert "  addIns: left out, because the Host died with them" in result.stdout.splitlines()
+
+
 def test_health_names_what_was_left_out_and_the_next_step(uno: WorkspaceBuilder, crashing: StandInHosts) -> None:
     started = uno.machine.run("start", "--json").json
 

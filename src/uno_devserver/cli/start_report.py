@@ -26,7 +26,8 @@ def report(running: Running, wish: Wish, warnings: list[str]) -> Result:
     shown = ("processId", "port", "mcpEndpoint", "solutionPath", "workspaceDirectory", "ideChannelId", "host")
     rows = [Row(key, str(data[key])) for key in shown if data[key] is not None]
     if running.launched:
-        rows.append(Row("addIns", _loaded(running.launched.told) or str(len(running.addins))))
+        count = str(len(running.addins)) if running.left_out is None else "left out, because the Host died with them"
+        rows.append(Row("addIns", _loaded(running.launched.told) or count))
     if running.log_file:
         rows.append(Row("logFile", running.log_file))
     hint = () if running.launched or not workspace_addins(wish.workspace) else (Section(RESTART, ()),)
