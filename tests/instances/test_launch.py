@@ -14,7 +14,7 @@ from support.hosts import is_running
 from uno_devserver.instances.child import Child, Output
 from uno_devserver.instances.host_command import HostArguments, HostProgram, ProgramKind, bundled_host
 from uno_devserver.instances.launch import Launched, LaunchFailure, Observer, Order, Reason, launch
-from uno_devserver.system.ports import is_free
+from uno_devserver.system.ports import free_port, is_free
 
 
 class Witness(Observer):
@@ -122,3 +122,29 @@ def test_a_crash_carries_what_was_printed_at_the_end(order: Order, tmp_path: Pat
     assert failure.value.text.splitlines()[-2:] == ["line 999", "the end"]
     assert len(failure.value.text.splitlines()) == 30
     assert failure.value.log_file == order.output.path
+
+
+@pytest.mark.parametrize(
+    ("text", "refusal"),
+    [
+        ("error: No such address.\nnext: Choose another.\n", ("No such address.", "Choose another.")),
+        ("warn: old\nerror: No such\n  address.\nnext: Choose.", ("No such\n  address.", "Choose.")),
+        ("error: an add-in printed this\nnext: and this\nSegmentation fault\n", None),
+        ("the error: x\nnext: y\n", None),
+        ("", None),
+    ],
+)
+def test_a_refusal_is_how_the_output_ends(text: str, refusal: tuple[str, str] | None) -> None:
+    assert LaunchFailure(Reason.DIED, 1, text=text).refusal == refusal
+
+
+def test_a_port_that_is_usual_is_taken_only_if_it_is_free(order: Order) -> None:
+    usual = free_port()
+    first = launch(order.replace(usual_port=usual), Observer())
+    try:
+        second = launch(order.replace(usual_port=usual), Observer())
+        second.child.stop()
+    finally:
+        first.child.stop()
+
+    assert (first.port, second.port == usual) == (usual, False)
