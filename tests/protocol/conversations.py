@@ -268,6 +268,12 @@ async def connected(
     return client
 
 
+def timers() -> int:
+    """How many timers the loop has."""
+    waiting: list[asyncio.TimerHandle] = asyncio.get_running_loop()._scheduled  # type: ignore[attr-defined]
+    return sum(not timer.cancelled() for timer in waiting)
+
+
 async def until(condition: Callable[[], bool]) -> None:
     """Let the loop run until it holds, within a bound."""
     async with asyncio.timeout(WAIT_SECONDS):

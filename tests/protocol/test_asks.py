@@ -38,6 +38,19 @@ async def test_a_question_travels_on_the_calls_stream_and_its_answer_by_post() -
 
 
 @asynchronous
+async def test_what_is_said_before_a_question_arrives_before_it() -> None:
+    async def talk(call: Call) -> Result:
+        call.notify("notifications/progress", {"progress": 1})
+        return await call.ask("elicitation/create", QUESTION)
+
+    client = await connected(ScriptedService(talk=talk), elicitation={})
+    stream = await client.stream("tools/call", {"name": "talk"})
+
+    assert [(await stream.message())["method"] for _ in range(2)] == ["notifications/progress", "elicitation/create"]
+    await stream.lose()
+
+
+@asynchronous
 async def test_a_client_that_refuses_makes_the_question_fail() -> None:
     client = await connected(ScriptedService(who=_who), elicitation={})
     stream = await client.stream("tools/call", {"name": "who"})
@@ -183,6 +196,30 @@ async def test_a_question_outlives_a_lost_connection() -> None:
     await client.respond(question["id"], result={"content": {"name": "back"}})
 
     assert (await resumed.rest())[-1]["result"] == text("back")
+
+
+@asynchronous
+async def test_a_question_that_is_answered_twice_at_once_is_answered_once() -> None:
+    client = await connected(ScriptedService(who=_who), "2025-03-26", elicitation={})
+    stream = await client.stream("tools/call", {"name": "who"})
+    question = await stream.message()
+
+    answers = [{"jsonrpc": "2.0", "id": question["id"], "result": {"content": {"name": n}}} for n in ("one", "two")]
+    taken = await client.post(answers)
+
+    assert taken.status == 202
+    assert (await stream.rest())[-1]["result"] == text("one")
+
+
+@asynchronous
+async def test_questions_that_were_answered_make_room() -> None:
+    client = await connected(ScriptedService(who=_who), policy=DEFAULT_POLICY.replace(asks=1), elicitation={})
+    for name in ("a", "b"):
+        stream = await client.stream("tools/call", {"name": "who"})
+        question = await stream.message()
+        await client.respond(question["id"], result={"content": {"name": name}})
+
+        assert (await stream.rest())[-1]["result"] == text(name)
 
 
 @asynchronous

@@ -332,6 +332,20 @@ async def test_errors_of_the_service_have_their_http_status(raised: BaseExceptio
 
 
 @asynchronous
+async def test_a_call_that_cancels_itself_is_answered() -> None:
+    async def fail(call: Call) -> Result:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.Event().wait()
+        return {}
+
+    reply = await ModernClient(endpoint_of(ScriptedService(fail=fail))).ask("tools/call", {"name": "fail"})
+
+    assert (reply.status, reply.error) == (200, INTERNAL_ERROR)
+
+
+@asynchronous
 async def test_a_call_that_speaks_gets_a_stream_without_event_ids() -> None:
     async def speak(call: Call) -> Result:
         call.notify("notifications/progress", {"progressToken": 1, "progress": 1})

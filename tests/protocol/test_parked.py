@@ -10,7 +10,7 @@ import pytest
 from uno_devserver.protocol.jsonrpc import BUSY, INVALID_PARAMS, INVALID_REQUEST
 from uno_devserver.protocol.service import Call, Result
 
-from .conversations import ModernClient, Reply, ScriptedService, asynchronous, endpoint_of, text
+from .conversations import ModernClient, Reply, ScriptedService, asynchronous, endpoint_of, text, timers
 
 QUESTION = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 LOST = "Call again without requestState"
@@ -258,12 +258,75 @@ async def test_a_call_that_goes_on_without_the_answer_keeps_its_result_for_the_c
     client = _client(who=impatient)
     asked = await client.ask("tools/call", {"name": "who"})
     go.set()
+    await client.ask("tools/list")  # meanwhile the call comes to its end
     state = asked.json["result"]["requestState"]
     stream = await client.stream("tools/call", {"name": "who", "requestState": state}, request_id="later")
     messages = await stream.rest()
 
     assert messages[0]["params"] == {"progress": 1}
     assert (messages[1]["id"], messages[1]["result"]["content"]) == ("later", text("without")["content"])
+
+
+@asynchronous
+async def test_an_answer_that_meets_the_withdrawal_of_its_question_does_no_harm() -> None:
+    go = asyncio.Event()
+
+    async def impatient(call: Call) -> Result:
+        asked = asyncio.create_task(call.ask("elicitation/create", QUESTION))
+        await go.wait()
+        asked.cancel()
+        return text("without")
+
+    client = _client(who=impatient)
+    asked = await client.ask("tools/call", {"name": "who"})
+    go.set()
+    done = await answer(client, asked, {"question-1": accepting("late")})
+
+    assert done.json["result"]["content"] == text("without")["content"]
+
+
+@asynchronous
+async def test_a_call_is_parked_once_however_many_questions_it_asks() -> None:
+    async def both(call: Call) -> Result:
+        await asyncio.gather(*(call.ask("elicitation/create", QUESTION) for _ in range(2)))
+        await asyncio.sleep(0.1)  # longer than a parked call would be waited for
+        return text("done")
+
+    client = ModernClient(endpoint_of(ScriptedService(who=both), parked_seconds=0.05), elicitation={})
+    asked = await client.ask("tools/call", {"name": "who"})
+    done = await answer(client, asked, {"question-1": accepting(1), "question-2": accepting(2)})
+
+    assert done.json["result"]["content"] == text("done")["content"]
+
+
+@asynchronous
+async def test_a_question_of_a_call_that_is_over_is_not_asked() -> None:
+    left: list[asyncio.Task[Result]] = []
+
+    async def careless(call: Call) -> Result:
+        left.append(asyncio.create_task(call.ask("elicitation/create", QUESTION)))
+        return text("done")
+
+    before = timers()
+    reply = await _client(who=careless).ask("tools/call", {"name": "who"})
+
+    assert reply.json["result"]["content"] == text("done")["content"]
+    assert timers() == before
+    left[0].cancel()
+
+
+@asynchronous
+async def test_the_service_sees_the_client_as_it_came_back() -> None:
+    async def who(call: Call) -> Result:
+        await call.ask("elicitation/create", QUESTION)
+        return text(call.session.client.name)
+
+    client = _client(who=who)
+    asked = await client.ask("tools/call", {"name": "who"})
+    named = {"io.modelcontextprotocol/clientInfo": {"name": "renamed", "version": "2"}}
+    done = await answer(client, asked, {"question-1": accepting("x")}, _meta=named)
+
+    assert done.json["result"]["content"] == text("renamed")["content"]
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])

@@ -22,6 +22,7 @@ from .conversations import (
     connected,
     endpoint_of,
     text,
+    timers,
     until,
 )
 
@@ -248,6 +249,14 @@ async def test_both_eras_share_the_endpoint() -> None:
     assert old.endpoint.session_count == 1
 
 
+@pytest.mark.parametrize("version", ["2026-07-28", "2099-01-01"])
+@asynchronous
+async def test_initialize_belongs_to_the_handshake_whatever_its_header_says(version: str) -> None:
+    reply = await Client(endpoint_of(ScriptedService())).ask("initialize", {}, mcp_protocol_version=version)
+
+    assert (reply.status, reply.json["result"]["protocolVersion"]) == (200, "2025-11-25")
+
+
 @pytest.mark.parametrize("failure", [OSError("disk"), SystemExit(1)])
 @asynchronous
 async def test_a_service_that_cannot_even_say_what_it_can_is_an_internal_error(failure: BaseException) -> None:
@@ -283,6 +292,62 @@ async def test_close_ends_everything_with_a_last_word() -> None:
     assert service.sessions == []
     assert old.endpoint.session_count == 0
     assert [(await client.ask("tools/list")).status for client in (old, new)] == [503, 503]
+
+
+@pytest.mark.parametrize("kind", [Client, ModernClient])
+@asynchronous
+async def test_close_lets_calls_clean_up(kind: type[Client]) -> None:
+    cleaned = False
+
+    async def careful(call: Call) -> Result:
+        nonlocal cleaned
+        call.notify("notifications/progress", {"progress": 1})
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.01)
+            cleaned = True
+        return {}
+
+    service = ScriptedService(careful=careful)
+    client = await connected(service) if kind is Client else kind(endpoint_of(service))
+    stream = await client.stream("tools/call", {"name": "careful"})
+    await stream.message()
+    await client.endpoint.close()
+
+    assert cleaned
+    await stream.end()
+
+
+@asynchronous
+async def test_close_leaves_no_timer_behind() -> None:
+    async def who(call: Call) -> Result:
+        return await call.ask("elicitation/create", {})
+
+    before = timers()
+    service = ScriptedService(wait=_wait_forever, speak=_speak, who=who)
+    old, new = await connected(service), ModernClient(endpoint_of(service), elicitation={})
+    new.endpoint = old.endpoint
+    await (await old.stream("tools/call", {"name": "speak"})).end()  # its answer is kept
+    asked = [await new.ask("tools/call", {"name": "who"}) for _ in range(2)]
+    state = asked[0].json["result"]["requestState"]
+    answers = {"question-1": {"action": "decline"}}
+    await new.ask("tools/call", {"name": "who", "requestState": state, "inputResponses": answers})
+    streams = [
+        await old.stream("tools/call", {"name": "wait"}),
+        await new.stream("tools/call", {"name": "wait"}),
+        await new.stream("subscriptions/listen", {"notifications": {}}),
+        await old.listen(),
+    ]
+    for _ in range(3):
+        old.endpoint.broadcast("notifications/tools/list_changed")
+        await streams[3].message()
+
+    await old.endpoint.close()
+    for stream in streams:
+        await stream.end()
+
+    assert timers() == before
 
 
 @asynchronous

@@ -140,6 +140,33 @@ async def test_the_same_message_waits_once() -> None:
 
 
 @asynchronous
+async def test_a_slow_connection_that_was_replaced_does_not_make_the_next_one_hear_things_twice() -> None:
+    released = asyncio.Event()
+
+    class Slow(Lines):
+        async def write(self, data: bytes) -> None:
+            await super().write(data)
+            if b"first" in data:
+                await released.wait()
+
+    stream, slow, quick, last = Stream(DEFAULT_POLICY, "s"), Slow(), Lines(), Lines()
+    stream.send(b"first")
+    tasks = [asyncio.create_task(stream.deliver(slow))]
+    await until(lambda: slow.data == [b"first"])
+    tasks.append(asyncio.create_task(stream.deliver(quick)))
+    stream.send(b"second")
+    await until(lambda: b"second" in quick.data)
+    released.set()
+    await tasks[0]
+    stream.end()
+    await tasks[1]
+
+    await stream.deliver(last)
+
+    assert last.data == []
+
+
+@asynchronous
 async def test_openings_by_what_the_client_understands() -> None:
     openings = []
     for opening in Opening:

@@ -33,10 +33,11 @@ async def test_the_first_message_acknowledges_what_was_asked_for() -> None:
 @asynchronous
 async def test_only_what_the_server_can_do_is_acknowledged() -> None:
     service = ScriptedService()
-    service.declared = {"tools": {"listChanged": True}, "prompts": {}, "resources": {}}
+    service.declared = {"tools": {"listChanged": True}, "prompts": {"listChanged": True}, "resources": {}}
     client = ModernClient(endpoint_of(service))
 
-    stream = await client.stream("subscriptions/listen", {"notifications": {**ALL, "later": True}})
+    wish = {**ALL, "promptsListChanged": "yes", "later": True}
+    stream = await client.stream("subscriptions/listen", {"notifications": wish})
 
     assert (await stream.message())["params"]["notifications"] == {"toolsListChanged": True}
     await stream.lose()

@@ -33,7 +33,7 @@ from .jsonrpc import (
 from .media import Accepts
 from .policy import Policy
 from .replies import ACCEPTED, plain, refusal
-from .running import FAILURES, answer_message, outcome, tell
+from .running import FAILURES, answer_message, outcome, said_in, tell
 from .service import Call, ClientInfo, Result, Service
 from .sessions import Session, Sessions
 from .streams import Kind, Opening, Stream
@@ -183,9 +183,8 @@ class Handshake:
 
         def done(call: HandshakeCall, task: asyncio.Task[Result | RpcError]) -> None:
             session.calls.discard(call)
-            said = call.why_stopped if task.cancelled() else task.result()
-            if said is not None and not call.unwanted:
-                stream.send(answer_message(call.id, said), Kind.ANSWER)
+            if not call.unwanted:
+                stream.send(answer_message(call.id, said_in(task, call.why_stopped)), Kind.ANSWER)
             waiting.discard(call)
             end_if_all_said()
 

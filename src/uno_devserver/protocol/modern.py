@@ -39,7 +39,7 @@ from .modern_calls import ModernCall
 from .parked import Parked
 from .policy import Policy
 from .replies import ACCEPTED, plain, refusal
-from .running import outcome
+from .running import outcome, said_in
 from .service import Call, Params, Result, Service
 from .streams import Stream
 from .subscriptions import Subscriptions
@@ -131,11 +131,7 @@ class Modern:
 
     def _done(self, call: ModernCall, task: asyncio.Task[Result | RpcError]) -> None:
         self._calls.discard(call)
-        said = call.why_stopped if task.cancelled() else task.result()
-        if said is not None:
-            call.finish(said)
-        else:
-            call.stream.end()
+        call.finish(said_in(task, call.why_stopped))
 
     async def _answer(self, call: Call) -> Result:
         if call.method == "server/discover":
@@ -149,8 +145,6 @@ class Modern:
             call.cancel()
             raise
         if answers is not None:
-            if not answers:
-                return ACCEPTED  # cancelled, so there is nothing to say
             return plain(answers[0], 200 if call.error_code is None else HTTP_STATUS.get(call.error_code, 200))
 
         async def run(sink: Sink) -> None:

@@ -46,6 +46,13 @@ def _told(method: str) -> RpcError:
     return RpcError(INTERNAL_ERROR, f"The server failed while it worked on '{shown(method)}'; its log says why.")
 
 
+def said_in(task: asyncio.Task[Result | RpcError], why_stopped: RpcError | None) -> Result | RpcError:
+    """What came of a call. If it was cancelled and there is no reason, it was its own doing, and somebody waits."""
+    if not task.cancelled():
+        return task.result()
+    return why_stopped or RpcError(INTERNAL_ERROR, "The call was cancelled from inside the server.")
+
+
 def answer_message(request_id: Id, said: Result | RpcError) -> bytes:
     """The outcome as a message; a result that JSON cannot express is the server's failure, told as such."""
     if isinstance(said, RpcError):
