@@ -119,18 +119,18 @@ def _failure(command: list[str], code: int, output: IO[bytes]) -> tuple[str, str
 
 def _with_the_terminal(command: list[str], *, quiet: bool) -> Result:
     """With --json, standard output is for our result alone."""
+    import signal
     import subprocess
 
+    # Ctrl+C reaches both, and it is the application's to decide. Not ignored, for the application would inherit that.
+    ours = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         process = subprocess.Popen(command, stdout=sys.stderr if quiet else None)
+        code = process.wait()
     except OSError as error:
         raise _not_started(command, error) from error
-    code: int | None = None
-    while code is None:
-        try:
-            code = process.wait()
-        except KeyboardInterrupt:
-            pass  # Ctrl+C reaches both, and it is the application's to decide
+    finally:
+        signal.signal(signal.SIGINT, ours)
     code = code if code >= 0 else 128 - code  # ended by a signal: what a shell would say
     return Result({"processId": process.pid, "exitCode": code}, None, code)
 
