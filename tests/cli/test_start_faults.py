@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import signal
@@ -101,6 +102,25 @@ def test_a_program_that_is_no_host_is_called_so_and_not_tried_twice(uno: Workspa
     assert "--host" in result.json["error"]["nextStep"]
 
 
+def test_a_script_that_dies_leaves_nothing_behind(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    hosts.behave(Manners(listens=False))
+    launched = uno.machine.root / "dotnet" / "hosts.jsonl"
+    script = _script(uno, f'"$dotnet" Own.dll "$@" &\nwhile [ ! -e "{launched}" ]; do :; done\nexit 3\n')
+
+    result = uno.machine.run("start", "--host", str(script), "--addins", ";")
+
+    assert "exit code 3" in result.stderr
+    wait_for(lambda: _no_host_is_left(hosts), "the end of what the script had started")
+
+
+def _script(workspace: WorkspaceBuilder, text: str) -> Path:
+    """A script that runs a Host, and is run in its place."""
+    dotnet = workspace.machine.root / "dotnet" / "dotnet"
+    script = write(workspace.machine.root / "run-host.sh", f'#!/bin/sh\ndotnet="{dotnet}"\n{text}')
+    script.chmod(0o755)
+    return script
+
+
 # --- a Host that does not serve ------------------------------------------------------------------------------------
 
 
@@ -121,6 +141,18 @@ def test_a_host_that_does_not_answer_in_time_is_stopped_and_the_rest_is_clean(
     assert "  | stand-in host --httpPort" in result.stderr
     assert "--timeoutMs" in result.stderr
     assert len(hosts.launches()) == 1  # safe mode is for crashes
+    assert _no_host_is_left(hosts)
+    assert _registered(uno.machine) == []
+
+
+def test_a_script_whose_host_does_not_answer_is_stopped_with_it(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    hosts.behave(Manners(listens=False))
+    script = _script(uno, '"$dotnet" Own.dll "$@"\nexit $?\n')
+
+    result = uno.machine.run("start", "--host", str(script), *SOON)
+
+    assert result.exit_code == 1
+    assert len(hosts.launches()) == 1
     assert _no_host_is_left(hosts)
     assert _registered(uno.machine) == []
 
@@ -287,6 +319,29 @@ def test_an_interrupted_start_stops_the_host_that_it_started(
     assert "nothing is left running" in errors
     assert _no_host_is_left(hosts)
     assert _registered(uno.machine) == []
+
+
+PIPE_BYTES = 65536  # what a pipe holds before its writer has to wait
+
+
+def test_an_interrupt_while_the_result_is_written_is_too_late(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    """There is a server then; to call that interrupted would be wrong."""
+    fill = ("/bin/sh", "-c", f'/usr/bin/head -c {PIPE_BYTES} /dev/zero; exec "$@"', "sh")
+    starting = uno.machine.spawn("start", "--json", prefix=fill)
+    wait_for(hosts.requests, "the question whether the Host is ready")
+    wait_for(lambda: all(not lock.read_text() for lock in (uno.machine.state / "locks").iterdir()), "the readiness")
+    wait_for(lambda: _waits_for_stdout(starting.pid), "the writing")
+
+    starting.send_signal(signal.SIGINT)
+
+    answer = json.loads(starting.communicate(timeout=20)[0].lstrip("\0"))
+    assert (starting.returncode, answer.get("outcome")) == (0, "started")
+    assert is_running(answer["processId"])
+
+
+def _waits_for_stdout(pid: int) -> bool:
+    """Whether it is in a system call whose first argument is 1."""
+    return Path(f"/proc/{pid}/syscall").read_text().split()[1:2] == ["0x1"]
 
 
 def test_a_person_at_a_terminal_sees_that_time_passes(

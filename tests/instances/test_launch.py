@@ -148,3 +148,28 @@ def test_a_port_that_is_usual_is_taken_only_if_it_is_free(order: Order) -> None:
         first.child.stop()
 
     assert (first.port, second.port == usual) == (usual, False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "end", "attempts"),
+    [
+        (ProgramKind.PATH, "os.kill(os.getpid(), 15)", 1),
+        (ProgramKind.PATH, "os.kill(os.getpid(), 2)", 1),
+        (ProgramKind.PATH, "os.kill(os.getpid(), 9)", 2),
+        (ProgramKind.PATH, "print('!', flush=True); os._exit(0)", 2),  # as a .NET Host also does when it failed
+        (ProgramKind.BUNDLED, "os._exit(0)", 1),
+        (ProgramKind.BUNDLED, "os._exit(1)", 2),
+    ],
+)
+def test_a_host_that_somebody_stops_while_it_starts_is_not_started_again(
+    order: Order, tmp_path: Path, kind: ProgramKind, end: str, attempts: int
+) -> None:
+    ending = _script(order, tmp_path / "end.py", f"import os, signal; signal.signal(2, signal.SIG_DFL); {end}")
+    ending = ending.replace(program=ending.program.replace(kind=kind))
+    witness = Witness()
+
+    with pytest.raises(LaunchFailure) as failure:
+        launch(ending.replace(arguments=order.arguments.replace(addins="/a.py")), witness)
+
+    assert failure.value.reason is Reason.DIED
+    assert len(witness.children) == attempts

@@ -114,7 +114,7 @@ def _no_mcp(running: Running) -> str:
 def crash(failure: LaunchFailure, addins: str | None) -> str:
     """The warning before the attempt without add-ins."""
     return (
-        f"The Host died while it started (exit code {failure.exit_code}). Starting it once more without add-ins. "
+        f"The Host died while it started: it {_end(failure)}. Starting it once more without add-ins. "
         f"Left out: {_names(addin_paths(addins))}. Repair the one at fault, then run 'uno-devserver start' again; all "
         f"of the output is in {failure.log_file}.{_printed(failure)}"
     )
@@ -142,12 +142,17 @@ def explain(failure: LaunchFailure, signal_number: int | None) -> UserError:
     if failure.refusal is not None:
         reason, next_step = failure.refusal
         return UserError("HostNotStarted", f"The Host cannot be started: {reason}", next_step)
-    message = f"The Host ended with exit code {failure.exit_code} before it was ready."
+    message = f"The Host {_end(failure)} before it was ready."
     if not failure.text.strip():
         message += " It printed nothing, so it may not be a Host at all."
         next_step = "Check --host: a Host serves HTTP on the --httpPort that it is given. Or use --host bundled."
         return UserError("HostCrashed", message, next_step)
     return UserError("HostCrashed", message + _printed(failure), f"Repair what it reports; all of it is in {log_file}.")
+
+
+def _end(failure: LaunchFailure) -> str:
+    code = failure.exit_code or 0
+    return f"ended with exit code {code}" if code >= 0 else f"was ended by signal {-code}"
 
 
 def _taken(port: int) -> str:

@@ -2,12 +2,13 @@
 
 No process is left behind by a launch that fails or is given up. A port that another program takes at the last moment
 is replaced by another one, unless the user named it. A Host that dies while it loads add-ins is tried once without;
-one that refuses its flags is not.
+one that refuses its flags, or that somebody stops, is not.
 """
 
 from __future__ import annotations
 
 import re
+import signal
 from enum import Enum
 
 from ..system.ports import free_port, is_free
@@ -105,7 +106,7 @@ def launch(order: Order, observer: Observer) -> Launched:
     try:
         return _launch_on_some_port(order, observer)
     except LaunchFailure as failure:
-        if not _uses_addins(order.arguments) or not _may_be_due_to_addins(failure):
+        if not _uses_addins(order.arguments) or not _may_be_due_to_addins(failure, order.program.kind):
             raise
         observer.crashed(failure, order.arguments.addins)
     without = order.replace(arguments=order.arguments.replace(addins=NO_ADDINS))
@@ -118,10 +119,15 @@ def _uses_addins(arguments: HostArguments) -> bool:
     return bool(addin_paths(arguments.addins))
 
 
-def _may_be_due_to_addins(failure: LaunchFailure) -> bool:
-    """Not where it ended before it came to them: it refused a flag, or it is something else than a Host."""
+def _may_be_due_to_addins(failure: LaunchFailure, kind: ProgramKind) -> bool:
+    """Not where it ended before it came to them: it refused a flag, or it is something else than a Host.
+
+    And not where somebody told it to end. A .NET Host ends with 0 in other cases too, ours does not.
+    """
     silent = failure.exit_code == 0 and not failure.text.strip()
-    return failure.reason is Reason.DIED and failure.refusal is None and not silent
+    stopped = failure.exit_code in (-signal.SIGTERM, -signal.SIGINT)
+    stopped = stopped or (failure.exit_code == 0 and kind is ProgramKind.BUNDLED)
+    return failure.reason is Reason.DIED and failure.refusal is None and not silent and not stopped
 
 
 def _launch_on_some_port(order: Order, observer: Observer) -> Launched:
@@ -172,6 +178,7 @@ def _tells_of_addins(order: Order) -> bool:
 
 def _end(child: Child, registry: str) -> None:
     child.stop()
+    child.end_the_rest()
     prune(registry)  # one that was killed could not sign itself out
 
 
