@@ -89,6 +89,7 @@ REMEDIES = {
     "AddInLoadFailed": "Repair or update the add-in, then run 'uno-devserver stop' and 'uno-devserver start'.",
     "AddInsLeftOut": "Repair the one at fault, then run 'uno-devserver stop' and 'uno-devserver start'.",
     "AddInsLoading": "Ask again in some seconds; one that never comes to an end waits for something: see the log.",
+    "AddInCallsHang": "The log names their lines; cancel them, or run 'uno-devserver start --restart'.",
     "AddInNeedsBundledHost": "Use 'uno-devserver start --host bundled' to have them instead of the .NET ones.",
     "AddInPathUnusable": "Move it to a folder whose name has no semicolon.",
     "AddInBinaryNotFound": _FORCE_RESTORE,

@@ -223,6 +223,17 @@ def test_an_add_in_of_which_a_part_failed_is_told_too() -> None:
     assert issue.message == "The add-in colours 1.0 (/ws/colours.py) works only in part: a tool has a bad schema."
 
 
+def test_calls_that_hold_all_threads_are_told() -> None:
+    host = BUNDLED.replace(status="Degraded", busy=("add-in notes: 16 of 16 worker threads are busy: hang x16",))
+
+    report = health(RUNNING.replace(host=host, log_file="/logs/host.log"))
+
+    assert found(report) == [("AddInCallsHang", "Warning")]
+    assert report.issues[0].message == "Calls hang: add-in notes: 16 of 16 worker threads are busy: hang x16."
+    assert "/logs/host.log" in report.issues[0].remediation
+    assert report.status is HealthStatus.DEGRADED
+
+
 def test_while_add_ins_load_none_is_called_failed_and_that_is_told() -> None:
     coming = HostAddIn("notes", None, "/ws/notes.py", False, None)
     broken = HostAddIn("b", None, "/ws/b.py", False, "SyntaxError")

@@ -87,13 +87,20 @@ def test_a_health_page_of_another_kind_does_not_make_a_bundled_host(tmp_path: Pa
 
 @pytest.mark.parametrize("wrong", [None, "x", {"a": 1}, [None, 3, {}], 5], ids=repr)
 def test_fields_of_another_type_are_as_good_as_absent(tmp_path: Path, wrong: object) -> None:
-    fields = ("status", "hostVersion", "addIns", "ideChannelConnected", "toolCount")
+    fields = ("status", "hostVersion", "addIns", "ideChannelConnected", "toolCount", "problems")
 
     found = probed(tmp_path, bundled_host(**dict.fromkeys(fields, wrong)))
 
     assert (found.connected, found.kind, found.ide_channel_connected) == (True, HostKind.BUNDLED, None)
     assert found.tool_count == (wrong if isinstance(wrong, int) else 0)
     assert len(found.add_ins) == (1 if isinstance(wrong, list) else 0)
+    assert found.busy == ()
+
+
+def test_what_a_bundled_host_says_of_hanging_calls_is_heard(tmp_path: Path) -> None:
+    found = probed(tmp_path, bundled_host(status="Degraded", problems=["add-in notes: all busy", ""]))
+
+    assert found.busy == ("add-in notes: all busy",)
 
 
 # --- a .NET Host ----------------------------------------------------------------------------------------------------

@@ -115,7 +115,10 @@ def _addin_issues(facts: HealthFacts) -> Iterator[Issue]:
     ailing = [addin for addin in facts.host.add_ins if addin.error or (addin.is_to_come and not well)]
     for addin in ailing:
         yield warning("AddInLoadFailed", addin.failure, _for_dotnet_only(addin, facts.host.kind))
-    if not ailing and facts.host.status == HealthStatus.DEGRADED.value:
+    for problem in facts.host.busy:
+        log = f" The log is {facts.log_file}." if facts.log_file else ""
+        yield warning("AddInCallsHang", f"Calls hang: {problem}.", REMEDIES["AddInCallsHang"] + log)
+    if not ailing and not facts.host.busy and facts.host.status == HealthStatus.DEGRADED.value:
         reason = facts.host.discovery_error or "it calls itself degraded and does not say why"
         message = f"The Host could not find out which add-ins it has to load: {reason}"
         yield warning(

@@ -73,6 +73,7 @@ class Probe(Value):
     version: str | None = None
     add_ins: tuple[HostAddIn, ...] = ()
     loading: bool = False  # not all of them are through
+    busy: tuple[str, ...] = ()  # which add-ins have no thread left, and what holds them
     discovery_error: str | None = None  # why it could not find out which add-ins there are
     tool_count: int = 0
     ide_channel_connected: bool | None = None
@@ -146,11 +147,13 @@ def _health_page(answer: Answer) -> dict[str, object] | None:
 def _told(report: Mapping[str, object]) -> Probe:
     """What a Host tells in its health report; both kinds use the same names."""
     add_ins, tools, channel = report.get("addIns"), report.get("toolCount"), report.get("ideChannelConnected")
+    problems = report.get("problems")
     return Probe(
         status=_text(report.get("status")),
         version=_text(report.get("hostVersion")),
         add_ins=tuple(_add_in(entry) for entry in _objects(add_ins)),
         loading=report.get("loading") is True,
+        busy=tuple(filter(None, map(_text, problems))) if isinstance(problems, list) else (),
         discovery_error=_text(report.get("discoveryError")),
         tool_count=tools if isinstance(tools, int) else 0,
         ide_channel_connected=channel if isinstance(channel, bool) else None,
