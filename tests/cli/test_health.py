@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from support.files import write
 from support.golden import GOLDEN
 from support.machine import Machine, Result
 from support.stand_in_host import Rule, StandInHost, answer, bundled_host, dotnet_host
@@ -58,6 +59,17 @@ def test_with_nothing_running_it_says_how_to_start(app: WorkspaceBuilder) -> Non
         "- [Fatal] HostNotStarted: No Host runs for this workspace.",
         "  next: Run 'uno-devserver start' in the workspace.",
     ]
+
+
+def test_where_the_registry_cannot_be_read_it_does_not_claim_to_know(app: WorkspaceBuilder) -> None:
+    registry = write(app.machine.data / "Uno Platform" / "DevServers", "a file")
+
+    issue = app.machine.run("health", "--json").issue("HostNotStarted")
+
+    assert issue["message"] == (
+        f"Whether a Host runs for this workspace is not known. The registry {registry} cannot be read: Not a directory."
+    )
+    assert "folder" in issue["remediation"]
 
 
 def test_in_a_folder_without_a_solution_it_says_what_is_missing(machine: Machine) -> None:

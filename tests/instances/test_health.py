@@ -270,14 +270,24 @@ def test_an_add_in_that_is_still_loading_is_no_issue() -> None:
     assert health(RUNNING.replace(host=BUNDLED.replace(add_ins=(coming,)))).status is HealthStatus.HEALTHY
 
 
+@pytest.mark.parametrize("status", ["Degraded", "Unhealthy"])
 @pytest.mark.parametrize("reason", [None, "MSBuild failed."])
-def test_a_host_that_calls_itself_degraded_is_believed(reason: str | None) -> None:
-    host = DOTNET.replace(status="Degraded", discovery_error=reason)
+def test_a_host_that_does_not_call_itself_healthy_is_believed(reason: str | None, status: str) -> None:
+    host = DOTNET.replace(status=status, discovery_error=reason)
 
     issue = only_issue(health(RUNNING.replace(host=host)))
 
     assert issue.code == "AddInLoadFailed"
     assert (reason or "does not say why") in issue.message
+
+
+def test_an_add_in_that_was_not_loaded_does_not_hide_that_others_were_not_found() -> None:
+    broken = HostAddIn("a", None, "/ws/a.py", False, "broken")
+
+    host = BUNDLED.replace(status="Degraded", add_ins=(broken,), discovery_error="MSBuild failed.")
+
+    issues = health(RUNNING.replace(host=host)).issues
+    assert [issue.message.partition(":")[2] for issue in issues] == [" broken.", " MSBuild failed."]
 
 
 def test_a_dotnet_assembly_in_the_bundled_host_leads_to_the_dotnet_host() -> None:

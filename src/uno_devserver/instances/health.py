@@ -58,6 +58,9 @@ def _host_issues(facts: HealthFacts) -> Iterator[Issue]:
 
 
 def _nothing_runs(facts: HealthFacts) -> Issue:
+    if facts.registry_problem:
+        message = f"Whether a Host runs for this workspace is not known. {facts.registry_problem}"
+        return fatal("HostNotStarted", message, "Make that folder one that you can read and write.")
     if facts.ended_process is None:
         return fatal("HostNotStarted", "No Host runs for this workspace.", _how_to_start(facts))
     message = f"No Host runs for this workspace: the last one (process {facts.ended_process}) ended without signing out"
@@ -118,12 +121,13 @@ def _addin_issues(facts: HealthFacts) -> Iterator[Issue]:
     for problem in facts.host.busy:
         log = f" The log is {facts.log_file}." if facts.log_file else ""
         yield warning("AddInCallsHang", f"Calls hang: {problem}.", REMEDIES["AddInCallsHang"] + log)
-    if not ailing and not facts.host.busy and facts.host.status == HealthStatus.DEGRADED.value:
-        reason = facts.host.discovery_error or "it calls itself degraded and does not say why"
-        message = f"The Host could not find out which add-ins it has to load: {reason}"
-        yield warning(
-            "AddInLoadFailed", message.rstrip(".") + ".", "See what the Host prints; see 'uno-devserver disco'."
-        )
+    message = ""
+    if facts.host.discovery_error:
+        message = f"The Host could not find out which add-ins it has to load: {facts.host.discovery_error.rstrip('.')}."
+    elif not ailing and not facts.host.busy and not well and facts.host.status is not None:
+        message = f"The Host calls itself {facts.host.status} and does not say why."
+    if message:
+        yield warning("AddInLoadFailed", message, "See what the Host prints; see 'uno-devserver disco'.")
 
 
 def _left_out(facts: HealthFacts) -> tuple[str, str]:
