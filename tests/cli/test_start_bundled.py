@@ -312,11 +312,10 @@ def test_an_addin_that_takes_its_time_is_not_waited_for(
     assert "  addIns: 0 of 1 loaded, still loading" in result.stdout.splitlines()
 
 
-@pytest.mark.parametrize("code", [0, 3])
 def test_an_addin_that_ends_the_host_is_left_out_also_when_the_host_had_answered_already(
-    workspace: WorkspaceBuilder, machine: Machine, code: int
+    workspace: WorkspaceBuilder, machine: Machine
 ) -> None:
-    workspace.file(ADDIN, f"import os\nos._exit({code})")
+    workspace.file(ADDIN, "import os\nos._exit(3)")
 
     started = machine.run("start", "--json").json
     health = machine.run("health", "--json")
