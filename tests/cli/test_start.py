@@ -161,7 +161,7 @@ def test_the_host_runs_in_the_workspace_apart_from_us_with_its_output_in_a_priva
 def test_a_host_for_the_previous_net_is_rolled_forward(workspace: WorkspaceBuilder, hosts: StandInHosts) -> None:
     workspace.uno_sdk(groups=(CORE,)).package(host(frameworks=["net9.0"])).project("A/A.csproj").solution("App.slnx")
 
-    workspace.machine.run("start")
+    workspace.machine.run("start", env={"DOTNET_ROLL_FORWARD": "Minor"})  # with which it would not run
 
     [launch] = hosts.launches()
     assert launch["roll_forward"] == "Major"

@@ -19,7 +19,7 @@ import pytest
 from support.files import write
 from support.hosts import Manners, StandInHosts, is_running, wait_for
 from support.machine import Machine
-from support.packages import app_mcp
+from support.packages import app_mcp, host
 from support.workspace import WorkspaceBuilder
 
 # Long enough for a Host that listens, short enough to wait for one that does not.
@@ -80,6 +80,23 @@ def test_a_host_that_dies_of_its_addins_is_started_once_more_without(
     assert "Uno.UI.App.Mcp.Server.dll" in warning
     assert "was told to die" in warning
     assert Path(result.json["logFile"]).read_text().count("stand-in host") == 2
+
+
+def test_a_host_that_dies_of_what_it_discovers_itself_is_started_once_more_without(
+    workspace: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    hosts.behave(Manners(dies_of_addins=True, exit_code=134))
+    workspace.uno_6_5().project("App/App.csproj").solution("App.slnx")
+    nuget = workspace.machine.nuget
+    dll = nuget / host().path / "tools/rc/host/net10.0/Uno.UI.RemoteControl.Host.dll"
+    (nuget / "uno.sdk/6.5.31/targets/netstandard2.0/packages.json").write_text("{ broken")
+
+    result = workspace.machine.run("start", "--host", str(dll), "--json")
+
+    first, second = hosts.launches()
+    assert "--addins" not in first["argv"]
+    assert second["argv"][-2:] == ["--addins", ";"]
+    assert result.json["safeMode"] is True
 
 
 def test_a_host_that_dies_without_addins_too_is_not_tried_a_third_time(
@@ -278,7 +295,10 @@ def test_a_registry_that_cannot_be_written_does_not_prevent_the_start(
 
     assert result.exit_code == 0
     assert result.json["processId"] == hosts.launches()[0]["pid"]
-    assert any("registry" in warning for warning in result.json["warnings"])
+    assert [warning[: warning.index(":")] for warning in result.json["warnings"]] == [
+        f"The registry {uno.machine.data / 'Uno Platform' / 'DevServers'} cannot be read",
+        "The registry cannot be written",
+    ]
 
 
 def test_a_registry_full_of_garbage_does_not_matter(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:

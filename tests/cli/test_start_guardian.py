@@ -6,11 +6,12 @@ import json
 import os
 import signal
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from support.hosts import Manners, StandInHosts, is_running
+from support.hosts import Manners, StandInHosts, is_running, wait_for
 from support.workspace import WorkspaceBuilder
 
 
@@ -120,6 +121,7 @@ def test_a_guardian_that_was_told_to_ignore_the_end_of_its_terminal_does(
     _first_line(guardian)
     [launch] = hosts.launches()
 
+    wait_for(lambda: _handles(guardian.pid, signal.SIGCHLD), "the guard")
     guardian.send_signal(signal.SIGHUP)
     guardian.send_signal(signal.SIGCHLD)  # wakes it, and means nothing while the Host lives
     uno.machine.run("start")  # long enough for it to have ended
@@ -128,3 +130,9 @@ def test_a_guardian_that_was_told_to_ignore_the_end_of_its_terminal_does(
     assert is_running(launch["pid"])
     guardian.terminate()
     guardian.communicate(timeout=20)
+
+
+def _handles(pid: int, number: signal.Signals) -> bool:
+    """Whether the process has a handler for signals of that number."""
+    [line] = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("SigCgt:")]
+    return bool(int(line.split()[1], 16) >> (number - 1) & 1)

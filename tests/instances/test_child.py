@@ -43,6 +43,18 @@ def test_a_second_attempt_adds_to_the_output_and_is_told_apart_from_the_first(ou
     assert Path(output.path).read_text() == "first\nsecond\n"
 
 
+def test_an_output_that_somebody_empties_goes_on_at_its_beginning(output: Output) -> None:
+    wait = "signal.signal(10, lambda *_: None); print('old', flush=True); signal.pause()"
+    child = _run(output, f"import signal; {wait}; print('new')")
+    wait_for(child.printed, "the start")
+
+    os.truncate(output.path, 0)
+    os.kill(child.pid, 10)
+
+    child.wait()
+    assert Path(output.path).read_text() == "new\n"
+
+
 def test_a_new_output_begins_anew_and_keeps_the_one_before_beside_it(output: Output) -> None:
     _run(output, "print('old')").wait()
 
@@ -109,9 +121,8 @@ PAUSE = "import signal; signal.pause()"
 
 def test_what_a_script_started_is_asked_to_end_too(output: Output, tmp_path: Path) -> None:
     left = tmp_path / "left in order"
-    obedient = (
-        f"import signal, sys, pathlib; signal.signal(15, lambda *_: sys.exit(pathlib.Path({str(left)!r}).touch()))"
-    )
+    leave = f"lambda *_: (time.sleep(0.3), sys.exit(pathlib.Path({str(left)!r}).touch()))"  # it has things to close
+    obedient = f"import signal, sys, time, pathlib; signal.signal(15, {leave})"
     child = _run(
         output, SCRIPT.format(child=f"{obedient}; print('here', flush=True); signal.pause()", then="child.wait()")
     )

@@ -68,6 +68,14 @@ def test_a_submodule_with_a_global_json_of_its_own_is_another_workspace(app: Pat
     assert servers_of(app, mine, submodules) == [mine]
 
 
+def test_a_global_json_above_the_workspace_does_not_make_its_solutions_another(app: Path) -> None:
+    write(app.parent / "global.json", "{}")
+    tools = write(app.parent / "tools" / ".devtools" / "host.config.jsonc", "{}").parent.parent
+    mine = server(write(tools / "Tools.slnx", "<Solution />"))
+
+    assert servers_of(tools, mine, server(app / "src" / "App.slnx")) == [mine]
+
+
 def test_deep_inside_a_workspace_its_server_is_found_upwards(app: Path, other: Server) -> None:
     (app / "src" / "Views" / "Pages").mkdir(parents=True)
     mine = server(app / "src" / "App.slnx")

@@ -123,6 +123,15 @@ def test_a_process_that_listens_on_the_entrys_port_is_the_server_whatever_the_cl
     assert creation_time(server) == process_started(process.pid)
 
 
+def test_the_sidecar_of_such_a_server_is_believed_like_its_entry(
+    folder: Registry, processes: Processes, tmp_path: Path
+) -> None:
+    process = processes.start(LISTENS)
+    folder.sign_in(process.pid, port=process.said[0], started=an_hour_ago(), workspace=tmp_path)
+
+    assert [server.workspace for server in running_servers(str(folder))] == [str(tmp_path)]
+
+
 @pytest.mark.parametrize("started", ["", "0001-01-01T00:00:00", "soon"])
 def test_an_entry_without_a_time_is_judged_by_the_process_alone(
     folder: Registry, processes: Processes, started: str
