@@ -128,6 +128,17 @@ def test_where_discovery_has_no_answer_the_host_may_look_itself(
     assert "--addins" not in launch["argv"]
 
 
+def test_a_build_that_failed_is_no_proof_that_there_are_no_addins(
+    workspace: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    workspace.uno_sdk(groups=(CORE,)).package(host()).project("App/App.csproj").solution("App.slnx")
+
+    workspace.machine.run("start", "--force-msbuild-discovery")
+
+    [launch] = hosts.launches()
+    assert "--addins" not in launch["argv"]
+
+
 @pytest.mark.parametrize("named", [(), ("--addins", "/other.dll")], ids=["alone", "beside --addins"])
 def test_msbuild_is_asked_where_the_user_wants_it(workspace: WorkspaceBuilder, named: tuple[str, ...]) -> None:
     mute = tools_only("Uno.UI.App.Mcp", "1.1.0")

@@ -133,6 +133,17 @@ def test_an_uno_workspace_without_net_gets_the_bundled_host_and_is_told_why(
     assert all("needs the .NET Host" in addin["error"] for addin in addins[1:])
 
 
+def test_the_bundled_host_is_not_sent_to_msbuild_for_addins_that_it_could_not_load(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.global_json({"Uno.Sdk": "6.5.31"}).project("App/App.csproj", restored=False).solution("App.slnx")
+
+    fields = machine.run("start", "--json").json
+
+    words = psutil.Process(fields["processId"]).cmdline()
+    assert words[words.index("--addins") + 1] == ";"
+
+
 def test_the_bundled_host_can_be_chosen_where_there_is_net(workspace: WorkspaceBuilder, machine: Machine) -> None:
     machine.install_dotnet()
     workspace.uno_6_5().project("App/App.csproj").solution("App.slnx")

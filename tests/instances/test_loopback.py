@@ -17,7 +17,9 @@ from uno_devserver.system.ports import free_port
 
 
 @contextmanager
-def _server(answer: bytes | None, address: str = "127.0.0.1") -> Iterator[tuple[int, list[bytes]]]:
+def _server(
+    answer: bytes | None, address: str = "127.0.0.1", *, closes: bool = True
+) -> Iterator[tuple[int, list[bytes]]]:
     """Answers every connection with these bytes and closes it; None: says nothing and keeps it."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     requests: list[bytes] = []
@@ -36,6 +38,7 @@ def _server(answer: bytes | None, address: str = "127.0.0.1") -> Iterator[tuple[
                 requests.append(connection.recv(4096))
                 if answer is not None:
                     connection.sendall(answer)
+                if answer is not None and closes:
                     connection.close()
 
         thread = threading.Thread(target=serve, daemon=True)
@@ -72,6 +75,15 @@ def test_a_port_where_nobody_listens_is_told_at_once() -> None:
 def test_what_is_no_http_is_no_answer(answer: bytes) -> None:
     with _server(answer) as (port, _):
         assert Loopback().ask("GET", port, "/mcp", 10) is None
+
+
+def test_a_line_without_end_is_not_read_to_its_end() -> None:
+    begun = time.monotonic()
+
+    with _server(b"x" * 5000, closes=False) as (port, _):
+        assert Loopback().ask("GET", port, "/mcp", 60) is None
+
+    assert time.monotonic() - begun < 30
 
 
 def test_silence_is_waited_for_no_longer_than_allowed() -> None:
