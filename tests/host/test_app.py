@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
-from websockets.sync.client import connect
 
-from support.bundled import BOTH, PATIENCE, BundledHost, ask, joined, run_host, wait_for, write_addin
-from uno_devserver.system.processes import is_alive
+from support.bundled import BOTH, PATIENCE, BundledHost, ask, changed, joined, run_host, visit, wait_for, write_addin
 
 GREETER = '''
 from uno_devserver.host.addins import AddIn
@@ -124,6 +120,21 @@ def test_it_is_in_the_registry_while_it_runs(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+def test_whoever_gets_an_answer_finds_it_in_the_registry(tmp_path: Path) -> None:
+    lines = (
+        "import glob, os",
+        "from uno_devserver.protocol.http.server import HttpServer",
+        "start = HttpServer.start",
+        "async def checked(self):",
+        "    entries = os.path.join(os.environ['XDG_DATA_HOME'], '*', 'DevServers', f'devserver-{os.getpid()}.json')",
+        "    print('entries before it answers:', len(glob.glob(entries)))",
+        "    await start(self)",
+        "HttpServer.start = checked",
+    )
+    with changed(BundledHost(tmp_path, "--addins", ";"), *lines) as host:
+        assert "entries before it answers: 1" in host.output
+
+
 def test_a_registry_that_does_not_answer_keeps_it_neither_from_serving_nor_from_ending(tmp_path: Path) -> None:
     hang = "app.register = app.unregister = lambda *_: threading.Event().wait()"
     lines = ("import threading", "from uno_devserver.host import app", "app.REGISTRY_SECONDS = 0.1", hang)
@@ -155,9 +166,13 @@ def test_it_answers_on_both_loopback_addresses_and_on_no_other(tmp_path: Path) -
             socket.create_connection((_own_address(), host.port), 2).close()
 
 
-def test_bind_opens_it_to_others(tmp_path: Path) -> None:
+def test_bind_opens_it_to_others_who_may_call_the_machine_by_its_name(tmp_path: Path) -> None:
+    named = {"Host": socket.gethostname()}
     with BundledHost(tmp_path, "--addins", ";", "--bind", "0.0.0.0") as host:
         assert host.ask("GET", "/health", address=_own_address()).status == 200
+        assert host.ask("GET", "/health", headers=named).status == 200
+    with BundledHost(tmp_path, "--addins", ";") as host:
+        assert host.ask("GET", "/health", headers=named).status == 403
 
 
 @pytest.mark.parametrize("path", ["/mcp", "/rc", "/health", "/devserver/idechannel/x", "/applaunch/x"])
@@ -207,6 +222,69 @@ def test_the_log_says_when_and_what_is_loaded_and_why_something_is_not(tmp_path:
     assert lines[place + 1 : place + 3] == ["        ^", "SyntaxError: invalid syntax"]
     assert any(line.startswith("Now listening on: ") for line in lines)
     assert any(line.startswith("DevServer registered: ") for line in lines)
+
+
+def test_pages_that_are_isolated_can_load_its_answers(tmp_path: Path) -> None:
+    with BundledHost(tmp_path, "--addins", ";") as host:
+        headers = host.ask("GET", "/health").headers
+
+    assert headers["cross-origin-embedder-policy"] == "require-corp"
+    assert headers["cross-origin-opener-policy"] == "same-origin"
+
+
+COUNTING = """
+def register(addin):
+    @addin.health
+    def health() -> str:
+        return "counting"
+
+    @addin.tool
+    def count() -> str:
+        addin.resource_updated("counter://now")
+        addin.remove_tool("other")
+        return "counted"
+
+    @addin.tool
+    def other() -> None: ...
+"""
+
+
+def test_health_says_what_there_is_and_how_it_is(tmp_path: Path) -> None:
+    with BundledHost(tmp_path, "--addins", write_addin(tmp_path, "counting.py", COUNTING)) as host:
+        report = host.health()
+        assert report["addIns"][0]["detail"] == "counting"
+        assert report["toolCount"] == 3  # with its own
+        host.call("count")
+        report = host.health()
+
+    assert report["toolCount"] == 2
+    assert report["sessions"] == 1
+    assert report["processId"] == host.process.pid
+    assert report["port"] == host.port
+
+
+def test_changes_reach_those_whom_they_concern(tmp_path: Path) -> None:
+    with BundledHost(tmp_path, "--addins", write_addin(tmp_path, "counting.py", COUNTING)) as host:
+        host.health()
+        watching, other = host.open_session(), host.open_session()
+        host.mcp("resources/subscribe", {"uri": "counter://now"}, watching)
+        host.call("count")
+        told = {session: _first_events(host, session) for session in (watching, other)}
+
+    updated, changed_list = b"notifications/resources/updated", b"notifications/tools/list_changed"
+    assert [updated in told[session] for session in (watching, other)] == [True, False]
+    assert [changed_list in told[session] for session in (watching, other)] == [True, True]
+
+
+def _first_events(host: BundledHost, session: str) -> bytes:
+    """What a session is told, up to the change of the tools."""
+    with socket.create_connection(("127.0.0.1", host.port), PATIENCE) as stream:
+        head = f"GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session}\r\n\r\n"
+        stream.sendall(head.encode())
+        told = b""
+        while b"tools/list_changed" not in told:
+            told += stream.recv(65536)
+        return told
 
 
 def test_health_as_a_resource(tmp_path: Path) -> None:
@@ -264,207 +342,6 @@ def test_without_addins_and_solution_it_says_that_there_are_none(tmp_path: Path)
         assert "no add-ins are loaded" in host.output
 
 
-# Its end
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGQUIT, signal.SIGHUP])
-def test_a_signal_ends_it_and_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
-    with BundledHost(tmp_path, "--addins", ";") as host:
-        host.process.send_signal(number)
-        assert host.ended() == 0
-        assert list(host.registry.iterdir()) == []
-
-
-def test_an_open_app_connection_and_an_open_stream_do_not_hold_it_up(tmp_path: Path) -> None:
-    with BundledHost(tmp_path, "--addins", ";") as host:
-        session = host.open_session()
-        stream = socket.create_connection(("127.0.0.1", host.port), PATIENCE)
-        head = f"GET /mcp HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\nMcp-Session-Id: {session}\r\n\r\n"
-        stream.sendall(head.encode())
-        assert stream.recv(15).startswith(b"HTTP/1.1 200")
-        with connect(f"ws://127.0.0.1:{host.port}/rc") as app:
-            started = time.monotonic()
-            host.process.terminate()
-            assert host.ended() == 0
-            seconds = time.monotonic() - started
-            with pytest.raises(Exception, match="1001"):
-                app.recv(PATIENCE)
-        stream.close()
-
-    assert seconds < 4  # the .NET Host takes 30
-
-
-def test_it_ends_with_its_parent(tmp_path: Path) -> None:
-    parent = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-
-    with BundledHost(tmp_path, "--addins", ";", "--ppid", str(parent.pid)) as host:
-        parent.communicate(b"\n", PATIENCE)
-        assert host.ended() == 0
-        assert f"Parent process {parent.pid} not found" in host.output
-        assert not host.entry.exists()
-
-
-def test_a_tool_that_never_returns_does_not_keep_it(tmp_path: Path) -> None:
-    marker = tmp_path / "called"
-    source = (
-        "import pathlib, time\n"
-        "def register(addin):\n"
-        "    @addin.tool\n"
-        "    def hang() -> str:\n"
-        f"        pathlib.Path({str(marker)!r}).touch()\n"
-        "        time.sleep(600)\n"
-    )
-    addin = write_addin(tmp_path, "hang.py", source)
-
-    with BundledHost(tmp_path, "--addins", addin) as host:
-        session = host.open_session()
-        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "hang", "arguments": {}}}
-        body = json.dumps(message).encode()
-        caller = socket.create_connection(("127.0.0.1", host.port), PATIENCE)
-        head = (
-            f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: {BOTH}\r\n"
-            f"Mcp-Session-Id: {session}\r\nContent-Length: {len(body)}\r\n\r\n"
-        )
-        caller.sendall(head.encode() + body)
-        wait_for(lambda: marker.exists() or None)
-        started = time.monotonic()
-        host.process.terminate()
-        host.ended()
-        assert time.monotonic() - started < 8
-        assert not host.entry.exists()
-        caller.close()
-
-
-def test_msbuild_ends_with_it(tmp_path: Path) -> None:
-    started = tmp_path / "started"
-    dotnet = tmp_path / "bin" / "dotnet"
-    dotnet.parent.mkdir()
-    dotnet.write_text(f"#!/bin/sh\ntest $1 = build || exit 1\necho $$ > {started}\nexec sleep 600\n")
-    dotnet.chmod(0o755)
-    solution = tmp_path / "App.sln"
-    solution.write_text("Microsoft Visual Studio Solution File, Format Version 12.00\n")
-    environ = {"PATH": f"{dotnet.parent}:/usr/bin:/bin"}
-
-    with BundledHost(tmp_path, "--solution", str(solution), environ=environ) as host:
-        pid = wait_for(lambda: int(started.read_text() or 0) or None if started.exists() else None)
-        began = time.monotonic()
-        host.process.terminate()
-
-        assert host.ended() == 0
-        assert time.monotonic() - began < 4
-        wait_for(lambda: None if is_alive(pid) else True)
-
-
-FAILING = """
-def register(addin):
-    @addin.tool
-    def fail() -> str:
-        raise RuntimeError("x" * 3000)
-"""
-
-
-def test_a_launcher_that_stops_reading_its_output_does_not_stop_it(tmp_path: Path) -> None:
-    host = BundledHost(tmp_path, "--addins", write_addin(tmp_path, "failing.py", FAILING))
-    host.process = subprocess.Popen(
-        host.argv, cwd=tmp_path, env=host.environ, stdin=host.stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    try:
-        host.port = wait_for(lambda: json.loads(host.entry.read_text())["Port"] if host.entry.exists() else None)
-        session = host.open_session()
-        for _ in range(100):  # each is in the log with its traceback, and a pipe holds 64 KB
-            assert host.mcp("tools/call", {"name": "fail"}, session).json["result"]["isError"]
-        host.process.terminate()
-
-        assert host.ended() == 0
-        assert not host.entry.exists()
-    finally:
-        host.__exit__(None, None, None)
-        assert host.process.stdout
-        host.process.stdout.close()
-
-
-WAITING = """
-import asyncio, time
-from uno_devserver.host.addins import AddIn, Context
-
-
-def register(addin: AddIn) -> None:
-    @addin.tool
-    async def wait(ctx: Context) -> None:
-        ctx.progress(1)
-        await asyncio.sleep(600)
-
-    @addin.tool
-    def block() -> None:
-        time.sleep(600)
-
-    @addin.tool
-    async def ask(ctx: Context) -> str:
-        return str(await ctx.elicit("Who?", {"type": "object", "properties": {}}))
-
-    @addin.on_stop
-    async def end() -> None:
-        addin.log.info("the add-in has stopped")
-"""
-MODERN = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}},
-}
-
-
-def test_its_end_answers_everybody_and_leaves_no_loose_ends(tmp_path: Path) -> None:
-    """With calls of every kind under way, and told twice to end."""
-    host = BundledHost(tmp_path, "--addins", write_addin(tmp_path, "waiting.py", WAITING), "--ideChannel", "one")
-    host.argv[1:1] = ["-X", "dev"]  # which makes Python and asyncio complain of what is left behind
-
-    def send(head: str, params: object = None, method: str = "tools/call") -> socket.socket:
-        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        body = b"" if params is None else json.dumps(message).encode()
-        connection = socket.create_connection(("127.0.0.1", host.port), PATIENCE)
-        common = f"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n"
-        connection.sendall(f"{head}\r\n{common}\r\n".encode() + body)
-        return connection
-
-    with host:
-        host.health()
-        session = f"Accept: {BOTH}\r\nMcp-Session-Id: {host.open_session()}"
-        modern = f"Accept: {BOTH}\r\nMCP-Protocol-Version: 2026-07-28\r\nMcp-Method: "
-        old = [
-            send(f"POST /mcp HTTP/1.1\r\n{session}", {"name": name, "_meta": {"progressToken": 1}})
-            for name in ("wait", "block")
-        ]
-        new = [
-            send(f"POST /mcp HTTP/1.1\r\n{modern}tools/call\r\nMcp-Name: {name}", {"name": name, "_meta": MODERN})
-            for name in ("wait", "block", "ask")
-        ]
-        wish = {"notifications": {"toolsListChanged": True}, "_meta": MODERN}
-        told = send(f"POST /mcp HTTP/1.1\r\n{modern}subscriptions/listen", wish, "subscriptions/listen")
-        silent = [
-            send(f"GET /mcp HTTP/1.1\r\n{session}"),
-            send("POST /mcp HTTP/1.1\r\nX: half\r\nTransfer-Encoding: chunked"),
-            socket.create_connection(("127.0.0.1", host.port), PATIENCE),
-        ]
-        for speaking in (old[0], new[0], new[2], told):  # these calls have certainly begun
-            assert speaking.recv(9) == b"HTTP/1.1 "
-        with connect(f"ws://127.0.0.1:{host.port}/rc"), visit(host, "one"):
-            began = time.monotonic()
-            host.process.terminate()
-            host.process.terminate()
-            assert host.ended() == 0
-            seconds = time.monotonic() - began
-        answers = [b"".join(iter(lambda each=each: each.recv(65536), b"")) for each in (*old, *new, told)]  # type: ignore[misc]
-        for each in (*old, *new, told, *silent):
-            each.close()
-
-    assert seconds < 4
-    assert [answer.count(b'"id":1') for answer in answers] == [1] * 6
-    assert [b"-32011" in answer for answer in answers] == [True, True, True, True, False, False]
-    assert b"input_required" in answers[4]
-    assert "the add-in has stopped" in host.output
-    for complaint in ("Traceback", "never retrieved", "Warning", "destroyed"):
-        assert complaint not in host.output
-
-
 # The IDE channel
 
 
@@ -474,15 +351,33 @@ def test_an_ide_channel_is_a_pipe_and_can_be_rebound(tmp_path: Path) -> None:
         assert (folder / "CoreFxPipe_one").is_socket()
         assert "IDE Channel : Configured: \\\\.\\pipe\\one" in host.output
 
-        assert host.ask("POST", "/devserver/idechannel/two").json == {"ideChannelId": "two"}
-        assert (folder / "CoreFxPipe_two").is_socket()
+        assert host.ask("POST", "/devserver/IDEchannel/Two").json == {"ideChannelId": "Two"}
+        assert (folder / "CoreFxPipe_Two").is_socket()
         assert not (folder / "CoreFxPipe_one").exists()
-        assert json.loads(host.entry.read_text("utf-8"))["IdeChannelId"] == "two"
+        assert json.loads(host.entry.read_text("utf-8"))["IdeChannelId"] == "Two"
         with socket.socket(socket.AF_UNIX) as ide:
-            ide.connect(str(folder / "CoreFxPipe_two"))
+            ide.connect(str(folder / "CoreFxPipe_Two"))
             assert b"KeepAliveIdeMessage" in ide.recv(4096)
             wait_for(lambda: host.health()["ideChannelConnected"] or None)
         assert host.ask("POST", "/devserver/idechannel/").status == 400
+
+
+def test_an_ide_that_came_early_hears_of_addins_that_failed_later(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    source = (
+        f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)\nraise RuntimeError('too late')\n"
+    )
+    addin = write_addin(tmp_path, "late.py", source)
+
+    with BundledHost(tmp_path, "--addins", addin, "--ideChannel", "one") as host, visit(host, "one") as ide:
+        wait_for(lambda: host.ask("GET", "/health").json["ideChannelConnected"] or None)
+        go.touch()
+        ide.settimeout(PATIENCE)
+        heard = b""
+        while b"too late" not in heard:
+            heard += ide.recv(4096)
+
+    assert b"Unable to load Studio" in heard
 
 
 def test_a_channel_that_cannot_be_opened_is_said_at_once(tmp_path: Path) -> None:
@@ -500,51 +395,6 @@ def _own_address() -> str:
         except OSError:
             pytest.skip("this machine has no network address besides loopback")
         return str(probe.getsockname()[0])
-
-
-def changed(host: BundledHost, *lines: str) -> BundledHost:
-    """That Host, with something changed inside it: a time that a test cannot wait for, a disk that hangs."""
-    program = [*lines, "import sys", "from uno_devserver.cli.controller import control"]
-    program += ["from uno_devserver.host.main import main", "sys.exit(main(sys.argv[1:], control))"]
-    host.argv[:4] = [sys.executable, "-c", "\n".join(program)]
-    return host
-
-
-SHORT_GRACE = (
-    "from functools import partial",
-    "from uno_devserver.host import lifetime",
-    "lifetime.Policy = partial(lifetime.Policy, ide_grace_seconds=0.5)",
-)
-
-
-def visit(host: BundledHost, channel: str) -> socket.socket:
-    """An IDE that is connected."""
-    ide = socket.socket(socket.AF_UNIX)
-    ide.connect(str(Path(host.temp.name) / f"CoreFxPipe_{channel}"))
-    assert b"KeepAliveIdeMessage" in ide.recv(4096)
-    return ide
-
-
-def test_it_leaves_when_its_ide_stays_away_and_not_before(tmp_path: Path) -> None:
-    with changed(BundledHost(tmp_path, "--addins", ";", "--ideChannel", "one"), *SHORT_GRACE) as host:
-        visit(host, "one").close()
-        with visit(host, "one"), pytest.raises(subprocess.TimeoutExpired):
-            host.process.wait(1)  # it came back in time
-        left = time.monotonic()
-
-        assert host.ended() == 0
-        assert time.monotonic() - left >= 0.5
-        assert "its IDE did not come back" in host.output
-        assert not host.entry.exists()
-
-
-def test_an_ide_that_took_over_later_does_not_end_it(tmp_path: Path) -> None:
-    with changed(BundledHost(tmp_path, "--addins", ";"), *SHORT_GRACE) as host:
-        host.ask("POST", "/devserver/idechannel/two")
-        visit(host, "two").close()
-
-        with pytest.raises(subprocess.TimeoutExpired):
-            host.process.wait(1)
 
 
 def test_two_hosts_do_not_share_a_port(tmp_path: Path) -> None:

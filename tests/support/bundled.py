@@ -160,6 +160,22 @@ def run_host(root: Path, *arguments: str, environ: Mapping[str, str] | None = No
         host.temp.cleanup()
 
 
+def changed(host: BundledHost, *lines: str) -> BundledHost:
+    """That Host, with something changed inside it: a time that a test cannot wait for, a disk that hangs."""
+    program = [*lines, "import sys", "from uno_devserver.cli.controller import control"]
+    program += ["from uno_devserver.host.main import main", "sys.exit(main(sys.argv[1:], control))"]
+    host.argv[:4] = [sys.executable, "-c", "\n".join(program)]
+    return host
+
+
+def visit(host: BundledHost, channel: str) -> socket.socket:
+    """An IDE that is connected."""
+    ide = socket.socket(socket.AF_UNIX)
+    ide.connect(str(Path(host.temp.name) / f"CoreFxPipe_{channel}"))
+    assert b"KeepAliveIdeMessage" in ide.recv(4096)
+    return ide
+
+
 def wait_for(condition: Any, seconds: float = PATIENCE) -> Any:
     """What `condition` returns, as soon as it is not None."""
     deadline = time.monotonic() + seconds

@@ -34,9 +34,6 @@ class Parked(Generic[W]):
         self._policy = policy
         self._places: dict[str, tuple[W, asyncio.TimerHandle]] = {}
 
-    def __len__(self) -> int:
-        return len(self._places)
-
     def park(self, call: W) -> str:
         """Keep it; the token that gets it back. The one that has waited longest makes room."""
         if len(self._places) >= self._policy.parked:

@@ -45,9 +45,6 @@ class Subscriptions:
         self._policy = policy
         self._open: set[Subscription] = set()
 
-    def __len__(self) -> int:
-        return len(self._open)
-
     def add(self, request: RpcRequest, capabilities: dict[str, Any]) -> Subscription:
         """Open one, acknowledged with what of the wish the server can fulfil."""
         wish = request.params.get("notifications")
