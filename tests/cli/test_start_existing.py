@@ -105,6 +105,14 @@ def test_a_server_that_is_not_on_the_wanted_port_is_reused_and_that_is_told(
     assert any("--addins" in warning and "already running" in warning for warning in second["warnings"])
 
 
+def test_a_server_on_the_wanted_port_is_reused_without_a_word(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    first = _started(uno)
+
+    second = uno.machine.run("start", "--httpPort", str(first["port"]), "--json")
+
+    assert (second.json["outcome"], second.json["warnings"], second.stderr) == ("reused", [], "")
+
+
 def test_a_server_that_was_killed_is_not_found_and_leaves_no_trace(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
     first = _started(uno)
     os.kill(first["processId"], signal.SIGKILL)

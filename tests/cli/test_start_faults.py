@@ -21,6 +21,7 @@ from support.hosts import Manners, StandInHosts, is_running, wait_for
 from support.machine import Machine
 from support.packages import app_mcp, host
 from support.workspace import WorkspaceBuilder
+from uno_devserver.system.ports import free_port
 
 # Long enough for a Host that listens, short enough to wait for one that does not.
 SOON = ("--timeoutMs", "700")
@@ -97,6 +98,16 @@ def test_a_host_that_dies_of_what_it_discovers_itself_is_started_once_more_witho
     assert "--addins" not in first["argv"]
     assert second["argv"][-2:] == ["--addins", ";"]
     assert result.json["safeMode"] is True
+
+
+def test_what_goes_wrong_with_both_attempts_is_told_once(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    hosts.behave(Manners(dies_of_addins=True, exit_code=134))
+    write(uno.root / "src/App/App.csproj.user", "<Project><oops")
+
+    result = uno.machine.run("start", "--httpPort", str(free_port()), "--json")
+
+    assert result.json["safeMode"] is True
+    assert len([warning for warning in result.json["warnings"] if "was left as it is" in warning]) == 1
 
 
 def test_a_host_that_dies_without_addins_too_is_not_tried_a_third_time(

@@ -123,6 +123,20 @@ def test_elsewhere_nothing_is_stopped_and_the_others_are_named(machine: Machine,
     assert server.runs
 
 
+def test_all_servers_of_the_workspace_are_stopped(
+    machine: Machine, registry: Registry, workspaces: Workspaces, processes: Processes
+) -> None:
+    app = workspaces.add("app")
+    second = processes.start()
+    registry.sign_in(second.pid, port=5612, solution=str(write(app / "tools" / "Tools.slnx", "<Solution />")))
+    first = workspaces.server(app)
+
+    result = machine.run("stop", cwd=app)
+
+    assert result.stdout.endswith("Successfully stopped 2 DevServer(s)\n")
+    assert (first.exit_code(), second.exit_code()) == (-signal.SIGTERM, -signal.SIGTERM)
+
+
 def test_above_several_workspaces_it_does_not_guess(machine: Machine, workspaces: Workspaces) -> None:
     servers = [workspaces.server(workspaces.add(name)) for name in ("app", "lib")]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -254,3 +255,11 @@ def test_a_registration_with_an_impossible_port_is_no_host(port: int) -> None:
 
 def _result(number: int, result: dict[str, Any]) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": number, "result": result}
+
+
+def test_an_address_that_swallows_everything_leaves_time_for_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("uno_devserver.instances.probe.ADDRESSES", ("127.0.0.1", "::1"))
+    with StandInHost(tmp_path, bundled_host(), "::1") as host, socket.create_server(("127.0.0.1", host.port)):
+        assert probe(host.server()).connected
