@@ -38,6 +38,12 @@ def test_start_gets_every_flag_that_was_given_and_none_of_the_environment(tmp_pa
     ]  # fmt: skip
 
 
+def test_a_switch_that_is_off_is_not_passed_on() -> None:
+    told = command_line(read(["--command=start", "--force-msbuild-discovery", "false"], {}))
+
+    assert told == ["start"]
+
+
 def test_a_controller_lists_starts_and_stops(tmp_path: Path) -> None:
     solution = tmp_path / "App.sln"
     solution.write_text("Microsoft Visual Studio Solution File, Format Version 12.00\n")

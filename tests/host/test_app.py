@@ -12,7 +12,19 @@ from pathlib import Path
 
 import pytest
 
-from support.bundled import BOTH, PATIENCE, BundledHost, ask, changed, joined, run_host, visit, wait_for, write_addin
+from support.bundled import (
+    BOTH,
+    HOST,
+    PATIENCE,
+    BundledHost,
+    ask,
+    changed,
+    joined,
+    run_host,
+    visit,
+    wait_for,
+    write_addin,
+)
 
 GREETER = '''
 from uno_devserver.host.addins import AddIn
@@ -84,11 +96,35 @@ def test_a_folder_that_is_gone_is_said_plainly(tmp_path: Path) -> None:
 
 
 def test_the_host_command_is_the_same_host(tmp_path: Path) -> None:
-    host = BundledHost(tmp_path, "--addins", ";")
+    source = "import gc\ndef register(addin):\n    addin.tool(name='collects')(lambda: str(gc.isenabled()))\n"
+    host = BundledHost(tmp_path, "--addins", write_addin(tmp_path, "collecting.py", source))
     host.argv[:4] = [str(Path(sys.executable).with_name("uno-devserver")), "host"]
 
     with host:
         assert host.health()["status"] == "Healthy"
+        assert host.call("collects")["content"][0]["text"] == "True"  # commands do without, a Host lives for days
+
+
+@pytest.mark.parametrize(("level", "shown"), [("Debug", True), ("Information", False)])
+def test_the_log_shows_what_it_is_told_to(tmp_path: Path, level: str, shown: bool) -> None:
+    with BundledHost(tmp_path, "--addins", ";", "--log-level", level, "--ppid", str(os.getpid())) as host:
+        assert ("dbug: " in host.output) is shown
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--httpPort", "0", "--addins", ";"]])
+def test_an_output_that_takes_nothing_is_no_error(tmp_path: Path, arguments: list[str]) -> None:
+    """As a file on a disk that is full."""
+    environ = BundledHost(tmp_path).environ
+    with open("/dev/full", "wb") as full:
+        process = subprocess.Popen([*HOST, *arguments], env=environ, stdout=full, stderr=subprocess.PIPE)
+    if "--help" not in arguments:
+        registry = tmp_path / "data" / "Uno Platform" / "DevServers" / f"devserver-{process.pid}.json"
+        wait_for(lambda: registry.exists() or None)
+        process.terminate()
+    _, errors = process.communicate(timeout=PATIENCE)
+
+    assert process.returncode == 0
+    assert b"Exception" not in errors
 
 
 def test_help_shows_the_flags(tmp_path: Path) -> None:

@@ -114,6 +114,22 @@ def test_the_first_reason_counts() -> None:
     assert ended(prepare) == PARENT_GONE
 
 
+def test_when_it_ends_nobody_is_watched_any_more(capsys: pytest.CaptureFixture[str]) -> None:
+    parent = short_lived()
+
+    async def run() -> None:
+        lifetime = Lifetime()
+        lifetime.follow_parent(parent.pid)
+        lifetime.end(SIGNALLED)
+        await lifetime.ended()
+        await asyncio.to_thread(parent.communicate, b"\n", BOUND)
+        await asyncio.sleep(0.05)
+
+    asyncio.run(run())
+
+    assert "not found" not in capsys.readouterr().err
+
+
 CHILD = """
 import asyncio
 from uno_devserver.host.lifetime import Lifetime
@@ -130,9 +146,14 @@ asyncio.run(main())
 
 def test_ctrl_c_as_a_byte_on_a_pipe_ends_it_and_other_bytes_do_not() -> None:
     with subprocess.Popen([sys.executable, "-c", CHILD], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin
         assert child.stdout
         assert child.stdout.readline() == b"ready\n"
-        output, _ = child.communicate(b"noise\n\x03", BOUND)
+        child.stdin.write(b"noise\n")
+        child.stdin.flush()
+        with pytest.raises(subprocess.TimeoutExpired):
+            child.wait(0.3)
+        output, _ = child.communicate(CTRL_C, BOUND)
 
     assert SIGNALLED.text.encode() in output
     assert child.returncode == 0

@@ -18,6 +18,7 @@ from typing import Any
 PATIENCE = 20.0  # seconds for what takes milliseconds on an idle machine
 HOST = [sys.executable, "-P", "-m", "uno_devserver.host"]
 BOTH = "application/json, text/event-stream"
+KEPT_AWAY = ("UNO_DEVSERVER_", "PYTHONUNBUFFERED")  # flags of a Host, and what would hide a line that is not flushed
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class BundledHost:
         # Socket paths are short; the folders of tests are not.
         self.temp = tempfile.TemporaryDirectory(prefix="u")
         self.environ = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("UNO_DEVSERVER_")},
+            **{name: value for name, value in os.environ.items() if not name.startswith(KEPT_AWAY)},
             "HOME": str(root),
             "XDG_DATA_HOME": str(self.data),
             "TMPDIR": self.temp.name,

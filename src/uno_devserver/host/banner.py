@@ -5,17 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from ..system.text import visible
+
 TITLE = "Uno Platform DevServer"
 
 
 def say(text: str) -> None:
-    """A line on standard output, at once. Nobody has to read it: a closed output is no error."""
+    """A line on standard output, at once. Nobody has to read it: an output that takes nothing is no error."""
     try:
         if sys.stdout is not None:
-            sys.stdout.write(text + "\n")
+            sys.stdout.write(visible(text) + "\n")
             sys.stdout.flush()
     except (OSError, ValueError):
-        pass
+        # What is left in its buffer would fail once more at the end, with a message and an exit code of its own.
+        sys.stdout = None
 
 
 def banner(facts: Sequence[tuple[str, str]]) -> str:

@@ -177,7 +177,7 @@ def _existing(settings: Mapping[str, str], key: str, exists: Callable[[str], boo
     text = _text(settings, key)
     if text is None:
         return None
-    if "\0" in text or not exists(text):
+    if not exists(text):
         raise _wrong(key, text, "it does not exist; use a path that does")
     return os.path.abspath(text)
 

@@ -29,18 +29,17 @@ DROPPED = b"(some lines were dropped here, because nobody read them)\n"
 @contextmanager
 def unhurried_output() -> Iterator[None]:
     """Within this block nothing that is printed or logged waits for its reader."""
-    before = sys.stdout, sys.stderr
-    outlets = [_Outlet(stream) if _may_wait(stream) else None for stream in before]
-    sys.stdout, sys.stderr = (
-        stream if outlet is None else outlet.as_text(stream) for stream, outlet in zip(before, outlets, strict=True)
-    )
+    replaced = [
+        (name, stream, _Outlet(stream)) for name in ("stdout", "stderr") if _may_wait(stream := getattr(sys, name))
+    ]
+    for name, stream, outlet in replaced:
+        setattr(sys, name, outlet.as_text(stream))
     try:
         yield
     finally:
-        for outlet in outlets:
-            if outlet is not None:
-                outlet.finish()
-        sys.stdout, sys.stderr = before
+        for name, stream, outlet in replaced:
+            outlet.finish()
+            setattr(sys, name, stream)
 
 
 def _may_wait(stream: TextIO | None) -> bool:
