@@ -352,6 +352,36 @@ def test_an_interrupted_start_stops_the_host_that_it_started(
     assert _registered(uno.machine) == []
 
 
+INTERRUPTED_WHEN_READY = """
+import signal, sys
+from uno_devserver.cli import main as program
+from uno_devserver.cli import start as command
+start = command.start
+def interrupted(*arguments):
+    running = start(*arguments)
+    signal.raise_signal(signal.SIGINT)
+    return running
+command.start = interrupted
+sys.exit(program.main(["start", "--json"]))
+"""
+
+
+def test_a_start_that_is_interrupted_when_the_host_has_become_ready_stops_it(
+    uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    starting = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_WHEN_READY],
+        cwd=uno.root,
+        env=uno.machine._environment(),
+        capture_output=True,
+        timeout=20,
+    )
+
+    assert (starting.returncode, json.loads(starting.stdout)["error"]["code"]) == (130, "Interrupted")
+    assert len(hosts.launches()) == 1
+    assert _no_host_is_left(hosts)
+
+
 PIPE_BYTES = 65536  # what a pipe holds before its writer has to wait
 
 
