@@ -110,7 +110,7 @@ def bare() -> float:
 
 
 def host(*arguments: str) -> tuple[float, int]:
-    """Milliseconds until `initialize` was answered, and the resident set of the Host then."""
+    """Milliseconds until `initialize` was answered, and the resident set of the Host when it has loaded its add-ins."""
     with socket.socket() as chosen:
         chosen.bind(("127.0.0.1", 0))
         port = chosen.getsockname()[1]
@@ -123,6 +123,7 @@ def host(*arguments: str) -> tuple[float, int]:
         milliseconds = (time.perf_counter() - started) * 1000
         if b'"serverInfo"' not in answer:
             raise SystemExit(f"wrong answer to initialize: {answer!r}")
+        _await_addins(port, started + LIMIT_SECONDS)
         return milliseconds, psutil.Process(process.pid).memory_info().rss
     finally:
         process.send_signal(signal.SIGTERM)
@@ -142,6 +143,17 @@ def _initialize(port: int, deadline: float) -> bytes:
         except ConnectionError:
             time.sleep(POLL_SECONDS)
     raise SystemExit(f"the Host did not answer within {LIMIT_SECONDS:g} s")
+
+
+def _await_addins(port: int, deadline: float) -> None:
+    while time.perf_counter() < deadline:
+        with socket.create_connection(("127.0.0.1", port), LIMIT_SECONDS) as connection:
+            connection.sendall(f"GET /health HTTP/1.1\r\nHost: localhost:{port}\r\nConnection: close\r\n\r\n".encode())
+            answer = b"".join(iter(lambda: connection.recv(65536), b""))
+        if not json.loads(answer.partition(b"\r\n\r\n")[2])["loading"]:
+            return
+        time.sleep(0.01)
+    raise SystemExit(f"the add-ins were not loaded within {LIMIT_SECONDS:g} s")
 
 
 def start(workspace: Path) -> float:
