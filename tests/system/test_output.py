@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 BOUND = 20.0  # seconds; every wait here takes milliseconds
+READ, UNREAD = 7, 8  # exit codes: whether the end had to wait for the reader
 LINES = 20_000  # far more than a pipe holds, and than is kept
 PROGRAM = f"""
-import os, sys
-from uno_devserver.system.output import unhurried_output
+import os, sys, time
+from uno_devserver.system.output import LAST_SECONDS, unhurried_output
 
 with unhurried_output():
     print("first")
@@ -24,7 +25,8 @@ with unhurried_output():
         print("waiting", file=sys.stderr)
         input()
     print("last")
-os._exit(7)
+    began = time.monotonic()
+os._exit({READ} if time.monotonic() - began < LAST_SECONDS else {UNREAD})
 """
 
 
@@ -40,13 +42,13 @@ def test_what_is_read_arrives_complete_and_in_order() -> None:
     assert [line[:8] for line in output.decode().splitlines()] == [
         "first", "line 0 é", "line 1 é", "line 2 é", "bytes", "last",
     ]  # fmt: skip
-    assert (program.returncode, errors) == (7, b"")
+    assert (program.returncode, errors) == (READ, b"")
 
 
 @pytest.mark.parametrize("stream", ["output", "error"])
 def test_a_reader_that_does_not_read_holds_nobody_up(stream: str) -> None:
     with start("much", stream) as program:
-        assert program.wait(BOUND) == 7
+        assert program.wait(BOUND) == UNREAD
 
 
 def test_who_reads_again_is_told_that_something_is_missing() -> None:
@@ -77,7 +79,7 @@ def test_a_reader_that_has_gone_is_no_error() -> None:
         program.stdout = None
         _, errors = program.communicate(b"\n", timeout=BOUND)
 
-    assert (program.returncode, errors) == (7, b"waiting\n")
+    assert (program.returncode, errors) == (READ, b"waiting\n")
 
 
 def test_a_pipe_that_somebody_made_non_blocking_is_waited_for() -> None:
@@ -86,6 +88,8 @@ def test_a_pipe_that_somebody_made_non_blocking_is_waited_for() -> None:
     os.write(writing, b"x" * 65536)  # full
     with start("wait", output=writing) as program, os.fdopen(reading, "rb") as pipe:
         os.close(writing)
+        assert program.stderr
+        assert program.stderr.readline() == b"waiting\n"  # it has tried
         assert pipe.read(65536) == b"x" * 65536
         assert pipe.readline() == b"first\n"
         program.communicate(b"\n", timeout=BOUND)

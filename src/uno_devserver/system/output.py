@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 HELD_BYTES = 256 * 1024  # some thousand lines, for a reader that is busy for a moment
-LAST_SECONDS = 0.5  # for a reader to take what is left at the end
+LAST_SECONDS = 1.0  # for a reader to take what is left at the end, also on a busy machine
 RETRY_SECONDS = 0.05  # where somebody has made the pipe non-blocking, and it is full
 DROPPED = b"(some lines were dropped here, because nobody read them)\n"
 
@@ -81,7 +81,7 @@ class _Outlet(io.RawIOBase):
     def write(self, data: ReadableBuffer) -> int:
         taken = bytes(data)
         with self._changed:
-            if self._gone or len(self._waiting) + len(taken) > HELD_BYTES:
+            if len(self._waiting) + len(taken) > HELD_BYTES:
                 self._dropped = True
             else:
                 self._waiting += taken
