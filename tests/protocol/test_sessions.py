@@ -68,7 +68,7 @@ async def test_idle_sessions_expire() -> None:
 
 @asynchronous
 async def test_a_session_that_is_used_or_listened_to_does_not_expire() -> None:
-    endpoint = endpoint_of(ScriptedService(wait=_wait), session_idle_seconds=0.02, sweep_seconds=0.002)
+    endpoint = endpoint_of(ScriptedService(wait=_wait), session_idle_seconds=0.3, sweep_seconds=0.01)
     listening, calling, idle = Client(endpoint), Client(endpoint), Client(endpoint)
     await listening.initialize()
     await calling.initialize()
@@ -77,8 +77,7 @@ async def test_a_session_that_is_used_or_listened_to_does_not_expire() -> None:
     await call.lose()  # the call goes on
     await idle.initialize()
 
-    await until(lambda: endpoint.session_count == 2)
-    await asyncio.sleep(0.05)
+    await until(lambda: endpoint.session_count == 2)  # the last one that came has expired
 
     assert (await listening.ask("ping")).status == 200
     assert (await calling.ask("ping")).status == 200

@@ -1,7 +1,8 @@
 """Modern calls that wait for their client to come back with answers.
 
 The service's coroutine simply stays where it is. The client gets a token that nobody can guess; whoever brings it back
-in time, for the same request, goes on with that call. Each token works once, and both time and number are bounded.
+in time, for the same tool, prompt or resource, goes on with that call. Each token works once, and both time and number
+are bounded.
 """
 
 from __future__ import annotations
