@@ -426,7 +426,10 @@ async def test_questions_of_a_call_are_bounded() -> None:
     asked = await client.ask("tools/call", {"name": "who"})
 
     assert len(asked.json["result"]["inputRequests"]) == 2
-    assert (await answer(client, asked, {})).error == BUSY
+    reply = await answer(client, asked, {})
+    while reply.error is None:  # asked once more, where the client is quicker than the end of the call
+        reply = await answer(client, reply, {})
+    assert reply.error == BUSY
 
 
 @asynchronous
