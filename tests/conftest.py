@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support.machine import Machine
+from support.servers import Processes, Registry, registry_of
 from support.workspace import WorkspaceBuilder
 
 
@@ -28,3 +29,17 @@ def machine(tmp_path: Path) -> Machine:
 @pytest.fixture
 def workspace(machine: Machine) -> WorkspaceBuilder:
     return WorkspaceBuilder(machine)
+
+
+@pytest.fixture
+def processes() -> Iterator[Processes]:
+    """Processes that are ended with the test."""
+    started = Processes()
+    yield started
+    started.end()
+
+
+@pytest.fixture
+def registry(machine: Machine) -> Registry:
+    """The registry of the machine."""
+    return registry_of(machine)

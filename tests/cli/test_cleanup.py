@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-
-import pytest
 
 from support.files import snapshot
 from support.golden import GOLDEN
 from support.machine import Machine
-from support.servers import Processes, Registry, an_hour_ago, registry_of
+from support.servers import Processes, Registry, an_hour_ago
 
 DEAD = 2**22 + 1  # beyond what Linux gives to processes
-
-
-@pytest.fixture
-def processes() -> Iterator[Processes]:
-    started = Processes()
-    yield started
-    started.end()
-
-
-@pytest.fixture
-def registry(machine: Machine) -> Registry:
-    return registry_of(machine)
 
 
 def test_with_nothing_to_do_it_prints_the_recorded_lines(

@@ -44,6 +44,19 @@ def test_a_switch_that_is_off_is_not_passed_on() -> None:
     assert told == ["start"]
 
 
+def test_a_blank_flag_was_not_given(tmp_path: Path) -> None:
+    told = command_line(read(["--command=start", "--ideChannel", "", "--solution", " ", "--timeoutMs", "500"], {}))
+
+    assert told == ["start", "--timeoutms", "500"]
+
+
+def test_a_limit_that_is_no_number_is_refused_by_start(tmp_path: Path) -> None:
+    done = run_host(tmp_path, "--command=start", "--timeoutMs", "soon")
+
+    assert done.returncode != 0
+    assert "timeoutMs" in done.stderr
+
+
 def test_a_controller_lists_starts_and_stops(tmp_path: Path) -> None:
     solution = tmp_path / "App.sln"
     solution.write_text("Microsoft Visual Studio Solution File, Format Version 12.00\n")

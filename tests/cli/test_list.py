@@ -5,29 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
 
 import pytest
 
 from support.golden import GOLDEN
 from support.machine import Machine
-from support.servers import Processes, Registry, an_hour_ago, registry_of
+from support.servers import Processes, Registry, an_hour_ago
 from uno_devserver.cli.list import host_kind
 from uno_devserver.system.processes import machine_name, user_name
 
 CONTROLLER = GOLDEN / "host" / "controller"
-
-
-@pytest.fixture
-def processes() -> Iterator[Processes]:
-    started = Processes()
-    yield started
-    started.end()
-
-
-@pytest.fixture
-def registry(machine: Machine) -> Registry:
-    return registry_of(machine)
 
 
 # --- text ---------------------------------------------------------------------------------------------------------

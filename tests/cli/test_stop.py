@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,21 +12,9 @@ import pytest
 from support.files import write
 from support.golden import GOLDEN
 from support.machine import Machine
-from support.servers import IGNORES_SIGTERM, Processes, Registry, StandIn, an_hour_ago, registry_of
+from support.servers import IGNORES_SIGTERM, Processes, Registry, StandIn, an_hour_ago
 
 UNO = '{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}'
-
-
-@pytest.fixture
-def processes() -> Iterator[Processes]:
-    started = Processes()
-    yield started
-    started.end()
-
-
-@pytest.fixture
-def registry(machine: Machine) -> Registry:
-    return registry_of(machine)
 
 
 class Workspaces:

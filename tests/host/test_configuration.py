@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from uno_devserver.host.configuration import DEFAULT_TIMEOUT_MS, read
+from uno_devserver.host.configuration import read
 from uno_devserver.issues import UserError
 
 
@@ -41,7 +41,6 @@ def test_nothing_said_is_not_the_same_as_zero_or_empty() -> None:
     assert configuration.addins is None
     assert configuration.parent == 0
     assert configuration.verb is None
-    assert configuration.timeout_ms == DEFAULT_TIMEOUT_MS
     assert configuration.workspace is None
 
 
@@ -70,7 +69,6 @@ def test_addins_with_blanks_and_semicolons_are_one_value() -> None:
         (["--httpPort", "0" * 5000], "httpPort"),
         (["--ppid", "abc"], "ppid"),
         (["--ppid", "-1"], "ppid"),
-        (["--timeoutMs", "soon"], "timeoutMs"),
         (["--solution", "/nowhere/App.sln"], "solution"),
         (["--solution", "a\0b"], "solution"),
         (["--workingDir", "/nowhere"], "workingDir"),

@@ -28,12 +28,10 @@ def command_line(configuration: Configuration) -> list[str]:
     if configuration.verb != "start":
         return argv
     for key, value in configuration.given.items():
-        if key == "solution":
-            argv += ["--solution", os.path.abspath(value)]
-        elif key == "addins":
+        if key == "addins":
             argv += ["--addins", value.strip() or ";"]
         elif key == "force-msbuild-discovery":
             argv += ["--force-msbuild-discovery"] if configuration.force_msbuild else []
-        elif key not in _OURS:
-            argv += [f"--{key}", value]
+        elif key not in _OURS and value.strip():
+            argv += [f"--{key}", os.path.abspath(value.strip()) if key == "solution" else value]
     return argv

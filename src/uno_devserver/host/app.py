@@ -235,7 +235,7 @@ class _Host:
             "processId": os.getpid(),
             "port": self._http.port,
             "solutionPath": self._configuration.solution,
-            "workspaceDirectory": self._configuration.workspace,
+            "workspaceDirectory": self._workspace,
             "uptimeSeconds": round(time.monotonic() - self._started, 1),
             "toolCount": 1 + self._addins.tool_count,
             "sessions": self._mcp.session_count,

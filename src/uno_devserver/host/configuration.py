@@ -15,7 +15,6 @@ from ..system.log import LEVELS, level_named, log
 from ..system.values import Value
 
 ENVIRONMENT_PREFIX = "UNO_DEVSERVER_"
-DEFAULT_TIMEOUT_MS = 30_000  # how long a controller waits for the Host it started, as in .NET
 MAX_PORT = 65_535
 MAX_DIGITS = 20  # Python refuses to read numbers of thousands of digits
 USAGE_WIDTH = 80
@@ -57,7 +56,6 @@ class Configuration(Value):
     verb: str | None  # a controller's verb; None for a server
     solution: str | None
     working_directory: str | None
-    timeout_ms: int
     addins: str | None  # None: not said, which is not the same as empty
     ide_channel: str | None
     bind: str | None
@@ -87,7 +85,6 @@ def read(arguments: Sequence[str], environ: Mapping[str, str]) -> Configuration:
         verb.lower() if verb else None,
         _existing(settings, "solution", os.path.isfile),
         _existing(settings, "workingDir", os.path.isdir),
-        _number(settings, "timeoutMs", 1, 3_600_000) or DEFAULT_TIMEOUT_MS,
         settings.get("addins"),
         _text(settings, "ideChannel"),
         _text(settings, "bind"),

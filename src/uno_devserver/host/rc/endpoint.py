@@ -7,7 +7,7 @@ it; if it does not come, the app is served without.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ...protocol.http.messages import WebSocket
@@ -79,13 +79,24 @@ class RemoteControl:
 
     def _handler_of(self, scope: str, server: ServerScope) -> Handle | None:
         if scope == server_scope.SCOPE:
-            return server.handle
+            return _by_name(server.actions)
         if scope == hotreload.SCOPE:
-            return self._hot_reload.handle
+            return _by_name(self._hot_reload.actions)
         for processor in self._processors():
             if processor.scope == scope:
                 return _of_addin(processor)
         return None
+
+
+def _by_name(actions: Mapping[str, Handle]) -> Handle:
+    async def handle(frame: Frame, app: App) -> None:
+        action = actions.get(frame.name)
+        if action is None:
+            log.debug(f"/rc: '{frame.name}' is unknown in scope {frame.scope}")
+        else:
+            await action(frame, app)
+
+    return handle
 
 
 def _of_addin(processor: Processor) -> Handle:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from ...system.log import log
+from .connection import Handle
 from .file_edits import BAD_REQUEST, DONE, MAX_EDITS, NO_CHANGES, Edit, EditResult, apply_edits
 from .frames import Frame
 from .messages import Members, MessageProblem, read_members
@@ -24,8 +24,6 @@ NO_METADATA_UPDATES = (
     "Code changes cannot be applied to the running app: metadata updates need the .NET Host, and this is the bundled "
     "one. Start the .NET Host with 'uno-devserver start --host dotnet', or restart the app to see changes."
 )
-
-
 _OUTCOMES = {DONE: "done", NO_CHANGES: "nothing to change"}
 
 
@@ -35,20 +33,13 @@ class HotReload:
     def __init__(self, workspace: str | None) -> None:
         self._workspace = None if workspace is None else os.path.abspath(workspace)
         self._editing = asyncio.Lock()
-        self._actions: dict[str, Callable[[Frame, App], Awaitable[None]]] = {
+        self.actions: dict[str, Handle] = {
             "ConfigureServer": self._configure,
             "XamlLoadError": self._report_xaml,
             "UpdateFile": self._update_file,
             "UpdateFileRequest": self._update_files,
             "HotReloadClientOperationEvent": self._note_operation,
         }
-
-    async def handle(self, frame: Frame, app: App) -> None:
-        action = self._actions.get(frame.name)
-        if action is None:
-            log.debug(f"/rc: '{frame.name}' is unknown in scope {SCOPE}")
-        else:
-            await action(frame, app)
 
     async def _configure(self, frame: Frame, app: App) -> None:
         project = read_members(frame.content).text("ProjectPath")

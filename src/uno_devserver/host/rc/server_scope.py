@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ...system.log import log
 from ..addins.workers import invoke_apart
 from ..launches import LaunchMonitor, guid, register_message
+from .connection import Handle
 from .discovery import Found, find_processors
 from .frames import Frame
 from .messages import MessageProblem, read_members
@@ -28,18 +29,11 @@ class ServerScope:
         self._launches = launches
         self._processors = processors
         self._found: dict[tuple[str, str], Found] = {}  # by assembly and type, over all that this app asked for
-        self._actions: dict[str, Callable[[Frame, App], Awaitable[None]]] = {
+        self.actions: dict[str, Handle] = {
             "KeepAliveMessage": self._keep_alive,
             "ProcessorsDiscovery": self._discover,
             "AppLaunchMessage": self._note_launch,
         }
-
-    async def handle(self, frame: Frame, app: App) -> None:
-        action = self._actions.get(frame.name)
-        if action is None:
-            log.debug(f"/rc: '{frame.name}' is unknown in scope {SCOPE}")
-        else:
-            await action(frame, app)
 
     async def _keep_alive(self, frame: Frame, app: App) -> None:
         sequence = 0
