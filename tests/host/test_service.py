@@ -15,7 +15,7 @@ from uno_devserver.host.addins.collection import AddIns
 from uno_devserver.host.addins.testing import Client
 from uno_devserver.host.service import HostService
 from uno_devserver.protocol.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
-from uno_devserver.protocol.service import ServerInfo
+from uno_devserver.protocol.parties import ServerInfo
 
 GOOD = "def register(addin):\n    addin.tool(name='good')(lambda: 'good')\n"
 

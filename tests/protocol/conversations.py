@@ -10,8 +10,9 @@ from typing import Any
 
 from uno_devserver.protocol.http.messages import Request, Response, Streaming
 from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
+from uno_devserver.protocol.parties import ServerInfo
 from uno_devserver.protocol.policy import DEFAULT_POLICY, Policy
-from uno_devserver.protocol.service import Call, Params, Result, ServerInfo, Session
+from uno_devserver.protocol.service import Call, Params, Result, Session
 from uno_devserver.protocol.streamable import StreamableHttp
 
 WAIT_SECONDS = 10  # longer than any step takes on a busy machine

@@ -15,7 +15,7 @@ from uno_devserver.protocol.eras import (
     negotiated,
     wants_log,
 )
-from uno_devserver.protocol.service import ServerInfo
+from uno_devserver.protocol.parties import ServerInfo
 
 
 @pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)

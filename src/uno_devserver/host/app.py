@@ -28,7 +28,7 @@ from ..issues import UserError
 from ..protocol.http.guard import guard_for
 from ..protocol.http.listening import ListenProblem, PortTaken, open_sockets
 from ..protocol.http.server import HttpServer
-from ..protocol.service import ServerInfo
+from ..protocol.parties import ServerInfo
 from ..protocol.streamable import StreamableHttp
 from ..system.files import FileProblem
 from ..system.folders import folders

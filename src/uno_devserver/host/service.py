@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..protocol.service import Call, Params, Result, ServerInfo, Session
+from ..protocol.parties import ServerInfo
+from ..protocol.service import Call, Params, Result, Session
 from .addins.collection import AddIns
 
 

@@ -7,12 +7,17 @@ says in `params._meta` which version it speaks and what its client can do, and H
 from __future__ import annotations
 
 import binascii
-from collections.abc import Mapping
-from typing import Any
 
 from ..system.values import Value
 from .jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND, RpcError, RpcRequest, shown
-from .service import ClientInfo, Params, Result, ServerInfo
+from .parties import ClientInfo, ServerInfo
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from .service import Params, Result
 
 HANDSHAKE_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 NEWEST_HANDSHAKE = HANDSHAKE_VERSIONS[-1]

@@ -31,10 +31,11 @@ from .jsonrpc import (
     shown,
 )
 from .media import Accepts
+from .parties import ClientInfo
 from .policy import Policy
 from .replies import ACCEPTED, plain, refusal
 from .running import FAILURES, answer_message, outcome, said_in, tell
-from .service import Call, ClientInfo, Result, Service
+from .service import Call, Result, Service
 from .sessions import Session, Sessions
 from .streams import Kind, Opening, Stream
 

@@ -6,12 +6,12 @@ Ids come back in the type they came in, and fields that nobody here knows stay w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
-import msgspec
-
 from ..system.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -72,6 +72,8 @@ Message = RpcRequest | RpcNotification | RpcResponse | Refused
 
 def decode(body: bytes) -> Any:
     """The JSON value in `body`; RpcError when there is none, or one nested too deeply."""
+    import msgspec  # takes as long as the interpreter's own start, which is all that a proxy's first answer has
+
     if not body.strip():
         raise RpcError(INVALID_REQUEST, "The body is empty; it must be a JSON-RPC message.")
     try:
@@ -153,6 +155,8 @@ def error_message(request_id: Id | None, error: RpcError) -> bytes:
 
 def encode(message: Mapping[str, Any]) -> bytes:
     """Compact UTF-8 JSON on one line; TypeError or RecursionError for what JSON cannot say."""
+    import msgspec
+
     try:
         return msgspec.json.encode(message)
     except UnicodeEncodeError:

@@ -14,9 +14,10 @@ from .eras import INPUT_REQUIRED_METHODS, Envelope, check_client_can, modern_err
 from .jsonrpc import BUSY, INVALID_REQUEST, Id, RpcError, RpcRequest, encode, notification_message
 from .media import Accepts
 from .parked import Parked, answers
+from .parties import ClientInfo, ServerInfo
 from .policy import Policy
 from .running import answer_message, in_loop
-from .service import ClientInfo, Params, Result, ServerInfo
+from .service import Params, Result
 from .streams import Kind, Stream
 
 

@@ -7,28 +7,15 @@ resources and prompts. A service sees one kind of call, whatever the era of the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from ..system.values import Value
+from .parties import ClientInfo, ServerInfo
+
+if TYPE_CHECKING:
+    import msgspec
 
 Params = Mapping[str, Any]
 Result = dict[str, Any]
-
-
-class ServerInfo(Value):
-    name: str
-    version: str
-    title: str | None = None
-    instructions: str | None = None
-
-
-class ClientInfo(Value):
-    """Who asks: from `initialize`, or from the request itself in the modern era."""
-
-    name: str | None
-    version: str | None
-    capabilities: Mapping[str, Any]
-    protocol_version: str
 
 
 class Session(Protocol):
@@ -76,14 +63,27 @@ class Service(Protocol):
     @property
     def info(self) -> ServerInfo: ...
 
+    @property
+    def relays(self) -> bool:
+        """Whether there is a server behind it: a `requestState` that the endpoint does not know may be that one's."""
+
     def capabilities(self) -> dict[str, Any]:
         """As in the result of `initialize`."""
 
-    async def answer(self, call: Call) -> Result:
-        """The result of a request; RpcError for an error. Cancelled when the client cancels."""
+    async def answer(self, call: Call) -> Result | msgspec.Raw:
+        """The result of a request; RpcError for an error. Cancelled when the client cancels.
+
+        A `msgspec.Raw` is a complete result of the client's era, and is written as it is.
+        """
 
     async def notified(self, session: Session, method: str, params: Params) -> None:
         """A notification that the endpoint does not handle itself (roots/list_changed, …)."""
+
+    async def followed(self, uri: str, wanted: bool) -> None:
+        """A first client begins to watch a resource, or the last one ceased; RpcError refuses."""
+
+    async def levelled(self, session: Session, level: str) -> None:
+        """A handshake-era client has chosen the level of the log messages that it wants."""
 
     def opened(self, session: Session) -> None: ...
 

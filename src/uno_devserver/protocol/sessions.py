@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from .eras import LOG_LEVELS, wants_log
 from .jsonrpc import BUSY, INVALID_PARAMS, RpcError, RpcResponse, notification_message
+from .parties import ClientInfo
 from .policy import Policy
 from .running import in_loop
-from .service import ClientInfo, Params
+from .service import Params
 from .streams import Stream
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ from typing import Any
 
 from .eras import SUBSCRIPTION_KEY, modern_result
 from .jsonrpc import BUSY, INVALID_PARAMS, Id, RpcError, RpcRequest, notification_message, result_message
+from .parties import ServerInfo
 from .policy import Policy
-from .service import Params, ServerInfo
+from .service import Params
 from .streams import Kind, Stream
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"

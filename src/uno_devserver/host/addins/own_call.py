@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...protocol.eras import NEWEST_HANDSHAKE
 from ...protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
-from ...protocol.service import ClientInfo, Params, Result
+from ...protocol.parties import ClientInfo
+from ...protocol.service import Params, Result
 
 
 class OwnSession:

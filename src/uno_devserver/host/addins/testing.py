@@ -13,7 +13,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from ...protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
-from ...protocol.service import ClientInfo, Params, Result, ServerInfo
+from ...protocol.parties import ClientInfo, ServerInfo
+from ...protocol.service import Params, Result
 from ..health import report
 from ..service import HostService
 from .collection import AddIns

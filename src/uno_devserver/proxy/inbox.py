@@ -1,0 +1,42 @@
+"""The way from the front's thread to the engine's: messages in order, kept until there is an engine. Cheap to import."""
+
+from __future__ import annotations
+
+from collections import deque
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable
+    from typing import Any
+
+
+class Inbox:
+    def __init__(self) -> None:
+        self._waiting: deque[Any] = deque()
+        self._loop: AbstractEventLoop | None = None
+        self._take: Callable[[Any], None] | None = None
+        self._called = False  # the loop will look; calling it for each message would cost more than the message
+
+    def put(self, message: Any) -> None:
+        """From the front's thread."""
+        self._waiting.append(message)
+        loop = self._loop
+        if loop is not None and not self._called:
+            self._called = True
+            try:
+                loop.call_soon_threadsafe(self._hand_over)
+            except RuntimeError:
+                pass  # the engine has ended, and so will the front
+
+    def open(self, loop: AbstractEventLoop, take: Callable[[Any], None]) -> None:
+        """From the loop's thread: `take` gets what waits, and from now on everything as it comes."""
+        self._take = take
+        self._loop = loop
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        self._called = False  # before looking: what comes from now on calls again
+        assert self._take is not None
+        while self._waiting:
+            self._take(self._waiting.popleft())

@@ -1,0 +1,24 @@
+"""What a proxy is told when it is started. Cheap to import: it is on the way to the first answer."""
+
+from __future__ import annotations
+
+from ..system.values import Value
+
+
+class Options(Value):
+    directory: str  # absolute: --solution-dir, or the current folder
+    explicit: bool = False  # --solution-dir was given
+    port: int = 0  # of the Host that is started; 0: any
+    command: tuple[str, ...] = ()  # behind `--`: an MCP server to start instead of a Host
+    url: str | None = None  # an MCP server to use instead of a Host
+    wait_tools: bool = False  # --mcp-wait-tools-list
+    force_fallback: bool = False  # --force-roots-fallback
+    only_catalogue: bool = False  # --force-generate-tool-cache
+    wait_calls: bool = False  # --wait-calls
+    http_port: int | None = None  # --http: also serve MCP over HTTP there; 0: any
+    forwarded: tuple[str, ...] = ()  # for the Host
+
+    @property
+    def uses_host(self) -> bool:
+        """Whether a Host of the workspace is behind it, and not a server that the user named."""
+        return not self.command and self.url is None
