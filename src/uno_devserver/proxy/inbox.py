@@ -1,4 +1,4 @@
-"""The way from the front's thread to the engine's: messages in order, kept until there is an engine. Cheap to import."""
+"""The way from the front's thread to the engine's: in order, kept until there is an engine. Cheap to import."""
 
 from __future__ import annotations
 
