@@ -91,19 +91,29 @@ def read_envelope(request: RpcRequest, headers: Mapping[str, str]) -> Envelope:
     claimed = headers.get(VERSION_HEADER)
     if claimed not in MODERN_VERSIONS and not has_envelope(request.params):
         raise unsupported_version(claimed)  # neither era's: there is nothing else to say about it
-    meta = request.params.get("_meta")
-    if not isinstance(meta, dict):
-        raise RpcError(INVALID_PARAMS, f"params._meta must be an object with {VERSION_KEY} and {CAPABILITIES_KEY}.")
-    if missing := [key for key in (VERSION_KEY, CAPABILITIES_KEY) if key not in meta]:
-        raise RpcError(INVALID_PARAMS, f"params._meta lacks {' and '.join(missing)}.")
+    _check_headers(request, _complete_meta(request.params)[VERSION_KEY], headers)
+    return envelope_of(request.params)
+
+
+def envelope_of(params: Params) -> Envelope:
+    """The same where there are no headers; RpcError when it is incomplete, or of a version that we do not speak."""
+    meta = _complete_meta(params)
     version = meta[VERSION_KEY]
-    _check_headers(request, version, headers)
     if version not in MODERN_VERSIONS:
         raise unsupported_version(version, MODERN_VERSIONS)  # what server/discover says, too
     level = meta.get(LOG_LEVEL_KEY)
     return Envelope(
         _client(meta.get(CLIENT_KEY), meta[CAPABILITIES_KEY], version), level if level in LOG_LEVELS else None
     )
+
+
+def _complete_meta(params: Params) -> dict[str, Any]:
+    meta = params.get("_meta")
+    if not isinstance(meta, dict):
+        raise RpcError(INVALID_PARAMS, f"params._meta must be an object with {VERSION_KEY} and {CAPABILITIES_KEY}.")
+    if missing := [key for key in (VERSION_KEY, CAPABILITIES_KEY) if key not in meta]:
+        raise RpcError(INVALID_PARAMS, f"params._meta lacks {' and '.join(missing)}.")
+    return meta
 
 
 def _check_headers(request: RpcRequest, version: object, headers: Mapping[str, str]) -> None:
