@@ -15,14 +15,8 @@ from support.workspace import WorkspaceBuilder
 from uno_devserver import __version__
 
 HERE = [["disco"], ["start"], ["stop"], ["list"], ["cleanup"], ["health"], ["login"]]
-LATER = [
-    ["mcp", "start"],
-    ["mcp", "serve"],
-    ["mcp", "status"],
-    ["mcp", "install", "cursor"],
-    ["mcp", "uninstall", "cursor"],
-    ["--mcp-app"],
-]
+PROXY = [["mcp", "start"], ["mcp", "serve"], ["--mcp-app"]]
+LATER = [["mcp", "status"], ["mcp", "install", "cursor"], ["mcp", "uninstall", "cursor"]]
 LEVELS = ["Trace", "Debug", "Information", "Warning", "Error", "Critical", "None", "trace", "WARNING"]
 
 
@@ -44,7 +38,7 @@ def test_help_goes_to_stdout_and_names_every_command(machine: Machine, argv: lis
     assert not missing
 
 
-@pytest.mark.parametrize("command", [*HERE, *LATER], ids=_id)
+@pytest.mark.parametrize("command", [*HERE, *PROXY, *LATER], ids=_id)
 @pytest.mark.parametrize("option", ["--help", "-h"])
 def test_help_of_a_command_exits_0_wherever_it_stands(machine: Machine, command: list[str], option: str) -> None:
     after = machine.run(*command, option)
@@ -113,9 +107,6 @@ def test_an_error_is_a_json_object_on_stdout_when_json_is_asked_for(machine: Mac
             "x",
             "--metadata-updates",
         ],
-        ["mcp", "start", "--port", "5000", "--mcp-wait-tools-list", "--force-roots-fallback"],
-        ["mcp", "serve", "--force-generate-tool-cache"],
-        ["--mcp-app", "--port", "5000", "--solution-dir", "."],
         ["mcp", "status", "--workspace", ".", "--json"],
         ["mcp", "install", "cursor", "--servers", "UnoApp", "--json"],
         ["login", "--headless"],
@@ -152,6 +143,15 @@ def test_an_unknown_command_exits_2_and_suggests_the_nearest(machine: Machine, t
         ["frobnicate"],
         ["mcp"],
         ["mcp", "frobnicate"],
+        ["mcp", "start", "stray"],
+        ["disco", "--mcp-app"],
+        ["mcp", "start", "--port", "0"],
+        ["--mcp-app", "--port", "many"],
+        ["mcp", "serve", "--port"],
+        ["mcp", "start", "--http", "70000"],
+        ["mcp", "start", "--upstream-url", "ftp://127.0.0.1/mcp"],
+        ["mcp", "start", "--upstream-url", "http://"],
+        ["mcp", "start", "--upstream-url", "http://127.0.0.1/mcp", "--metadata-updates"],
         ["list", "--frobnicate"],
         ["list", "extra"],
         ["mcp", "status", "one", "two"],

@@ -36,7 +36,6 @@ def test_help_marks_what_this_version_does_not_have() -> None:
 
     assert {name for name, text in explained.items() if text.endswith("(not in this version)")} == {
         *(command.name for command in COMMANDS if command.runner is None),
-        "--mcp-app",
     }
 
 
@@ -73,6 +72,8 @@ def test_the_help_says_which_commands_pass_on_what_they_do_not_know() -> None:
     passing = [command.name for command in COMMANDS if "are passed on." in command_help(command)]
 
     assert passing == ["start", "login"]
+    proxies = [command.name for command in COMMANDS if "are passed on to the Host." in command_help(command)]
+    assert proxies == ["mcp start", "mcp serve"]
 
 
 def test_an_option_of_a_command_hides_the_global_one_of_its_name() -> None:

@@ -122,10 +122,6 @@ def test_mcp_app_stands_anywhere_and_means_mcp_start(argv: list[str]) -> None:
     assert invocation.command.name == "mcp start"
 
 
-def test_mcp_app_beside_another_command_is_refused() -> None:
-    assert refusal("disco", "--mcp-app").code == "UnexpectedArgument"
-
-
 def test_behind_the_dashes_mcp_app_belongs_to_the_child() -> None:
     assert parse(["disco", "--", "--mcp-app"]).command == parse(["disco"]).command
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .surface import COMMANDS, GLOBAL_OPTIONS, MCP_APP, Unknown, command_named
+from .surface import COMMANDS, GLOBAL_OPTIONS, MCP_APP, Unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,6 +10,10 @@ if TYPE_CHECKING:
 
 _COLUMN = 30  # where explanations begin; what is longer on the left has them on the next line
 _WIDTH = 80
+_PASSED_ON = "Other options, and everything behind '--', are passed on."
+_PASSED_TO_HOST = (
+    "Other options are passed on to the Host. A command behind '--' is an MCP server\nto proxy instead of a Host."
+)
 
 
 def main_help(words: tuple[str, ...] = ()) -> str:
@@ -20,9 +24,7 @@ def main_help(words: tuple[str, ...] = ()) -> str:
     for command in commands:
         lines += _entry(command.name, command.help + ("" if command.runner else " (not in this version)"))
     if not words:
-        proxy = command_named(("mcp", "start"))
-        later = "" if proxy and proxy.runner else " (not in this version)"
-        lines += _entry(MCP_APP, f"The same as mcp start; the form in AI clients' configurations{later}")
+        lines += _entry(MCP_APP, "The same as mcp start; the form in AI clients' configurations")
     lines += ["", "Options of every command:", *_options(GLOBAL_OPTIONS)]
     lines += ["", "Run 'uno-devserver <command> --help' for the options of one command."]
     return "\n".join(lines)
@@ -35,7 +37,7 @@ def command_help(command: Command) -> str:
     if command.options:
         lines += ["", "Options:", *_options(command.options)]
     if command.unknown is Unknown.FORWARD:
-        lines += ["", "Other options, and everything behind '--', are passed on."]
+        lines += ["", _PASSED_TO_HOST if command.arguments else _PASSED_ON]
     own = {name for option in command.options for name in option.names}
     shared = tuple(option for option in GLOBAL_OPTIONS if not own.intersection(option.names))
     lines += ["", "Options of every command:", *_options(shared)]

@@ -13,6 +13,7 @@ from ..system.log import level_named, log
 from ..workspace.resolver import ResolutionKind, resolve, select_solution
 from .directory import absolute
 from .interrupts import Interrupts
+from .numbers import MAX_PORT, number
 from .results import Result
 
 TYPE_CHECKING = False
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
     from ..workspace.resolver import Workspace
     from .parse import Invocation
 
-MAX_PORT = 65_535
-MAX_DIGITS = 20  # Python refuses to read numbers of thousands of digits
 MAX_MILLISECONDS = 3_600_000  # an hour; more is a slip of the keyboard
 PROGRESS_AFTER_SECONDS = 1.0  # what is over by then needs no words
 
@@ -113,14 +112,14 @@ def _workspace_of(solution: str) -> Workspace:
 
 def _wish(invocation: Invocation, workspace: Workspace) -> Wish:
     channel = invocation.value("ideChannel")
-    parent = _number(invocation, "ppid", 0, 2**31 - 1) or None
+    parent = number(invocation, "ppid", 0, 2**31 - 1) or None
     if parent is not None:
         _check_parent(parent)
-    milliseconds = _number(invocation, "timeoutMs", 1, MAX_MILLISECONDS)
+    milliseconds = number(invocation, "timeoutMs", 1, MAX_MILLISECONDS)
     return Wish(
         workspace.working_directory,
         workspace.solution,
-        _number(invocation, "httpPort", 0, MAX_PORT) or 0,
+        number(invocation, "httpPort", 0, MAX_PORT) or 0,
         # A Host with an IDE must not outlive it; we stay, so that there is somebody to outlive.
         os.getpid() if parent is None and channel is not None else parent,
         channel,
@@ -139,17 +138,6 @@ def _log_level(invocation: Invocation) -> tuple[str, ...]:
     """Whoever wants to see more of the start wants to see more of the Host, too."""
     level = invocation.value("log-level")
     return ("--log-level", level) if level is not None and level_named(level) is not None else ()
-
-
-def _number(invocation: Invocation, option: str, least: int, most: int) -> int | None:
-    text = invocation.value(option)
-    if text is None:
-        return None
-    text = text.strip()
-    if not (text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS and least <= int(text) <= most):
-        message = f"The value '{text}' of --{option} cannot be used."
-        raise UserError("BadValue", message, f"Use a whole number from {least} to {most}.", exit_code=2)
-    return int(text)
 
 
 def _check_parent(parent: int) -> None:

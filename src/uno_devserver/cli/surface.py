@@ -65,7 +65,9 @@ _PROXY = (
     Option(("--mcp-wait-tools-list",), "Answer tools/list only when the upstream has answered (30 s at most)"),
     Option(("--force-roots-fallback",), "Wait for uno_app_initialize instead of starting in the current folder"),
     Option(("--force-generate-tool-cache",), "Refresh the tool catalogue of the workspace, then exit"),
+    Option(("--wait-calls",), "Hold calls until the upstream is ready, instead of answering that it is not"),
     Option(("--upstream-url",), "Proxy this MCP server (Streamable HTTP) instead of a Host", value="<url>"),
+    Option(("--http",), "Also serve MCP over HTTP on this port of the loopback (0: any)", value="<port>"),
 )
 
 _REGISTRATION = (
@@ -161,11 +163,12 @@ COMMANDS = (
     Command(
         ("mcp", "start"),
         "Serve MCP over stdio for an AI agent (also: mcp serve, --mcp-app)",
-        None,
+        "mcp:start",
         _PROXY,
         ("-- <command>",),
+        Unknown.FORWARD,
     ),
-    Command(("mcp", "serve"), "The same as mcp start", None, _PROXY, ("-- <command>",)),
+    Command(("mcp", "serve"), "The same as mcp start", "mcp:start", _PROXY, ("-- <command>",), Unknown.FORWARD),
     Command(("mcp", "status"), "Show which AI clients know the servers", None, _REGISTRATION, ("<client>",)),
     Command(("mcp", "install"), "Register the servers with an AI client", None, _REGISTRATION, ("<client>",)),
     Command(("mcp", "uninstall"), "Take the servers out of an AI client", None, _REGISTRATION, ("<client>",)),

@@ -1,0 +1,65 @@
+"""`mcp start`: be the proxy, which an AI client talks to over standard input and output.
+
+Cheap to import: everything here happens before the client's first answer.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..issues import UserError
+from ..proxy.options import Options
+from ..system.log import log
+from .directory import absolute
+from .numbers import MAX_PORT, number
+from .results import Result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .parse import Invocation
+
+
+def start(invocation: Invocation) -> Result:
+    options = _options(invocation)
+    if os.isatty(0):
+        log.info("Serving MCP on standard input and output, for a program to talk to. End the input (Ctrl+D) to stop.")
+    from ..proxy.main import serve
+
+    # Standard output is the protocol's; there is nothing to add when the client has gone.
+    return Result(None, None, serve(options))
+
+
+def _options(invocation: Invocation) -> Options:
+    named, url = invocation.value("solution-dir"), invocation.value("upstream-url")
+    if invocation.arguments:
+        message = f"'{invocation.arguments[0]}' is no option of 'mcp start'."
+        raise UserError("UnexpectedArgument", message, "A command to proxy stands behind '--'.", exit_code=2)
+    if url is not None:
+        _check_url(url, invocation)
+    if (invocation.child or url is not None) and invocation.forwarded:
+        message = f"'{invocation.forwarded[0]}' is for a Host, and none is started here."
+        next_step = "Options of a command stand behind '--', after the command."
+        raise UserError("UnknownOption", message, next_step, exit_code=2)
+    return Options(
+        absolute(named or "."),
+        named is not None,
+        number(invocation, "port", 1, MAX_PORT) or 0,
+        invocation.child,
+        url,
+        invocation.on("mcp-wait-tools-list"),
+        invocation.on("force-roots-fallback"),
+        invocation.on("force-generate-tool-cache"),
+        invocation.on("wait-calls"),
+        number(invocation, "http", 0, MAX_PORT),
+        invocation.forwarded,
+    )
+
+
+def _check_url(url: str, invocation: Invocation) -> None:
+    if invocation.child:
+        message = "Both --upstream-url and a command behind '--' are given; only one server can be behind the proxy."
+        raise UserError("BadValue", message, "Leave one of them out.", exit_code=2)
+    scheme, _, rest = url.partition("://")
+    if scheme.lower() not in ("http", "https") or not rest.strip("/"):
+        message = f"The value '{url}' of --upstream-url is no HTTP address."
+        raise UserError("BadValue", message, "Write it as http://127.0.0.1:8000/mcp.", exit_code=2)
