@@ -51,7 +51,14 @@ class Lost(Exception):
 
 
 class Refusal(Exception):
-    """What answers there is no MCP server that we can talk to; the message says what it did instead."""
+    """What answers there is no MCP server that we can talk to; the message says what it did instead.
+
+    `status` is that of HTTP, where it answered by HTTP: 404 for a server that has no such endpoint.
+    """
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
 
 
 class Server(Value):

@@ -1,0 +1,68 @@
+"""What a handshake-era server asks its client: each question is answered once, beside all others, in its own time."""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ...system.log import ERROR, log
+from ..jsonrpc import BUSY, INTERNAL_ERROR, RpcError, shown
+from .messages import Message, answer_bytes, params_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from ..service import Params, Result
+    from .connection import Peer
+
+MAX_OPEN = 100  # more at once is a runaway server
+
+
+class Questions:
+    def __init__(self, reply: Callable[[bytes], Awaitable[None]]) -> None:
+        self._reply = reply  # takes a message to the server; may fail as it likes
+        self._open: dict[str, asyncio.Task[None]] = {}
+
+    def ask(self, question: Message, peer: Peer) -> None:
+        """Have it answered by `peer`, and the answer sent."""
+        key = repr(msgspec.json.decode(question.id))  # as the server names it when it takes it back; 1 is not "1"
+        if key in self._open:
+            log.debug(f"the server asked '{shown(question.method or '')}' twice by the same id")
+            return
+        task = asyncio.ensure_future(self._answer(question, peer, busy=len(self._open) >= MAX_OPEN))
+        self._open[key] = task
+        task.add_done_callback(lambda _: self._open.pop(key, None))
+
+    def take_back(self, params: Params) -> bool:
+        """The server does not want to know any more; whether it was one of ours."""
+        task = self._open.get(repr(params.get("requestId")))
+        if task is not None:
+            task.cancel()
+        return task is not None
+
+    def close(self) -> None:
+        for task in list(self._open.values()):
+            task.cancel()
+
+    async def _answer(self, question: Message, peer: Peer, *, busy: bool) -> None:
+        said = RpcError(BUSY, f"{MAX_OPEN} questions wait already.") if busy else await _said(question, peer)
+        try:
+            await self._reply(answer_bytes(question.id, said))
+        except Exception as error:  # the server is gone, and its question with it
+            log.debug(f"the answer to '{shown(question.method or '')}' could not be sent: {error}")
+
+
+async def _said(question: Message, peer: Peer) -> Result | RpcError:
+    method = question.method or ""
+    if method == "ping":
+        return {}
+    try:
+        return await peer.ask(method, params_of(question))
+    except RpcError as refusal:
+        return refusal
+    except Exception:
+        log.write(ERROR, f"the question '{shown(method)}' of the server failed here:\n{traceback.format_exc()}")
+        return RpcError(INTERNAL_ERROR, "The client failed on this question.")
