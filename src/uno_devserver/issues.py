@@ -62,6 +62,7 @@ REMEDIES = {
     "GlobalJsonNotFound": "Create a global.json that names Uno.Sdk under msbuild-sdks.",
     "GlobalJsonInvalid": "Make it a readable file with a JSON object (comments and trailing commas are allowed).",
     "UnoSdkNotInGlobalJson": 'Add "msbuild-sdks": { "Uno.Sdk": "<version>" } to the file.',
+    "WorkspaceNotTrusted": "If you trust it, run 'uno-devserver trust' in the workspace; the proxy then goes on.",
     "ProjectUnreadable": "Repair the project file; until then its own properties and items are not known.",
     "SolutionUnreadable": "Repair the solution file; until then its projects are looked for below its folder.",
     # packages

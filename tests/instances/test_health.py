@@ -135,12 +135,6 @@ def test_where_there_is_no_workspace_that_comes_before_starting() -> None:
     assert report.issues[0].remediation != REMEDIES["HostNotStarted"]
 
 
-def test_a_proxy_says_in_its_own_words_how_to_start() -> None:
-    step = "Call uno_app_initialize."
-
-    assert only_issue(health(HealthFacts("0.2.0", start_step=step))).remediation == step
-
-
 def test_a_host_that_does_not_answer_is_unreachable_and_its_port_says_why() -> None:
     report = health(RUNNING.replace(host=Probe(problem="refuses connections")))
 
@@ -148,12 +142,6 @@ def test_a_host_that_does_not_answer_is_unreachable_and_its_port_says_why() -> N
     assert (report.status, issue.code) == (HealthStatus.DEGRADED, "HostUnreachable")
     assert "process 42" in issue.message
     assert "http://localhost:5651/mcp refuses connections." in issue.message
-
-
-def test_a_host_that_a_proxy_has_not_reached_yet_is_unreachable() -> None:
-    facts = IDLE.replace(started=True, connection=ConnectionState.LAUNCHING)
-
-    assert found(health(facts)) == [("HostUnreachable", "Warning")]
 
 
 @pytest.mark.parametrize("addins", [(), (ASSEMBLY,)], ids=["no add-in", "an add-in"])
@@ -174,30 +162,20 @@ def test_a_host_that_refuses_mcp_is_an_upstream_error() -> None:
     assert issue.message.endswith("HTTP status 500.")
 
 
-def test_a_crash_is_a_warning_while_the_proxy_restarts_the_host() -> None:
-    report = health(RUNNING.replace(host=Probe(), connection=ConnectionState.RECONNECTING))
+def test_a_proxy_judges_its_connection_by_itself() -> None:
+    judged = warning("HostUnreachable", "Not connected yet.")
 
-    assert found(report) == [("HostCrashed", "Warning"), ("HostUnreachable", "Warning")]
+    report = health(RUNNING.replace(host=Probe(), upstream_issues=(judged,)))
 
-
-def test_repeated_crashes_are_fatal_and_name_what_ran() -> None:
-    report = health(RUNNING.replace(host=Probe(), connection=ConnectionState.DEGRADED))
-
-    assert found(report) == [("HostCrashed", "Fatal"), ("HostUnreachable", "Warning")]
-    assert "/cache/host/Uno.UI.RemoteControl.Host.dll" in report.issues[0].message
-    assert "Sample.AddIn 1.0.0" in report.issues[0].message
+    assert report.issues == (judged,)
 
 
-def test_a_running_host_without_mcp_is_not_called_crashed() -> None:
-    report = health(RUNNING.replace(host=Probe(answers=True), connection=ConnectionState.DEGRADED))
+def test_of_two_judgements_over_the_same_the_first_counts() -> None:
+    mild, strict = (judge("RestoreStale", "App.csproj changed.") for judge in (warning, fatal))
 
-    assert found(report) == [("HostMcpEndpointNotAvailable", "Fatal")]
+    report = health(RUNNING.replace(upstream_issues=(mild,), discovery=DISCOVERY.replace(issues=(strict,))))
 
-
-def test_a_degraded_proxy_that_never_started_a_host_does_not_speak_of_crashes() -> None:
-    report = health(IDLE.replace(connection=ConnectionState.DEGRADED))
-
-    assert found(report) == [("HostNotStarted", "Fatal")]
+    assert report.issues == (mild,)
 
 
 # --- its add-ins ----------------------------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """Is the dev server of a workspace well, and if not, what is to be done? Facts in, a HealthReport out; nothing is read.
 
-The command line and the proxy ask alike, each with the facts that it has. Codes and severities are those of the .NET
-tool, with one difference: what only a .NET Host needs is fatal only where a .NET Host is needed. A machine without
-.NET, where the bundled Host serves the workspace and has loaded all its add-ins, is healthy.
+The command line and the proxy ask alike, each with the facts that it has; its connection a proxy judges by itself
+(`proxy/ailments.py`). Codes and severities are those of the .NET tool, with one difference: what only a .NET Host needs
+is fatal only where a .NET Host is needed. A machine without .NET, where the bundled Host serves the workspace and has
+loaded all its add-ins, is healthy.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from enum import Enum
 
 from ..issues import REMEDIES, Issue, Severity, fatal, warning
-from .health_report import ConnectionState, HealthFacts, HealthReport, HealthStatus
+from .health_report import HealthFacts, HealthReport, HealthStatus
 from .probe import HostKind
 
 TYPE_CHECKING = False
@@ -29,7 +30,11 @@ NO_UNO = frozenset({"NoSolutionFound", "WorkspaceNotResolved"})
 
 
 def health(facts: HealthFacts) -> HealthReport:
-    issues = tuple(dict.fromkeys((*_host_issues(facts), *_addin_issues(facts), *_discovery_issues(facts))))
+    told = _host_issues(facts) if facts.upstream_issues is None else facts.upstream_issues
+    first: dict[tuple[str, str], Issue] = {}  # two sources may report the same, and judge it differently
+    for issue in (*told, *_addin_issues(facts), *_discovery_issues(facts)):
+        first.setdefault((issue.code, issue.message), issue)
+    issues = tuple(first.values())
     if any(issue.fatal for issue in issues):
         return HealthReport(HealthStatus.UNHEALTHY, issues, facts)
     return HealthReport(HealthStatus.DEGRADED if issues else HealthStatus.HEALTHY, issues, facts)
@@ -39,16 +44,11 @@ def health(facts: HealthFacts) -> HealthReport:
 
 
 def _host_issues(facts: HealthFacts) -> Iterator[Issue]:
-    host, state = facts.host, facts.connection
+    host = facts.host
     if not facts.started:
         yield _nothing_runs(facts)
         return
     without_mcp = host.answers and not host.mcp
-    if state is ConnectionState.RECONNECTING:
-        wait = "Wait some seconds and try again; if it goes on, the other issues tell the cause."
-        yield warning("HostCrashed", "The Host ended unexpectedly and is being started again.", wait)
-    if state is ConnectionState.DEGRADED and not without_mcp:
-        yield fatal("HostCrashed", f"The Host ended unexpectedly, again and again.{_what_ran(facts)}")
     if host.error:
         yield fatal("UpstreamError", f"The Host cannot be used over MCP: {host.error.rstrip('.')}.")
     elif not host.connected and not without_mcp:
@@ -70,17 +70,9 @@ def _nothing_runs(facts: HealthFacts) -> Issue:
 
 def _how_to_start(facts: HealthFacts) -> str:
     """The usual command, once there is something that it could start."""
-    if facts.start_step or facts.discovery is None or facts.discovery.workspace.resolved:
-        return facts.start_step
-    return "Settle what the other issues say, then run 'uno-devserver start'; in a folder without Uno, just run it."
-
-
-def _what_ran(facts: HealthFacts) -> str:
-    if facts.discovery is None:
+    if facts.discovery is None or facts.discovery.workspace.resolved:
         return ""
-    program = facts.discovery.host.program if facts.host.kind is not HostKind.BUNDLED else None
-    addins = ", ".join(f"{addin.package} {addin.version}".strip() for addin in facts.discovery.addins.found)
-    return (f" It is {program}." if program else "") + (f" Its add-ins: {addins}." if addins else "")
+    return "Settle what the other issues say, then run 'uno-devserver start'; in a folder without Uno, just run it."
 
 
 def _silence(facts: HealthFacts) -> str:

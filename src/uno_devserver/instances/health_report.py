@@ -57,7 +57,7 @@ class HealthFacts(Value):
     log_file: str | None = None  # what the Host printed
     connection: ConnectionState | None = None  # None: the command line, which does not stay connected
     solutions: tuple[str, ...] | None = None  # found by a proxy's scan, relative; None: no scan
-    start_step: str = ""  # how a Host is started from here, if not by the usual command
+    upstream_issues: tuple[Issue, ...] | None = None  # a proxy's judgement of its connection; None: judge by `host`
 
 
 class HealthReport(Value):
