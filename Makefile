@@ -7,7 +7,7 @@ DOTNET := .dotnet-test
 # Two workers: the slow tests wait for processes, not for the CPU.
 PYTEST_WORKERS ?= 2
 
-.PHONY: help setup test test-dotnet lint conformance bench demo clean
+.PHONY: help setup test test-dotnet test-clients lint conformance bench demo clean
 
 help:  ## what can be done here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,6 +30,10 @@ test-dotnet: $(DOTNET)/.installed  ## files, pipes, frames and MSBuild against r
 $(DOTNET)/.installed: tests/dotnet/install.py | $(STAMP)
 	$(BIN)/python tests/dotnet/install.py $(DOTNET)
 	@touch $@
+
+# Not part of `test`: 800 MB of clients. `test` replays what they were seen to send.
+test-clients: $(STAMP)  ## let Claude Code, Gemini CLI and OpenCode connect to the proxy (downloads 800 MB, once)
+	$(BIN)/python tests/clients/run.py
 
 lint: $(STAMP)  ## ruff, mypy --strict, and the layer rule
 	$(BIN)/ruff check .
