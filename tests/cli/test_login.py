@@ -178,7 +178,7 @@ def test_headless_gives_the_application_the_terminal_and_what_is_typed(machine: 
     with subprocess.Popen(
         [sys.executable, "-m", "uno_devserver", "login", "--HEADLESS"],
         cwd=machine.workspace,
-        env=machine._environment(),
+        env=machine.variables(),
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
@@ -223,7 +223,7 @@ def test_ctrl_c_is_the_applications_to_decide_while_it_has_the_terminal(
     with subprocess.Popen(
         [sys.executable, "-m", "uno_devserver", "login", "--headless"],
         cwd=machine.workspace,
-        env=machine._environment(),
+        env=machine.variables(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         text=True,

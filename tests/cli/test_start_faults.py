@@ -372,7 +372,7 @@ def test_a_start_that_is_interrupted_when_the_host_has_become_ready_stops_it(
     starting = subprocess.run(
         [sys.executable, "-c", INTERRUPTED_WHEN_READY],
         cwd=uno.root,
-        env=uno.machine._environment(),
+        env=uno.machine.variables(),
         capture_output=True,
         timeout=20,
     )

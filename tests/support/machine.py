@@ -94,7 +94,7 @@ class Machine:
         process = subprocess.run(
             [*prefix, sys.executable, "-m", "uno_devserver", *argv],
             cwd=cwd or self.workspace,
-            env={**self._environment(), **(env or {})},
+            env={**self.variables(), **(env or {})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             encoding="utf-8",
@@ -115,7 +115,7 @@ class Machine:
         return subprocess.Popen(
             [*prefix, sys.executable, "-m", "uno_devserver", *argv],
             cwd=cwd or self.workspace,
-            env=self._environment(),
+            env=self.variables(),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=stderr,
@@ -125,12 +125,8 @@ class Machine:
     def disco(self, *options: str, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> Result:
         return self.run("disco", "--json", *options, cwd=cwd, env=env)
 
-    def _folder(self, name: str) -> Path:
-        folder = self.root / name
-        folder.mkdir()
-        return folder
-
-    def _environment(self) -> dict[str, str]:
+    def variables(self) -> dict[str, str]:
+        """The environment that programs have on it."""
         path = [str(self.dotnet.root)] if self.dotnet else []
         return {
             "HOME": str(self.home),
@@ -140,6 +136,11 @@ class Machine:
             "LANG": "C.UTF-8",
             **self.environment,
         }
+
+    def _folder(self, name: str) -> Path:
+        folder = self.root / name
+        folder.mkdir()
+        return folder
 
 
 def _limit_memory(size: int) -> None:

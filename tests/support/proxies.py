@@ -1,0 +1,374 @@
+"""A client of the installed `uno-devserver` command over pipes, as an AI client is one; on a machine in a folder.
+
+    with Proxies(machine) as proxies:
+        client = proxies.start()
+        client.initialize()
+        assert client.call("greet", name="you") == "Hello, you!"
+
+Every answer must be the only one to its request, every line one JSON object. At the end of the block all proxies have
+ended, and with them everything that they started: a process that is left is a failure, and is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from support.hosts import is_running
+from support.machine import Machine
+
+PATIENCE = 20.0  # seconds for what takes milliseconds on an idle machine
+END_SECONDS = 3.0  # for everything to be gone when a proxy has ended; the promise is one second
+COMMAND = str(Path(sys.executable).parent / "uno-devserver")
+NEWEST_HANDSHAKE = "2025-11-25"
+MODERN = "2026-07-28"
+
+Message = dict[str, Any]
+Reply = Callable[[Message], Any]
+
+
+class Proxies:
+    """All proxies that a test starts on a machine."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self._temp = tempfile.TemporaryDirectory(prefix="u")  # sockets have short paths, the folders of tests long ones
+        self.machine.environment["TMPDIR"] = self._temp.name
+        self._clients: list[ProxyClient] = []
+
+    def __enter__(self) -> Proxies:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for client in self._clients:
+            client.close_stdin()
+        ended = [client.ends() for client in self._clients]
+        left = self._left_over()
+        self._temp.cleanup()
+        if error is None:
+            assert all(ended), "a proxy did not end with its input"
+            assert not left, f"left running: {left}"
+            for client in self._clients:
+                client.check()
+
+    def start(
+        self,
+        *options: str,
+        command: Sequence[str] = ("mcp", "start"),
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        prefix: Sequence[str] = (),
+    ) -> ProxyClient:
+        """`uno-devserver mcp start <options>`, in the machine's workspace unless told otherwise."""
+        client = ProxyClient(
+            [*prefix, COMMAND, *command, *options],
+            cwd or self.machine.workspace,
+            {**self.machine.variables(), **(env or {})},
+            self.machine.root / f"proxy-{len(self._clients)}.stderr",
+        )
+        self._clients.append(client)
+        return client
+
+    def connected(self, *options: str, modern: bool = False, **how: Any) -> ProxyClient:
+        """A proxy whose client has said hello, and whose upstream is connected."""
+        client = self.start(*options, **how)
+        client.initialize(modern=modern)
+        client.wait_connected()
+        return client
+
+    def processes(self) -> list[int]:
+        """Everything that runs for this machine: its folder is in their environment."""
+        mark = f"XDG_DATA_HOME={self.machine.data}".encode()
+        found = []
+        for name in os.listdir("/proc"):
+            if name.isdigit() and int(name) != os.getpid() and mark in _environ(name) and is_running(int(name)):
+                found.append(int(name))
+        return found
+
+    def _left_over(self) -> list[str]:
+        deadline = time.monotonic() + END_SECONDS
+        while (left := self.processes()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        named = [f"{pid}: {_read(f'/proc/{pid}/cmdline').replace(chr(0), ' ')}" for pid in left]
+        for pid in left:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        return named
+
+
+class ProxyClient:
+    """One client: it asks, hears, and answers what it is asked."""
+
+    def __init__(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], stderr: Path) -> None:
+        self._stderr = stderr
+        with stderr.open("wb") as errors:
+            self.process = subprocess.Popen(
+                argv, cwd=cwd, env=dict(env), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors
+            )
+        self.modern = False
+        self.capabilities: Message = {}
+        self.replies: dict[str, Reply | None] = {}  # to what the server asks; None: never, absent: "no such method"
+        self.asked: list[Message] = []  # the server's requests
+        self.notifications: list[Message] = []
+        self.problems: list[str] = []  # what no server may do
+        self._answers: dict[int | str, Message] = {}
+        self._sent: set[int | str] = set()
+        self._last_id = 0
+        self._changed = threading.Condition()
+        self._writing = threading.Lock()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    # --- the conversation
+
+    def initialize(
+        self,
+        version: str = NEWEST_HANDSHAKE,
+        capabilities: Message | None = None,
+        *,
+        modern: bool = False,
+        name: str = "test-client",
+    ) -> Message:
+        """Say hello in either era; the result of `initialize` or `server/discover`."""
+        self.modern = modern
+        self.capabilities = capabilities or {}
+        if modern:
+            return self.result("server/discover")
+        info = {"name": name, "version": "1"}
+        result = self.result(
+            "initialize", {"protocolVersion": version, "capabilities": self.capabilities, "clientInfo": info}
+        )
+        self.notify("notifications/initialized")
+        return result
+
+    def begin(self, method: str, params: Message | None = None, id: int | str | None = None) -> int | str:
+        """Send a request and do not wait; its id."""
+        if id is None:
+            self._last_id += 1
+            id = self._last_id
+        if self.modern:
+            params = {**(params or {}), "_meta": {**self._envelope(), **(params or {}).get("_meta", {})}}
+        self._sent.add(id)
+        self.send({"jsonrpc": "2.0", "id": id, "method": method, **({} if params is None else {"params": params})})
+        return id
+
+    def answer(self, id: int | str, seconds: float = PATIENCE) -> Message:
+        """The whole answer to a request that was begun."""
+        answer: Message = self.wait(lambda: self._answers.get(id), f"an answer to {id!r}", seconds)
+        return answer
+
+    def has_answer(self, id: int | str) -> bool:
+        return id in self._answers
+
+    def request(self, method: str, params: Message | None = None, id: int | str | None = None) -> Message:
+        return self.answer(self.begin(method, params, id))
+
+    def result(self, method: str, params: Message | None = None) -> Message:
+        answer = self.request(method, params)
+        assert "result" in answer, answer
+        result: Message = answer["result"]
+        return result
+
+    def error(self, method: str, params: Message | None = None) -> Message:
+        answer = self.request(method, params)
+        assert "error" in answer, answer
+        error: Message = answer["error"]
+        return error
+
+    def notify(self, method: str, params: Message | None = None) -> None:
+        self.send({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
+
+    def send(self, message: Any) -> None:
+        self.send_bytes(json.dumps(message).encode() + b"\n")
+
+    def send_bytes(self, data: bytes) -> None:
+        assert self.process.stdin
+        with self._writing:
+            self.process.stdin.write(data)
+            self.process.stdin.flush()
+
+    def heard(self, method: str) -> list[Message]:
+        """The params of all notifications of that name, so far."""
+        return [each.get("params", {}) for each in list(self.notifications) if each.get("method") == method]
+
+    def hear(
+        self, method: str, *, after: int = 0, matching: Callable[[Message], bool] = bool, seconds: float = PATIENCE
+    ) -> Message:
+        """Wait for a notification, the `after`+1st that matches; its params."""
+
+        def matches() -> list[Message]:
+            accept_all = matching is bool
+            return [params for params in self.heard(method) if accept_all or matching(params)][after:]
+
+        params: Message = self.wait(matches, f"{method} (number {after + 1})", seconds)[0]
+        return params
+
+    # --- what most tests ask
+
+    def tools(self) -> list[str]:
+        return [tool["name"] for tool in self.result("tools/list")["tools"]]
+
+    def call_result(self, tool: str, **arguments: Any) -> Message:
+        return self.result("tools/call", {"name": tool, "arguments": arguments})
+
+    def call(self, tool: str, **arguments: Any) -> str:
+        """The text of a tool's result, which is no error."""
+        result = self.call_result(tool, **arguments)
+        assert not result.get("isError"), result
+        return str(result["content"][0]["text"])
+
+    def health(self) -> Message:
+        report: Message = json.loads(self.call("uno_health"))
+        return report
+
+    def issue_codes(self) -> list[str]:
+        return [issue["code"] for issue in self.health()["issues"]]
+
+    def wait_health(self, accept: Callable[[Message], object], what: str, seconds: float = PATIENCE) -> Message:
+        """The first report that is as wanted."""
+        deadline = time.monotonic() + seconds
+        while not accept(report := self.health()):
+            assert time.monotonic() < deadline, self._told(f"health is never {what}: {json.dumps(report, indent=1)}")
+            time.sleep(0.01)
+        return report
+
+    def wait_state(self, *states: str, seconds: float = PATIENCE) -> Message:
+        return self.wait_health(lambda report: report["connectionState"] in states, f"one of {states}", seconds)
+
+    def wait_connected(self, generation: int = 1, seconds: float = PATIENCE) -> Message:
+        """Until the upstream of that generation, or a later one, is connected and its lists are there."""
+        return self.wait_health(
+            lambda report: (
+                report["connectionState"] == "Connected"
+                and report["proxy"]["generation"] >= generation
+                and report["proxy"]["listsFresh"]
+            ),
+            f"connected (generation {generation})",
+            seconds,
+        )
+
+    # --- its end
+
+    def close_stdin(self) -> None:
+        assert self.process.stdin
+        with self._writing:
+            try:
+                self.process.stdin.close()
+            except BrokenPipeError:
+                pass  # it has ended
+
+    def exit_code(self, seconds: float = PATIENCE) -> int:
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(self._told(f"the proxy did not end within {seconds:g} s")) from None
+
+    def ends(self) -> bool:
+        """Whether it has ended by itself, soon; it is gone in any case."""
+        try:
+            self.process.wait(END_SECONDS)
+            return True
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(PATIENCE)
+            return False
+        finally:
+            self._reader.join(END_SECONDS)
+            if not self._reader.is_alive() and self.process.stdout:
+                self.process.stdout.close()
+
+    def check(self) -> None:
+        """That it kept to the protocol, and that nothing went wrong inside it."""
+        assert not self.problems, self.problems
+        assert "Traceback" not in self.stderr, self.stderr
+
+    @property
+    def stderr(self) -> str:
+        return self._stderr.read_text("utf-8", "replace")
+
+    # --- inside
+
+    def wait(self, condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
+        """What `condition` gives, as soon as that is something; looked at whenever a message has come."""
+        with self._changed:
+            self._changed.wait_for(lambda: condition() or not self._reader.is_alive(), seconds)
+            value = condition()
+            assert value, self._told(f"waited in vain for {what}")
+            return value
+
+    def _envelope(self) -> Message:
+        return {
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientInfo": {"name": "test-client", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": self.capabilities,
+        }
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        for line in self.process.stdout:
+            try:
+                message = json.loads(line)
+            except ValueError:
+                message = None
+            with self._changed:
+                if isinstance(message, dict) and message.get("jsonrpc") == "2.0":
+                    self._take(message)
+                else:
+                    self.problems.append(f"no message: {line[:200]!r}")
+                self._changed.notify_all()
+        with self._changed:
+            self._changed.notify_all()
+
+    def _take(self, message: Message) -> None:
+        if "method" not in message:
+            id = message.get("id")
+            if id in self._answers:
+                self.problems.append(f"a second answer to {id!r}: {message}")
+            elif id not in self._sent and id is not None:
+                self.problems.append(f"an answer that nobody waits for: {message}")
+            elif id is not None:
+                self._answers[id] = message
+        elif "id" in message:
+            self.asked.append(message)
+            self._reply(message)
+        else:
+            self.notifications.append(message)
+
+    def _reply(self, request: Message) -> None:
+        answer: Message = {"jsonrpc": "2.0", "id": request["id"]}
+        if request["method"] not in self.replies:
+            self.send(answer | {"error": {"code": -32601, "message": "no such method"}})
+        elif reply := self.replies[request["method"]]:
+            self.send(answer | {"result": reply(request.get("params", {}))})
+
+    def _told(self, what: str) -> str:
+        state = "runs" if self.process.poll() is None else f"has ended with {self.process.returncode}"
+        return f"{what}\nThe proxy {state}.\nnotifications: {self.notifications[-5:]}\nstderr: {self.stderr[-3000:]}"
+
+
+def _environ(pid: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:  # gone, or another user's
+        return b""
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text("utf-8", "replace")
+    except OSError:
+        return ""
