@@ -91,11 +91,8 @@ class Proxies:
     def processes(self) -> list[int]:
         """Everything that runs for this machine: its folder is in their environment."""
         mark = f"XDG_DATA_HOME={self.machine.data}".encode()
-        found = []
-        for name in os.listdir("/proc"):
-            if name.isdigit() and int(name) != os.getpid() and mark in _environ(name) and is_running(int(name)):
-                found.append(int(name))
-        return found
+        others = [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != os.getpid()]
+        return [pid for pid in others if mark in _environ(pid) and is_running(pid)]
 
     def _left_over(self) -> list[str]:
         deadline = time.monotonic() + END_SECONDS
@@ -155,27 +152,29 @@ class ProxyClient:
         self.notify("notifications/initialized")
         return result
 
-    def begin(self, method: str, params: Message | None = None, id: int | str | None = None) -> int | str:
+    def begin(self, method: str, params: Message | None = None, request_id: int | str | None = None) -> int | str:
         """Send a request and do not wait; its id."""
-        if id is None:
+        if request_id is None:
             self._last_id += 1
-            id = self._last_id
+            request_id = self._last_id
         if self.modern:
             params = {**(params or {}), "_meta": {**self._envelope(), **(params or {}).get("_meta", {})}}
-        self._sent.add(id)
-        self.send({"jsonrpc": "2.0", "id": id, "method": method, **({} if params is None else {"params": params})})
-        return id
+        self._sent.add(request_id)
+        self.send(
+            {"jsonrpc": "2.0", "id": request_id, "method": method, **({} if params is None else {"params": params})}
+        )
+        return request_id
 
-    def answer(self, id: int | str, seconds: float = PATIENCE) -> Message:
+    def answer(self, request_id: int | str, seconds: float = PATIENCE) -> Message:
         """The whole answer to a request that was begun."""
-        answer: Message = self.wait(lambda: self._answers.get(id), f"an answer to {id!r}", seconds)
+        answer: Message = self.wait(lambda: self._answers.get(request_id), f"an answer to {request_id!r}", seconds)
         return answer
 
-    def has_answer(self, id: int | str) -> bool:
-        return id in self._answers
+    def has_answer(self, request_id: int | str) -> bool:
+        return request_id in self._answers
 
-    def request(self, method: str, params: Message | None = None, id: int | str | None = None) -> Message:
-        return self.answer(self.begin(method, params, id))
+    def request(self, method: str, params: Message | None = None, request_id: int | str | None = None) -> Message:
+        return self.answer(self.begin(method, params, request_id))
 
     def result(self, method: str, params: Message | None = None) -> Message:
         answer = self.request(method, params)
@@ -335,13 +334,13 @@ class ProxyClient:
 
     def _take(self, message: Message) -> None:
         if "method" not in message:
-            id = message.get("id")
-            if id in self._answers:
-                self.problems.append(f"a second answer to {id!r}: {message}")
-            elif id not in self._sent and id is not None:
+            answered = message.get("id")
+            if answered in self._answers:
+                self.problems.append(f"a second answer to {answered!r}: {message}")
+            elif answered not in self._sent and answered is not None:
                 self.problems.append(f"an answer that nobody waits for: {message}")
-            elif id is not None:
-                self._answers[id] = message
+            elif answered is not None:
+                self._answers[answered] = message
         elif "id" in message:
             self.asked.append(message)
             self._reply(message)
@@ -360,7 +359,7 @@ class ProxyClient:
         return f"{what}\nThe proxy {state}.\nnotifications: {self.notifications[-5:]}\nstderr: {self.stderr[-3000:]}"
 
 
-def _environ(pid: str) -> bytes:
+def _environ(pid: int) -> bytes:
     try:
         return Path(f"/proc/{pid}/environ").read_bytes()
     except OSError:  # gone, or another user's
