@@ -25,6 +25,10 @@ class HostService:
     def info(self) -> ServerInfo:
         return self._info
 
+    @property
+    def relays(self) -> bool:
+        return False
+
     def capabilities(self) -> dict[str, Any]:
         """The same before and after add-ins are loaded: clients ask once."""
         return {
@@ -42,6 +46,12 @@ class HostService:
 
     async def notified(self, session: Session, method: str, params: Params) -> None:
         """Nothing here depends on what clients announce: roots are asked for when they are needed."""
+
+    async def followed(self, uri: str, wanted: bool) -> None:
+        """Add-ins tell of every change, whether anybody watches or not."""
+
+    async def levelled(self, session: Session, level: str) -> None:
+        """The endpoint leaves out what the client does not want."""
 
     def opened(self, session: Session) -> None:
         """Sessions have no state here."""
