@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from uno_devserver.host import lifetime as module
 from uno_devserver.host.lifetime import CTRL_C, IDE_GONE, PARENT_GONE, SIGNALLED, Lifetime, Policy, Reason
+from uno_devserver.system import process_end as module
 
 BOUND = 10.0  # seconds; every wait here takes milliseconds
 

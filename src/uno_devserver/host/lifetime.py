@@ -14,6 +14,7 @@ import sys
 from collections.abc import Awaitable, Callable
 
 from ..system.log import log
+from ..system.process_end import process_end
 from ..system.values import Value
 
 CTRL_C = b"\x03"  # an IDE on Windows, where signals do not exist, writes it to our standard input
@@ -84,7 +85,7 @@ class Lifetime:
         self._tasks.add(task)  # the loop itself would not keep it from being collected
 
     async def _parent_gone(self, pid: int) -> None:
-        await _process_end(pid, self.policy.parent_poll_seconds)
+        await process_end(pid, self.policy.parent_poll_seconds)
         log.warn(f"Parent process {pid} not found, initiating graceful shutdown...")
         self.end(PARENT_GONE)
 
@@ -101,36 +102,6 @@ def force_exit_after(seconds: float, code: int) -> None:
     timer = threading.Timer(seconds, os._exit, (code,))
     timer.daemon = True
     timer.start()
-
-
-async def _process_end(pid: int, poll_seconds: float) -> None:
-    """Returns at once when the process ends on Linux, within the poll interval elsewhere."""
-    handle = _pidfd(pid)
-    if handle is not None:
-        try:
-            loop = asyncio.get_running_loop()
-            gone = asyncio.Event()
-            loop.add_reader(handle, gone.set)
-            try:
-                await gone.wait()
-            finally:
-                loop.remove_reader(handle)
-        finally:
-            os.close(handle)
-        return
-    from ..system.processes import is_alive
-
-    while is_alive(pid):
-        await asyncio.sleep(poll_seconds)
-
-
-def _pidfd(pid: int) -> int | None:
-    if sys.platform != "linux":
-        return None
-    try:
-        return os.pidfd_open(pid)
-    except OSError:  # an old kernel, or the process is gone already: polling finds out
-        return None
 
 
 def _stdin_is_connected() -> bool:
