@@ -87,17 +87,17 @@ def has_envelope(params: Params) -> bool:
 
 
 def read_envelope(request: RpcRequest, headers: Mapping[str, str]) -> Envelope:
-    """Check a modern request over HTTP against itself, its headers and our versions, in this order."""
+    """Check a modern request against itself, its headers and our versions, in this order."""
     claimed = headers.get(VERSION_HEADER)
     if claimed not in MODERN_VERSIONS and not has_envelope(request.params):
         raise unsupported_version(claimed)  # neither era's: there is nothing else to say about it
-    _check_headers(request, _checked_meta(request)[VERSION_KEY], headers)
-    return envelope_of(request)
+    _check_headers(request, _complete_meta(request.params)[VERSION_KEY], headers)
+    return envelope_of(request.params)
 
 
-def envelope_of(request: RpcRequest) -> Envelope:
-    """Check a modern request against itself and our versions."""
-    meta = _checked_meta(request)
+def envelope_of(params: Params) -> Envelope:
+    """The same where there are no headers; RpcError when it is incomplete, or of a version that we do not speak."""
+    meta = _complete_meta(params)
     version = meta[VERSION_KEY]
     if version not in MODERN_VERSIONS:
         raise unsupported_version(version, MODERN_VERSIONS)  # what server/discover says, too
@@ -107,8 +107,8 @@ def envelope_of(request: RpcRequest) -> Envelope:
     )
 
 
-def _checked_meta(request: RpcRequest) -> Mapping[str, Any]:
-    meta = request.params.get("_meta")
+def _complete_meta(params: Params) -> dict[str, Any]:
+    meta = params.get("_meta")
     if not isinstance(meta, dict):
         raise RpcError(INVALID_PARAMS, f"params._meta must be an object with {VERSION_KEY} and {CAPABILITIES_KEY}.")
     if missing := [key for key in (VERSION_KEY, CAPABILITIES_KEY) if key not in meta]:
