@@ -37,6 +37,7 @@ class Wanted(Value):
     host: str | None = None  # bundled, dotnet, or a path
     addins: str | None = None  # the value of --addins
     force_msbuild: bool = False  # MSBuild knows better than that value
+    trusted: bool = True  # the workspace's own code may run: its Python add-ins
 
 
 def plan(wanted: Wanted, workspace: Workspace, environ: Mapping[str, str]) -> Plan:
@@ -111,7 +112,7 @@ class _Planner:
 
     def _addins(self, kind: ProgramKind) -> str | None:
         assemblies = self._assemblies()
-        scripts = _python_addins(self._workspace.working_directory)
+        scripts = _python_addins(self._workspace.working_directory) if self._wanted.trusted else []
         paths = [addin.path for addin in assemblies.found] if assemblies else []
         if kind is ProgramKind.BUNDLED:
             paths = [*scripts, *paths]

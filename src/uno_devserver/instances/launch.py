@@ -41,6 +41,7 @@ class Order(Value):
     output: Output
     ready_seconds: float = READY_SECONDS
     usual_port: int = 0  # the one to take where any will do, if it is free
+    asks_addins: bool = True  # wait a moment to hear what became of the add-ins
 
 
 class Launched(Value):
@@ -158,11 +159,12 @@ def _launch(order: Order, observer: Observer) -> Launched:
         raise LaunchFailure(Reason.NOT_STARTED, port, text=text) from error
     try:
         observer.spawned(child, port)
-        from .loading import wait_until_loaded  # takes some ms, and has them now, while the Host starts
-
+        asks = _asks_of_addins(order)
+        if asks:
+            from .loading import wait_until_loaded  # takes some ms, and has them now, while the Host starts
         wait = wait_until_ready(child, port, seconds=order.ready_seconds, go_on=observer.go_on)
-        asked = wait.outcome is Readiness.READY and _tells_of_addins(order)
-        told = wait_until_loaded(child, wait.process_id, port) if asked else None
+        asks = asks and wait.outcome is Readiness.READY
+        told = wait_until_loaded(child, wait.process_id, port) if asks else None
     except BaseException:
         _end(child, order.registry)
         raise
@@ -172,8 +174,8 @@ def _launch(order: Order, observer: Observer) -> Launched:
     raise _failure(Readiness.DIED if wait.outcome is Readiness.READY else wait.outcome, child, order)
 
 
-def _tells_of_addins(order: Order) -> bool:
-    return order.program.kind is ProgramKind.BUNDLED and _uses_addins(order.arguments)
+def _asks_of_addins(order: Order) -> bool:
+    return order.asks_addins and order.program.kind is ProgramKind.BUNDLED and _uses_addins(order.arguments)
 
 
 def _end(child: Child, registry: str) -> None:

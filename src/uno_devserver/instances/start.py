@@ -47,6 +47,7 @@ class Wish(Value):
     forwarded: tuple[str, ...] = ()
     ready_seconds: float = READY_SECONDS
     restart: bool = False  # a new one, also where there is one
+    asks_addins: bool = True  # wait a moment to hear what became of the add-ins
 
 
 class How(Enum):
@@ -225,7 +226,16 @@ def _launch(
     arguments = HostArguments(
         wish.port, wish.workspace, wish.parent, wish.solution, wish.ide_channel, plan.addins, wish.forwarded
     )
-    order = Order(plan.program, arguments, environ, folders.registry, output, wish.ready_seconds, usual_port)
+    order = Order(
+        plan.program,
+        arguments,
+        environ,
+        folders.registry,
+        output,
+        wish.ready_seconds,
+        usual_port,
+        wish.asks_addins,
+    )
     meanwhile = _Meanwhile(wish, folders.registry, output.path, observer)
     try:
         launched = launch(order, meanwhile)
