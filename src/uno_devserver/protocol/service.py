@@ -27,6 +27,9 @@ class Session(Protocol):
     def notify(self, method: str, params: Params | None = None) -> None:
         """Send a notification outside any request; dropped when the client does not listen."""
 
+    async def ask(self, method: str, params: Params) -> Result:
+        """Ask the client outside any request, and wait. RpcError when it refuses, cannot be asked, or went away."""
+
 
 class Call(Protocol):
     """One request that waits for its answer."""

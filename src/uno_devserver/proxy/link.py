@@ -45,6 +45,9 @@ class Link(Protocol):
     def wanted(self) -> None:
         """Somebody needs the upstream: when Degraded, one new attempt is due."""
 
+    def lost(self, generation: int) -> None:
+        """A connection to the upstream of that generation broke: look whether it still works, and not in a while."""
+
     def lists_changed(self) -> None:
         """The upstream says so (or may have): have them read again, once for many."""
 
