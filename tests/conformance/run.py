@@ -1,28 +1,22 @@
-"""Run the public MCP conformance suite against the bundled Host: `python tests/conformance/run.py`.
+"""Run the public MCP conformance suite: `python tests/conformance/run.py`.
 
-Every server scenario must pass, warnings included: all of the release for the handshake era, and what the modern era
-(2026-07-28) requires of a server.
+Against the bundled Host, and against the proxy's HTTP face with that Host behind it, every server scenario must pass,
+warnings included: all of the release for the handshake era, and what the modern era (2026-07-28) requires of a server.
+Somebody else's server need not be perfect; but whatever passes there directly must pass through the proxy, over pipes
+and over HTTP.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
-import tempfile
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from conformance.servers import everything, host, proxy, proxy_of_host
 from conformance.suite import Check, Suite
 
-ADDIN = Path(__file__).with_name("addin.py")
-START_SECONDS = 30
-STOP_SECONDS = 15
 MODERN = "2026-07-28"
 
 # Scenarios of the modern release that the revision does not require: extensions, and headers that it calls pending.
@@ -30,14 +24,27 @@ NOT_REQUIRED = ("tasks-", "http-custom-header-")
 
 
 def main() -> int:
-    with running_host() as url:
-        checks = check_handshake(url) + check_modern(url)
-    problems = [check for check in checks if is_problem(check)]
+    failed = False
+    for name, server in (("the Host", host), ("the proxy of the Host", proxy_of_host)):
+        with server() as url:
+            checks = check_handshake(url) + check_modern(url)
+        failed |= _told(name, checks, [check for check in checks if is_problem(check)])
+    with everything() as (url, command):
+        directly = check_handshake(url)
+        for name, arguments in (("a URL", ["--upstream-url", url]), ("a command", ["--", *command])):
+            with proxy(*arguments) as proxied:
+                checks = check_handshake(proxied)
+            failed |= _told(f"the proxy of {name}", checks, worse(directly, checks))
+    return 1 if failed else 0
+
+
+def _told(name: str, checks: list[Check], problems: list[Check]) -> bool:
     for check in problems:
-        print(f"{check.status} {check.scenario}: {check.text}")
+        print(f"{name}: {check.status} {check.scenario}: {check.text}")
     passed = sum(check.status == "SUCCESS" for check in checks)
-    print(f"{len({check.scenario for check in checks})} scenarios, {passed} checks passed, {len(problems)} did not")
-    return 1 if problems else 0
+    scenarios = len({check.scenario for check in checks})
+    print(f"{name}: {scenarios} scenarios, {passed} checks passed, {len(problems)} problems")
+    return bool(problems)
 
 
 def check_handshake(url: str) -> list[Check]:
@@ -56,43 +63,15 @@ def is_problem(check: Check) -> bool:
     return check.status not in ("SUCCESS", "INFO", "SKIPPED")
 
 
-@contextmanager
-def running_host() -> Iterator[str]:
-    """A Host with the add-in that the scenarios need, in a home of its own; the URL of its endpoint."""
-    with tempfile.TemporaryDirectory() as home:
-        environment = {**os.environ, "HOME": home, "XDG_DATA_HOME": home, "LOCALAPPDATA": home, "TMPDIR": home}
-        command = [sys.executable, "-m", "uno_devserver.host", "--httpPort", "0", "--addins", str(ADDIN)]
-        with subprocess.Popen(
-            command,
-            env=environment,
-            cwd=home,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        ) as host:
-            try:
-                yield f"http://127.0.0.1:{_port(host)}/mcp"
-            finally:
-                host.terminate()
-                try:
-                    host.wait(STOP_SECONDS)
-                except subprocess.TimeoutExpired:
-                    host.kill()
+def passed(checks: list[Check]) -> set[str]:
+    """The scenarios without a problem."""
+    return {check.scenario for check in checks} - {check.scenario for check in checks if is_problem(check)}
 
 
-def _port(host: subprocess.Popen[str]) -> int:
-    """Where it listens; it says so when it does."""
-    assert host.stdout is not None
-    too_late = threading.Timer(START_SECONDS, host.kill)
-    too_late.start()
-    try:
-        for line in host.stdout:
-            if line.startswith("Now listening on: "):
-                return int(line.rsplit(":", 1)[1])
-    finally:
-        too_late.cancel()
-    raise RuntimeError(f"The Host ended with {host.wait()} before it listened.")
+def worse(directly: list[Check], through: list[Check]) -> list[Check]:
+    """What is wrong through the proxy in scenarios that pass directly."""
+    well = passed(directly)
+    return [check for check in through if is_problem(check) and check.scenario in well]
 
 
 if __name__ == "__main__":

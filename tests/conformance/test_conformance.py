@@ -1,26 +1,45 @@
-"""The bundled Host passes the public MCP conformance suite."""
+"""The bundled Host and the proxy before it pass the public MCP conformance suite; others lose nothing by the proxy."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 
-from .run import check_handshake, check_modern, is_problem, running_host
+from .run import check_handshake, check_modern, is_problem, passed, worse
+from .servers import everything, host, proxy, proxy_of_host
 from .suite import Check
 
 # As the releases list them; the modern one without what is not required of a server.
 HANDSHAKE_SCENARIOS = 32
 MODERN_SCENARIOS = 39
 
+pytestmark = pytest.mark.timeout(600)  # the first run installs the suite
 
-@pytest.mark.timeout(600)  # the first run installs the suite
+
+@pytest.mark.parametrize("server", [host, proxy_of_host])
 @pytest.mark.parametrize(
     ("check", "scenarios"), [(check_handshake, HANDSHAKE_SCENARIOS), (check_modern, MODERN_SCENARIOS)]
 )
-def test_every_server_scenario_passes(check: Callable[[str], list[Check]], scenarios: int) -> None:
-    with running_host() as url:
+def test_every_server_scenario_passes(
+    server: Callable[[], AbstractContextManager[str]], check: Callable[[str], list[Check]], scenarios: int
+) -> None:
+    with server() as url:
         checks = check(url)
 
     assert [one for one in checks if is_problem(one)] == []
     assert len({one.scenario for one in checks}) == scenarios
+
+
+def test_what_passes_with_somebody_elses_server_passes_through_the_proxy() -> None:
+    with everything() as (url, command):
+        directly = check_handshake(url)
+        with proxy("--upstream-url", url) as proxied:
+            by_url = check_handshake(proxied)
+        with proxy("--", *command) as proxied:
+            by_command = check_handshake(proxied)
+
+    assert len(passed(directly)) >= 10  # else this says nothing
+    assert worse(directly, by_url) == []
+    assert worse(directly, by_command) == []

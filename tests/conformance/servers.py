@@ -1,0 +1,154 @@
+"""The servers that the conformance suite is run against, each in a home of its own and gone when the block ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from support.npm import NODE, installed
+
+ADDIN = Path(__file__).with_name("addin.py")
+PROGRAM = str(Path(sys.executable).with_name("uno-devserver"))
+START_SECONDS = 30
+STOP_SECONDS = 15
+
+
+@contextmanager
+def host() -> Iterator[str]:
+    """A Host with the add-in that the scenarios need; the URL of its endpoint."""
+    command = [sys.executable, "-m", "uno_devserver.host", "--httpPort", "0", "--addins", str(ADDIN)]
+    with _home() as home, _process(command, home, _environment(home)) as process:
+        assert process.stdout is not None
+        port = _said(process, process.stdout, r"Now listening on: .*:(\d+)$")
+        yield f"http://127.0.0.1:{port}/mcp"
+
+
+@contextmanager
+def proxy_of_host() -> Iterator[str]:
+    """The HTTP face of a proxy that has started such a Host for its workspace."""
+    with _home() as workspace:
+        addins = workspace / ".devtools" / "addins"
+        addins.mkdir(parents=True)
+        shutil.copy(ADDIN, addins)
+        with proxy("--solution-dir", str(workspace), environ={"UNO_DEVSERVER_TRUST": "1"}) as url:
+            yield url
+
+
+@contextmanager
+def proxy(*arguments: str, environ: Mapping[str, str] | None = None) -> Iterator[str]:
+    """The HTTP face of a proxy, when what is behind it is connected."""
+    command = [PROGRAM, "mcp", "start", "--http", "0", *arguments]
+    with _home() as home, _process(command, home, _environment(home, environ or {}), stdin=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        url = _said(process, process.stderr, r"(http://\S+/mcp)")
+        _await_connection(url.removesuffix("/mcp") + "/health")
+        yield url
+
+
+@contextmanager
+def everything() -> Iterator[tuple[str, Sequence[str]]]:
+    """Somebody else's server, made with the TypeScript SDK: where it listens, and the command that is it on pipes."""
+    packages = installed(Path(__file__).parent) / "node_modules"
+    program = [str(NODE), str(packages / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js")]
+    with socket.socket() as chosen:
+        chosen.bind(("127.0.0.1", 0))
+        port = chosen.getsockname()[1]
+    with _home() as home:
+        environ = _environment(home, {"PORT": str(port)})
+        with _process([*program, "streamableHttp"], home, environ) as process:
+            assert process.stderr is not None
+            _said(process, process.stderr, r"listening on port (\d+)")
+            yield f"http://127.0.0.1:{port}/mcp", [*program, "stdio"]
+
+
+@contextmanager
+def _home() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="uno-") as home:
+        yield Path(home)
+
+
+def _environment(home: Path, more: Mapping[str, str] | None = None) -> dict[str, str]:
+    places = dict.fromkeys(("HOME", "XDG_DATA_HOME", "LOCALAPPDATA", "TMPDIR"), str(home))
+    return {**os.environ, **places, **(more or {})}
+
+
+@contextmanager
+def _process(
+    command: Sequence[str], folder: Path, environ: Mapping[str, str], stdin: int = subprocess.DEVNULL
+) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        list(command),
+        env=dict(environ),
+        cwd=folder,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def _said(process: subprocess.Popen[str], stream: IO[str], pattern: str) -> str:
+    """What it says when it listens; what it prints afterwards is read and forgotten."""
+    too_late = threading.Timer(START_SECONDS, process.kill)
+    too_late.start()
+    printed = []
+    try:
+        for line in stream:
+            printed.append(line)
+            if found := re.search(pattern, line.rstrip()):
+                for pipe in (process.stdout, process.stderr):
+                    threading.Thread(target=_drain, args=(pipe,), daemon=True).start()
+                return found[1]
+    finally:
+        too_late.cancel()
+    raise RuntimeError(f"It ended with {process.wait()} before it listened:\n{''.join(printed)}")
+
+
+def _drain(stream: IO[str] | None) -> None:
+    try:
+        for _ in stream or ():
+            pass
+    except ValueError:
+        pass  # closed at the end
+
+
+def _await_connection(health: str) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    report: object = None
+    while time.monotonic() < deadline:
+        try:
+            with urllib.request.urlopen(health, timeout=START_SECONDS) as answer:
+                report = json.load(answer)
+        except urllib.error.HTTPError as error:  # it is not well yet, and says so
+            report = json.load(error)
+        if isinstance(report, dict) and report["upstreamConnected"]:
+            return
+        time.sleep(0.02)
+    raise RuntimeError(f"The proxy did not connect: {report}")
