@@ -1,5 +1,5 @@
-"""A short tour of what works: an Uno workspace is discovered; a workspace without .NET gets a server, which is used,
-killed and healed. Each step says what happened and how long it took.
+"""A short tour of what works: an Uno workspace is discovered; an agent on pipes gets tools before there is a server,
+uses them, and keeps its session while the server is killed and healed. Each step says how long it took.
 
 Everything lives in a temporary folder, and nothing is left running. Run it with `make demo`; it exits with 1 if a step
 does not do what it says.
@@ -13,8 +13,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +72,8 @@ def main() -> int:
         finally:
             stage.run("stop", "--all", quiet=True)
     print("\nTry next, in this folder:")
-    print(f"  {PROGRAM} start --solution-dir examples/workspace")
-    print("  $EDITOR docs/addins.md     # an add-in of your own, in two minutes")
+    print(f"  {PROGRAM} start --solution-dir examples/workspace     # a server that stays")
+    print("  $EDITOR docs/proxy.md      # how an AI client gets these tools")
     return 0
 
 
@@ -88,39 +90,48 @@ def discover(stage: Stage) -> None:
 
 
 def serve(stage: Stage) -> None:
-    print("\n2. A workspace without .NET, with an add-in of its own in .devtools/addins/todos.py, gets a server.")
+    print("\n2. A workspace without .NET, with an add-in in .devtools/addins/todos.py. You agree that it may run.")
     shutil.copytree(EXAMPLE, stage.root / "workspace", ignore=shutil.ignore_patterns("__pycache__"))
-    first = json.loads(stage.run("start", "--json").stdout)
-    expect(first["outcome"] == "started", f"start said {first['outcome']}")
-    print(f"   process {first['processId']}, {first['mcpEndpoint']}")
+    stage.run("trust")
 
-    print("\n3. An agent asks what it offers, and calls a tool.")
-    agent = Agent(first["mcpEndpoint"])
-    tools = [tool["name"] for tool in agent.ask("tools/list")["tools"]]
-    expect("find_todos" in tools, f"the tools are {tools}")
-    print(f"   {len(tools)} tools: {', '.join(tools)}")
-    counted = agent.ask("tools/call", name="count_todos", arguments={})["structuredContent"]
-    expect(sum(counted.values()) > 0, f"count_todos found {counted}")
-    print(f"   count_todos: {counted}")
+    print("\n3. An AI client starts the proxy there, for the first time. It is answered before any server exists.")
+    with stage.agent() as agent:
+        tools = agent.tools()
+        expect("uno_health" in tools, f"the tools are {tools}")
+        print(f"   {len(tools)} tools of the proxy itself: {', '.join(tools)}")
+        agent.hear("notifications/tools/list_changed")
+        tools = agent.tools()
+        expect("find_todos" in tools, f"the tools are {tools}")
+        print(f"   now {len(tools)}, with those of the server that was started behind: find_todos, count_todos, …")
+        counted = agent.call("count_todos")
+        expect(sum(counted.values()) > 0, f"count_todos found {counted}")
+        print(f"   count_todos: {counted}")
 
-    print("\n4. Start again: one workspace, one server.")
-    again = json.loads(stage.run("start", "--json").stdout)
-    expect((again["outcome"], again["processId"]) == ("reused", first["processId"]), f"start said {again}")
-    print(f"   {again['outcome']}: process {again['processId']}")
+    print("\n4. The client quits, and nothing is left running. Started again, it has all tools at once.")
+    expect(stage.servers() == [], "a server is left")
+    with stage.agent("--wait-calls") as agent:
+        tools = agent.tools()
+        expect("find_todos" in tools and stage.servers(quiet=True) == [], f"the tools are {tools}")
+        print(
+            f"   {len(tools)} tools from the catalogue; the server is still being started, and this call waits for it:"
+        )
+        agent.call("count_todos")
 
-    print("\n5. Somebody kills it. Nothing stale is left, and the next start heals the workspace.")
-    kill(first["processId"])
-    listed = json.loads(stage.run("list", "--json").stdout)["servers"]
-    expect(listed == [], f"list still shows {listed}")
-    healed = json.loads(stage.run("start", "--json").stdout)
-    expect(healed["outcome"] == "started", f"start said {healed['outcome']}")
-    health = json.loads(stage.run("health", "--json").stdout)
-    expect(health["status"] == "Healthy", f"health is {health['status']}: {health['issues']}")
-    print(f"   process {healed['processId']} serves now: {health['status']}, {health['toolCount']} tools")
+        print("\n5. Somebody kills the server. The session stays, and the next call finds a new one.")
+        first = stage.servers()[0]["processId"]
+        kill(first)
+        agent.call("count_todos")
+        healed = stage.servers(quiet=True)[0]["processId"]
+        expect(healed != first, "the server was not replaced")
+        print(f"   process {first} is gone, process {healed} answers")
 
-    print("\n6. Stop: nothing is left running.")
-    stage.run("stop")
-    expect(json.loads(stage.run("list", "--json").stdout)["servers"] == [], "a server is left")
+        print("\n6. One workspace, one server: the command line finds the one that the agent uses.")
+        found = json.loads(stage.run("start", "--json").stdout)
+        expect((found["outcome"], found["processId"]) == ("reused", healed), f"start said {found}")
+        health = json.loads(stage.run("health", "--json").stdout)
+        expect(health["status"] == "Healthy", f"health is {health['status']}: {health['issues']}")
+        print(f"   {found['outcome']}: process {healed}, {health['status']}, {health['toolCount']} tools")
+    expect(stage.servers(quiet=True) == [], "a server is left")
 
 
 def kill(pid: int) -> None:
@@ -164,30 +175,81 @@ class Stage:
             expect(done.returncode == 0, f"{arguments[0]} ended with {done.returncode}: {done.stdout}{done.stderr}")
         return done
 
+    def servers(self, *, quiet: bool = False) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads(self.run("list", "--json", quiet=quiet).stdout)["servers"]
+        return found
+
+    @contextmanager
+    def agent(self, *arguments: str) -> Iterator[Agent]:
+        """An AI client and the proxy that it has just started; it quits at the end of the block."""
+        command = [PROGRAM, "--mcp-app", *arguments]
+        print(f"   $ uno-devserver {' '.join(command[1:])}")
+        started = time.perf_counter()
+        with subprocess.Popen(
+            command,
+            cwd=self.root / "workspace",
+            env=self._environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as process:
+            hung = threading.Timer(30, process.kill)
+            hung.start()
+            try:
+                yield Agent(process, started)
+                assert process.stdin is not None
+                process.stdin.close()
+                started = time.perf_counter()
+                process.wait()
+                milliseconds = (time.perf_counter() - started) * 1000
+                print(f"   The client quits: the proxy and its server are gone {milliseconds:.0f} ms later.")
+            finally:
+                hung.cancel()
+                process.kill()
+
 
 class Agent:
-    """The least that speaks MCP over Streamable HTTP."""
+    """The least that speaks MCP over the pipes of a program that it starts."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self._session = ""
+    def __init__(self, process: subprocess.Popen[str], started: float) -> None:
+        self._process = process
+        self._started = started
+        self._last_id = 0
         client = {"name": "demo", "version": "1"}
         self.ask("initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo=client)
 
+    def tools(self) -> list[str]:
+        return [tool["name"] for tool in self.ask("tools/list")["tools"]]
+
+    def call(self, tool: str, **arguments: Any) -> Any:
+        result = self.ask("tools/call", name=tool, arguments=arguments)
+        expect(not result.get("isError"), f"{tool} said {result}")
+        return result["structuredContent"]
+
     def ask(self, method: str, **params: Any) -> Any:
-        message = {"jsonrpc": "2.0", "id": method, "method": method, "params": params}
-        headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-        if self._session:
-            headers["Mcp-Session-Id"] = self._session
-        request = urllib.request.Request(self._url, json.dumps(message).encode(), headers)
-        started = time.perf_counter()
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            self._session = answer.headers["Mcp-Session-Id"] or self._session
-            events = answer.headers["Content-Type"].startswith("text/event-stream")
-            lines = answer.read().decode().splitlines()
-        data = [line.removeprefix("data:") for line in lines if line.startswith("data:") and line != "data:"]
-        print(f"   > {method:<46} {(time.perf_counter() - started) * 1000:6.0f} ms")
-        return json.loads(data[-1] if events else "".join(lines))["result"]
+        self._last_id += 1
+        started = time.perf_counter() if self._last_id > 1 else self._started  # the first one counts from the launch
+        assert self._process.stdin is not None
+        message = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params}
+        self._process.stdin.write(json.dumps(message) + "\n")
+        self._process.stdin.flush()
+        answer = self._await(lambda message: message.get("id") == self._last_id)
+        what = f"{method} {params['name']}" if method == "tools/call" else method
+        print(f"   > {what:<46} {(time.perf_counter() - started) * 1000:6.0f} ms")
+        return answer["result"]
+
+    def hear(self, method: str) -> None:
+        self._await(lambda message: message.get("method") == method)
+        print(f"   < {method:<46} {(time.perf_counter() - self._started) * 1000:6.0f} ms after the launch")
+
+    def _await(self, wanted: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            message: dict[str, Any] = json.loads(line)
+            if wanted(message):
+                return message
+        raise Failed("the proxy ended")
 
 
 if __name__ == "__main__":
