@@ -8,9 +8,10 @@ from .. import __version__
 from ..discovery.discover import Request, discover
 from ..instances.health import health
 from ..instances.health_report import ActiveServer, HealthFacts, HealthStatus
-from ..instances.membership import full_solution, of_workspace, same_place
+from ..instances.membership import full_solution, is_inside, of_workspace, same_place
 from ..instances.survey import survey
 from ..instances.workspace_state import log_of
+from ..proxy.status_file import running_proxies
 from ..system.folders import folders
 from .directory import absolute
 from .health_report import text
@@ -19,6 +20,7 @@ from .results import Result
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..instances.registry import Server
+    from ..proxy.status_file import Status
     from ..workspace.resolver import Workspace
     from .parse import Invocation
 
@@ -32,7 +34,19 @@ def run(invocation: Invocation) -> Result:
     facts = HealthFacts(__version__, discovery, servers, registry_problem=" ".join(registered.problems))
     own = _own(servers, discovery.workspace)
     report = health(_with_host(facts, own) if own else _without_host(facts, registered.ended))
-    return Result(report.to_json(), text(report), 0 if report.status is HealthStatus.HEALTHY else 1)
+    proxies = _proxies(discovery.workspace)
+    told = {**report.to_json(), "proxies": proxies}
+    return Result(told, text(report, proxies), 0 if report.status is HealthStatus.HEALTHY else 1)
+
+
+def _proxies(workspace: Workspace) -> list[Status]:
+    """What the proxies of the workspace say of themselves."""
+    home = workspace.working_directory
+    return [
+        status
+        for status in running_proxies(folders().state)
+        if isinstance(place := status.get("directory"), str) and (same_place(place, home) or is_inside(place, home))
+    ]
 
 
 def _servers(running: tuple[Server, ...], workspace: Workspace) -> tuple[ActiveServer, ...]:

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from ..system.text import visible
+from .health_proxies import proxy_lines
 from .server_data import chain_text, started_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from ..instances.health_report import ActiveServer, HealthReport
     from ..instances.probe import HostAddIn
+    from ..proxy.status_file import Status
 
 
-def text(report: HealthReport) -> str:
-    return "\n".join(visible(line, keep_odd_bytes=True) for line in _lines(report))
+def text(report: HealthReport, proxies: Sequence[Status] = ()) -> str:
+    return "\n".join(visible(line, keep_odd_bytes=True) for line in _lines(report, proxies))
 
 
-def _lines(report: HealthReport) -> Iterator[str]:
+def _lines(report: HealthReport, proxies: Sequence[Status]) -> Iterator[str]:
     facts, host = report.facts, report.facts.host
     assert facts.discovery, "the command line looks before it speaks"
     workspace = facts.discovery.workspace
@@ -42,6 +44,7 @@ def _lines(report: HealthReport) -> Iterator[str]:
     yield from _block("Issues", issues)
     yield from _block("Add-Ins", _addins(report))
     yield from _block("Active Servers", [line for active in facts.servers for line in _server(active)])
+    yield from _block("Proxies", [line for status in proxies for line in proxy_lines(status)])
 
 
 def _block(title: str, lines: list[str]) -> list[str]:

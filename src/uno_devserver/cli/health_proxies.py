@@ -1,0 +1,51 @@
+"""What a proxy says of itself, for people. Its status comes from a file, which may say anything."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ..proxy.status_file import Status
+
+SHOWN_LINES = 5  # of what a server printed last; --json has them all
+
+
+def proxy_lines(status: Status) -> Iterator[str]:
+    restarts = status.get("restarts")
+    again = f", {restarts} restart{'' if restarts == 1 else 's'}" if restarts else ""
+    yield f"- PID: {status.get('processId')} ({status.get('state')}{again})"
+    clients = status.get("clients")
+    if isinstance(clients, list) and clients:
+        yield f"  Client: {', '.join(map(str, clients))}"
+    upstream = _object(status.get("upstream"))
+    if upstream:
+        yield f"  Upstream: {_upstream(upstream)}"
+    yield f"  Tools: {status.get('toolCount')}, {_origin(status)}"
+    timeline = _object(status.get("timeline"))
+    if timeline:
+        yield "  Timeline: " + ", ".join(f"{name} {reached} ms" for name, reached in timeline.items())
+    ending = _object(status.get("lastExit"))
+    if ending:
+        yield f"  Last Exit: {ending.get('reason')}"
+        lines = ending.get("lastLines")
+        yield from (f"    {line}" for line in (lines if isinstance(lines, list) else [])[-SHOWN_LINES:])
+
+
+def _upstream(upstream: Mapping[str, object]) -> str:
+    kind, pid, endpoint = upstream.get("kind"), upstream.get("processId"), upstream.get("endpoint")
+    owned = "started by it" if upstream.get("owned") else "found by it"
+    return ", ".join(
+        filter(None, (str(kind or "<unknown>"), pid and f"process {pid}", endpoint and str(endpoint), owned))
+    )
+
+
+def _origin(status: Status) -> str:
+    if status.get("listsFresh"):
+        return "as the upstream has them"
+    age = status.get("catalogueAgeSeconds")
+    return "from no catalogue" if age is None else f"from a catalogue that is {age} s old"
+
+
+def _object(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, dict) else {}
