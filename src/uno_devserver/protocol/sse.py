@@ -1,11 +1,20 @@
-"""Server-sent events on the wire: events, their ids, comments."""
+"""Server-sent events on the wire: events, their ids, comments; written, and read out of bytes as they come."""
 
 from __future__ import annotations
+
+import re
+
+from ..system.values import Value
 
 EVENT_STREAM = "text/event-stream"
 # The last one keeps reverse proxies from holding events back.
 HEADERS = (("Content-Type", EVENT_STREAM), ("Cache-Control", "no-cache, no-transform"), ("X-Accel-Buffering", "no"))
 KEEP_ALIVE = b": keep-alive\n\n"
+MAX_EVENT = 64 * 1024 * 1024  # as much as a whole answer may have
+
+_BOM = b"\xef\xbb\xbf"
+_HEADER_VALUE = re.compile(rb"[\x20-\x7e\x80-\xff]+")  # an id travels back in a header
+_MILLISECONDS = re.compile(rb"[0-9]{1,9}")
 
 
 def event(data: bytes, name: str | None = None) -> bytes:
@@ -34,3 +43,74 @@ def position(name: str) -> tuple[str, int] | None:
     if not dash or not (number.isascii() and number.isdigit()) or len(number) > 18:
         return None
     return stream, int(number)
+
+
+class Event(Value):
+    name: str
+    data: bytes
+
+
+class EventReader:
+    """Events out of the bytes of a stream, however they are cut; ValueError for one that is too long."""
+
+    def __init__(self, limit: int = MAX_EVENT) -> None:
+        self.last_id: bytes | None = None  # from where the stream can be resumed
+        self.retry_ms: int | None = None  # how long the server wants us to wait before
+        self._limit = limit
+        self._first = True
+        self._after_return = False
+        self._line: list[bytes] = []  # of which the end is still to come
+        self._line_size = 0
+        self._name = ""
+        self._id: bytes | None = None
+        self._data: list[bytes] = []
+        self._data_size = 0
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """The events that are complete now."""
+        if self._after_return and chunk.startswith(b"\n"):  # the second half of a line's end
+            chunk = chunk[1:]
+        self._after_return = chunk.endswith(b"\r")
+        if b"\r" in chunk:
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        *ends, rest = chunk.split(b"\n")
+        events: list[Event] = []
+        for end in ends:
+            self._line.append(end)
+            line, self._line, self._line_size = b"".join(self._line), [], 0
+            self._read(line, events)
+        if rest:
+            self._line.append(rest)
+            self._line_size += len(rest)
+            self._check_size()
+        return events
+
+    def _read(self, line: bytes, events: list[Event]) -> None:
+        if self._first:
+            self._first = False
+            line = line.removeprefix(_BOM)
+        if not line:
+            self._finish(events)
+            return
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"data":
+            self._data.append(value)
+            self._data_size += len(value) + 1  # an empty line costs memory, too
+            self._check_size()
+        elif field == b"event":
+            self._name = value.decode("utf-8", "replace")
+        elif field == b"id":
+            self._id = value if _HEADER_VALUE.fullmatch(value) else None
+        elif field == b"retry" and _MILLISECONDS.fullmatch(value):
+            self.retry_ms = int(value)
+
+    def _finish(self, events: list[Event]) -> None:
+        self.last_id = self._id
+        if self._data:
+            events.append(Event(self._name or "message", b"\n".join(self._data)))
+        self._name, self._data, self._data_size = "", [], 0
+
+    def _check_size(self) -> None:
+        if self._line_size + self._data_size > self._limit:
+            raise ValueError(f"an event is longer than {self._limit} bytes")

@@ -1,0 +1,202 @@
+"""A small HTTP/1.1 client for one server: connections that are kept, and used again, and bounded in number.
+
+No request is sent twice unless that cannot matter: whether a server has seen one that it did not answer is told by
+`HttpFailure.sent`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import select
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ...system.values import Value
+from .client_connection import ClientConnection, HttpFailure, Reply
+from .heads import check, encoded
+
+if TYPE_CHECKING:
+    import ssl
+
+CONNECT_SECONDS = 5.0  # a server of this machine takes microseconds, one elsewhere a few hundred milliseconds
+# uvicorn and Node close a connection that was idle for 5 s: a request must not meet that.
+IDLE_SECONDS = 4.0
+MAX_IDLE = 64
+MAX_CONNECTIONS = 1000
+NAME_DELAY_SECONDS = 0.25  # until the next address of a name is tried beside the first (RFC 8305)
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})  # asking twice changes nothing
+DEFAULT_PORTS = {"http": 80, "https": 443}
+LOCALHOST = ("127.0.0.1", "::1")  # a server may listen on either; no resolver has to be asked
+
+_URL = re.compile(
+    r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[^/?#@:\[\]\s]+)(?::(?P<port>\d{1,5}))?(?P<target>[/?][^#\s]*)?(?:#.*)?",
+    re.IGNORECASE,
+)
+
+
+class Origin(Value):
+    """Where a server is."""
+
+    scheme: str
+    host: str  # without brackets
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.authority}"
+
+    @property
+    def authority(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+def split_url(url: str) -> tuple[Origin, str]:
+    """The origin and the target of a request; ValueError for what is no such URL."""
+    found = _URL.fullmatch(url.strip())
+    port = int(found["port"]) if found and found["port"] else None
+    if found is None or port == 0 or (port or 0) > 65535:
+        raise ValueError(f"'{url}' is no URL of an HTTP server; http://<host>:<port>/<path> is what it takes")
+    scheme, host = found["scheme"].lower(), found["host"].strip("[]").lower()
+    target = found["target"] or "/"
+    return Origin(scheme, _ascii_host(host), port or DEFAULT_PORTS[scheme]), _ascii_target(target)
+
+
+def encode_headers(headers: Mapping[str, str]) -> bytes:
+    """Header lines for a request; ValueError for what HTTP does not allow."""
+    fields = tuple(headers.items())
+    check(fields)
+    return encoded(fields)
+
+
+class HttpClient:
+    def __init__(self, origin: Origin) -> None:
+        self.origin = origin
+        self._addresses: tuple[str, ...] = LOCALHOST if origin.host == "localhost" else (origin.host,)
+        self._host = b"Host: %s\r\n" % origin.authority.encode()
+        self._idle: list[ClientConnection] = []
+        self._open: set[ClientConnection] = set()
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._tls: ssl.SSLContext | None = None
+        self._closed = False
+
+    async def request(self, method: str, target: str, headers: bytes = b"", body: bytes | None = None) -> Reply:
+        """Send; the answer, as soon as its head came. HttpFailure when there is none; cancelling breaks it off."""
+        length = b"" if body is None else b"Content-Length: %d\r\n" % len(body)
+        start = f"{method} {target} HTTP/1.1\r\n".encode("ascii")
+        request = b"".join((start, self._host, headers, length, b"\r\n", body or b""))
+        kept = self._kept()
+        if kept is not None:
+            try:
+                return await kept.exchange(request)
+            except HttpFailure as failure:
+                if failure.began or method not in SAFE_METHODS:
+                    raise
+        return await (await self._connect()).exchange(request)
+
+    def close(self) -> None:
+        """Close all connections; who still waits for an answer is told that there is none."""
+        self._closed = True
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for connection in list(self._open):
+            connection.fail("was left before it had answered")
+
+    # --- connections
+
+    def _kept(self) -> ClientConnection | None:
+        """The one that was used last: it is the least likely to have been closed."""
+        oldest = asyncio.get_running_loop().time() - IDLE_SECONDS
+        while self._idle:
+            connection = self._idle.pop()
+            if connection.usable and connection.idle_since > oldest and not _has_input(connection.socket_number):
+                return connection
+            connection.close()
+        return None
+
+    async def _connect(self) -> ClientConnection:
+        if self._closed or len(self._open) >= MAX_CONNECTIONS:
+            why = "was left" if self._closed else f"has {MAX_CONNECTIONS} connections of ours already"
+            raise HttpFailure(why, sent=False)
+        problems: list[OSError] = []
+        try:
+            async with asyncio.timeout(CONNECT_SECONDS):
+                for address in self._addresses:
+                    try:
+                        return await self._connect_to(address)
+                    except OSError as error:
+                        problems.append(error)
+        except TimeoutError:
+            raise HttpFailure(f"could not be reached within {CONNECT_SECONDS:g} s", sent=False) from None
+        if isinstance(problems[0], ConnectionRefusedError):
+            raise HttpFailure("refuses connections", sent=False) from problems[0]
+        raise HttpFailure(f"cannot be reached: {problems[0]}", sent=False) from problems[0]
+
+    async def _connect_to(self, address: str) -> ClientConnection:
+        secure = self.origin.scheme == "https"
+        if secure and self._tls is None:
+            import ssl  # 15 ms, and servers of this machine need none
+
+            self._tls = ssl.create_default_context()
+        _, connection = await asyncio.get_running_loop().create_connection(
+            lambda: ClientConnection(self._free, self._open.discard),
+            address,
+            self.origin.port,
+            ssl=self._tls,
+            server_hostname=self.origin.host if secure else None,
+            happy_eyeballs_delay=None if _is_literal(address) else NAME_DELAY_SECONDS,
+        )
+        self._addresses = (address, *(other for other in self._addresses if other != address))
+        self._open.add(connection)
+        return connection
+
+    def _free(self, connection: ClientConnection) -> None:
+        if self._closed or len(self._idle) >= MAX_IDLE:
+            connection.close()
+            return
+        loop = asyncio.get_running_loop()
+        connection.idle_since = loop.time()
+        self._idle.append(connection)
+        if self._sweeper is None:
+            self._sweeper = loop.call_later(IDLE_SECONDS, self._sweep)
+
+    def _sweep(self) -> None:
+        """Close what was not used for long. The last used is the last in the list."""
+        loop = asyncio.get_running_loop()
+        oldest = loop.time() - IDLE_SECONDS
+        for connection in self._idle:
+            if connection.idle_since <= oldest:
+                connection.close()
+        self._idle = [connection for connection in self._idle if connection.idle_since > oldest]
+        self._sweeper = loop.call_later(IDLE_SECONDS, self._sweep) if self._idle else None
+
+
+def _is_literal(address: str) -> bool:
+    return ":" in address or address.replace(".", "").isdigit()
+
+
+def _has_input(number: int) -> bool:
+    """Whether something waits on an idle connection: its end, most likely, that the event loop has yet to tell."""
+    if not hasattr(select, "poll"):  # Windows
+        return bool(select.select([number], [], [], 0)[0])
+    poller = select.poll()
+    poller.register(number, select.POLLIN)
+    return bool(poller.poll(0))
+
+
+def _ascii_host(host: str) -> str:
+    if host.isascii():
+        return host
+    try:
+        return host.encode("idna").decode()
+    except UnicodeError:
+        raise ValueError(f"'{host}' is no name of a host") from None
+
+
+def _ascii_target(target: str) -> str:
+    target = target if target.startswith("/") else "/" + target
+    return target if target.isascii() else "".join(c if c.isascii() else _escaped(c) for c in target)
+
+
+def _escaped(character: str) -> str:
+    return "".join(f"%{byte:02X}" for byte in character.encode("utf-8", "replace"))

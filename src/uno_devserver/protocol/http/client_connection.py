@@ -1,0 +1,284 @@
+"""One connection to an HTTP server: a request at a time, and its answer as it comes.
+
+An exchange has an end, whatever the server does: an answer whose body can be read to its end, or an `HttpFailure`.
+Nothing grows without a bound: heads and trailers have one, and a body is not read faster than it is taken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import httptools
+
+MAX_BODY = 64 * 1024 * 1024
+MAX_HEAD = 64 * 1024  # also of what the parser keeps without telling: a trailer, the extension of a chunk
+UNREAD_BYTES = 1024 * 1024  # of a body that is taken bit by bit; the server waits when there are more
+REST_BYTES = 64 * 1024  # that may follow what counts in an answer; for more a new connection is cheaper
+REST_SECONDS = 1.0
+
+
+class HttpFailure(Exception):
+    """There is no answer, or not all of it. The message is the end of a sentence whose subject is the server.
+
+    `sent` tells whether the server may have seen the request, `began` whether it had begun to answer.
+    """
+
+    def __init__(self, why: str, *, sent: bool, began: bool = False) -> None:
+        super().__init__(why)
+        self.sent = sent
+        self.began = began
+
+
+class Reply:
+    """The answer to one request. Its body is read once: as a whole, or part by part."""
+
+    def __init__(self, connection: ClientConnection, status: int, headers: dict[str, str]) -> None:
+        self.status = status
+        self.headers = headers  # names in lower case; repeated ones joined by ", "
+        self.ended = False  # all of the body came
+        self._connection = connection
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self._limit = UNREAD_BYTES
+        self._failure: HttpFailure | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._released: asyncio.TimerHandle | None = None
+
+    async def read(self, limit: int = MAX_BODY) -> bytes:
+        """The whole body; HttpFailure where it breaks off, or is longer."""
+        self._limit = limit
+        while True:
+            if self._size > limit:
+                self.close()
+                raise HttpFailure(f"answered with more than {limit} bytes", sent=True, began=True)
+            if self.ended:
+                return self._take()
+            await self._more()
+
+    async def part(self) -> bytes:
+        """What came since the last part, b"" at the end of the body; HttpFailure where it breaks off."""
+        while not self._chunks and not self.ended:
+            await self._more()
+        return self._take()
+
+    def release(self) -> None:
+        """The rest is not wanted; if it is short, the connection stays."""
+        if self.ended or self._released is not None:
+            return
+        self._take()
+        self._limit = REST_BYTES
+        self._released = asyncio.get_running_loop().call_later(REST_SECONDS, self.close)
+        self._connection.go_on_reading()
+
+    def close(self) -> None:
+        """Break it off, and the connection with it, unless all of it came."""
+        if not self.ended:
+            self._connection.fail("was not heard to the end")
+
+    async def _more(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+        self._waiter = asyncio.get_running_loop().create_future()
+        self._connection.go_on_reading()
+        try:
+            await self._waiter
+        except asyncio.CancelledError:
+            self.close()
+            raise
+
+    def _take(self) -> bytes:
+        chunks, self._chunks, self._size = self._chunks, [], 0
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    # --- what the connection tells
+
+    def add(self, chunk: bytes) -> None:
+        self._size += len(chunk)
+        if self._released is None:
+            self._chunks.append(chunk)
+        if self._size > self._limit:
+            if self._released is None:
+                self._connection.stop_reading()
+            else:
+                self.close()
+
+    def end(self, failure: HttpFailure | None = None) -> None:
+        self.ended = failure is None
+        self._failure = failure
+        if self._released is not None:
+            self._released.cancel()
+
+    def wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+class ClientConnection(asyncio.Protocol):
+    """`free` is called whenever it can take another request, `gone` when it never can again."""
+
+    def __init__(self, free: Callable[[ClientConnection], None], gone: Callable[[ClientConnection], None]) -> None:
+        self.idle_since = 0.0
+        self._free = free
+        self._gone = gone
+        self._loop = asyncio.get_running_loop()
+        self._parser = httptools.HttpResponseParser(self)
+        self._transport: asyncio.Transport | None = None
+        self._paused = False
+        self._open = False  # from a request to the end of its answer
+        self._waiter: asyncio.Future[Reply] | None = None  # for the head of the answer
+        self._reply: Reply | None = None
+        self._fields: list[tuple[bytes, bytes]] = []
+        self._keeps_alive = False
+        self._framed = False  # the head says where the body ends
+        self._heard = False  # something of the answer came
+        self._surplus = False  # something came that was not asked for
+        self._untold = 0  # bytes since the parser last told us something
+
+    @property
+    def usable(self) -> bool:
+        return self._transport is not None and not self._transport.is_closing()
+
+    @property
+    def socket_number(self) -> int:
+        assert self._transport is not None
+        return int(self._transport.get_extra_info("socket").fileno())
+
+    async def exchange(self, request: bytes) -> Reply:
+        """Send, and wait for the head of the answer. Cancelling closes the connection."""
+        if self._transport is None or self._transport.is_closing():
+            raise HttpFailure("hung up at once", sent=False)
+        self._open, self._heard = True, False
+        waiter: asyncio.Future[Reply] = self._loop.create_future()
+        self._waiter = waiter
+        self._transport.write(request)
+        try:
+            return await waiter
+        except asyncio.CancelledError:
+            if self._waiter is waiter:
+                self.fail("was not waited for")
+            elif not waiter.cancelled() and waiter.exception() is None:
+                waiter.result().close()  # it came in the same moment
+            raise
+
+    def fail(self, why: str) -> None:
+        """Nothing of use can come any more."""
+        failure = HttpFailure(why, sent=True, began=self._heard)
+        waiter, self._waiter = self._waiter, None
+        reply, self._reply = self._reply, None
+        self._open = False
+        if self._transport is not None:
+            self._transport.abort()
+        if reply is not None:
+            reply.end(failure)
+            reply.wake()
+        if waiter is not None and not waiter.done():
+            waiter.set_exception(failure)
+
+    def close(self) -> None:
+        if self._transport is not None:
+            self._transport.close()
+
+    def stop_reading(self) -> None:
+        if not self._paused and self._transport is not None and not self._transport.is_closing():
+            self._paused = True
+            self._transport.pause_reading()
+
+    def go_on_reading(self) -> None:
+        if self._paused and self._transport is not None:
+            self._paused = False
+            self._transport.resume_reading()
+
+    # --- what the event loop tells
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._heard = True
+        self._untold += len(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self.fail("changed to another protocol")
+        except httptools.HttpParserError:
+            if self._open:
+                self.fail("speaks something else than HTTP, or breaks its rules")
+            self._surplus = True
+        if self._untold > MAX_HEAD:
+            self.fail(f"answered with a head of more than {MAX_HEAD} bytes")
+        self._tell()
+
+    def eof_received(self) -> None:
+        if self._reply is not None and not self._framed:
+            self._reply.end()  # that is how such an answer ends
+            self._tell()
+        self.fail("broke off in the middle of its answer" if self._heard else "hung up without an answer")
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.fail("hung up without an answer" if error is None else f"broke off: {error}")
+        self._gone(self)
+
+    # --- what the parser tells
+
+    def on_message_begin(self) -> None:
+        self._surplus = not self._open
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._reply is None:  # later ones are trailers
+            self._fields.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        self._untold = 0
+        status = self._parser.get_status_code()
+        fields, self._fields = self._fields, []
+        if status < 200 or not self._open:
+            return  # the answer is still to come; or nobody asked for this
+        headers = _joined(fields)
+        self._keeps_alive = self._parser.should_keep_alive()
+        self._framed = "content-length" in headers or "transfer-encoding" in headers
+        self._reply = Reply(self, status, headers)
+
+    def on_body(self, body: bytes) -> None:
+        self._untold = 0
+        if self._reply is not None and self._open:
+            self._reply.add(body)
+
+    def on_message_complete(self) -> None:
+        self._untold = 0
+        if self._reply is not None and self._open:
+            self._reply.end()
+            self._open = False
+
+    # ---
+
+    def _tell(self) -> None:
+        """Hand over what came, and get ready for the next request where that was all."""
+        reply, waiter = self._reply, self._waiter
+        if reply is None:
+            if self._surplus:
+                self.fail("said something that it was not asked for")
+            return
+        self._waiter = None
+        if waiter is not None:
+            if not waiter.done():
+                waiter.set_result(reply)
+            elif not reply.ended:
+                self.fail("was not waited for")
+        reply.wake()
+        if reply.ended:
+            self._reply = None
+            self.go_on_reading()
+            if self._keeps_alive and not self._surplus:
+                self._free(self)
+            else:
+                self.close()
+
+
+def _joined(fields: list[tuple[bytes, bytes]]) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in fields:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1").strip(" \t")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
