@@ -1,0 +1,320 @@
+"""A conversation with a server over lines, in its era, on behalf of any number of clients.
+
+Every request has a number of its own here, so that no two clients can meet in one; every answer reaches the one who
+waits for it, once. Whatever else the server writes does no harm. When it says nothing any more, all who wait are told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from asyncio import FIRST_COMPLETED
+from typing import TYPE_CHECKING, Any
+
+from ...system.log import ERROR, log
+from ..eras import SUBSCRIPTION_KEY
+from ..jsonrpc import RpcError, notification_message, shown
+from .connection import Lost, Refusal, Server
+from .messages import (
+    Garbage,
+    Message,
+    discovered_server,
+    initialize_params,
+    initialized_server,
+    params_of,
+    read_messages,
+    request_bytes,
+    result_in,
+    with_envelope,
+    without_envelope,
+)
+from .questions import Questions
+from .rounds import completed
+
+if TYPE_CHECKING:
+    import msgspec
+
+    from ..service import Params
+    from .connection import Peer
+    from .lines import Line, Outgoing
+
+CANCELLED = "notifications/cancelled"
+PROGRESS = "notifications/progress"
+LOGGED = "notifications/message"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+NO_MODERN_NOTIFICATIONS = frozenset({"notifications/initialized", "notifications/roots/list_changed"})
+LISTS = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
+ACKNOWLEDGE_SECONDS = 10.0  # a subscription counts from its acknowledgement on, which servers give at once
+
+
+class _Request:
+    """One that waits for its answer."""
+
+    def __init__(self, number: int, method: str, peer: Peer | None, token: object, line: Line) -> None:
+        self.number = number
+        self.method = method
+        self.peer = peer  # None: it is our own
+        self.token = token  # by which its client knows the progress of it
+        self.line = line
+        self.answer: asyncio.Future[Message | Lost] = asyncio.get_running_loop().create_future()
+
+    def settle(self, answer: Message | Lost) -> None:
+        if not self.answer.done():
+            self.answer.set_result(answer)
+
+
+class StdioConnection:
+    """Hears what `lines` bring, and is opened by `begin`."""
+
+    def __init__(self, peer: Peer) -> None:
+        self._peer = peer
+        self._lines: Outgoing | None = None
+        self._server: Server | None = None
+        self._last_number = 0
+        self._waiting: dict[bytes, _Request] = {}
+        self._questions = Questions(self._reply)
+        self._following = asyncio.Lock()
+        self._followed: frozenset[str] = frozenset()  # in the handshake era, one by one
+        self._subscription: asyncio.Task[msgspec.Raw] | None = None  # in the modern era
+        self._to_acknowledge: tuple[int, asyncio.Event] | None = None
+        self.probing = False  # whether `server/discover` was sent as the first message, and is not answered
+
+    @property
+    def server(self) -> Server:
+        assert self._server is not None, "the conversation has not begun"
+        return self._server
+
+    # how it begins
+
+    async def begin(self, lines: Outgoing, *, modern_first: bool) -> None:
+        """Find an era that the server speaks; Refusal or Lost where there is none. How long that may take is not known.
+
+        One after the other: a server of both eras takes the first of them that it answers for agreed.
+        """
+        self._lines = lines
+        first, second = (self._discover, self._initialize) if modern_first else (self._initialize, self._discover)
+        self.probing = modern_first
+        try:
+            self._server = await first()
+        except (RpcError, Refusal) as refused:
+            self.probing = False
+            try:
+                self._server = await second()
+            except (RpcError, Refusal) as again:
+                raise Refusal(_refusal(refused if not modern_first else again)) from None
+        self.probing = False
+        if not self._server.modern:
+            await self.notify("notifications/initialized", {})
+
+    async def _discover(self) -> Server:
+        return discovered_server(await self._call("server/discover", with_envelope({}, self._peer), None))
+
+    async def _initialize(self) -> Server:
+        return initialized_server(await self._call("initialize", initialize_params(self._peer.client), None))
+
+    # what is said to the server
+
+    async def request(self, method: str, params: Params, peer: Peer) -> msgspec.Raw:
+        if not self.server.modern:
+            return await self._call(method, without_envelope(params), peer)
+
+        async def send(params: Params) -> msgspec.Raw:
+            return await self._call(method, with_envelope(params, peer), peer)
+
+        return await completed(params, peer, send)
+
+    async def notify(self, method: str, params: Params) -> None:
+        # A cancellation names its client's number, and has been sent with ours when its request was cancelled.
+        if method == CANCELLED or (self._server and self.server.modern and method in NO_MODERN_NOTIFICATIONS):
+            return
+        self._tell(method, params)
+
+    async def follow(self, uris: frozenset[str]) -> None:
+        async with self._following:
+            if self.server.modern:
+                await self._subscribe(uris)
+                return
+            for uri in uris - self._followed:
+                await self._call("resources/subscribe", {"uri": uri}, None)
+                self._followed |= {uri}
+            for uri in self._followed - uris:
+                self._followed -= {uri}
+                await self._call("resources/unsubscribe", {"uri": uri}, None)
+
+    async def set_level(self, level: str) -> None:
+        """Modern servers are told with each request."""
+        if not self.server.modern and "logging" in self.server.capabilities:
+            await self._call("logging/setLevel", {"level": level}, None)
+
+    async def close(self) -> None:
+        """Nothing: others may speak here, too. The conversation ends with the server, and the server with its owner."""
+
+    async def _call(self, method: str, params: Params, peer: Peer | None) -> msgspec.Raw:
+        return await self._result(self._send(method, params, peer))
+
+    def _send(self, method: str, params: Params, peer: Peer | None) -> _Request:
+        self._last_number += 1
+        number, token = self._last_number, _meta(params).get("progressToken")
+        if token is not None:  # two clients may use the same
+            params = {**params, "_meta": {**params["_meta"], "progressToken": number}}
+        line = self._write(request_bytes(number, method, params))
+        request = self._waiting[b"%d" % number] = _Request(number, method, peer, token, line)
+        return request
+
+    async def _result(self, request: _Request) -> msgspec.Raw:
+        try:
+            answer = await request.answer
+        except asyncio.CancelledError:
+            self._take_back(request)
+            raise
+        finally:
+            del self._waiting[b"%d" % request.number]
+        if isinstance(answer, Lost):
+            raise answer
+        return result_in(answer)
+
+    def _take_back(self, request: _Request) -> None:
+        assert self._lines is not None
+        answered = not request.answer.cancelled()
+        if not answered and not self._lines.withdraw(request.line) and request.method != "initialize":
+            self._tell(CANCELLED, {"requestId": request.number})
+
+    async def _subscribe(self, uris: frozenset[str]) -> None:
+        """One subscription for all; the one before ends when the new one counts, so that nothing is missed."""
+        wish = {"notifications": {**LISTS, "resourceSubscriptions": sorted(uris)}}
+        request = self._send("subscriptions/listen", with_envelope(wish, self._peer), None)
+        acknowledged = asyncio.Event()
+        self._to_acknowledge = request.number, acknowledged
+        listening = asyncio.ensure_future(self._result(request))
+        listening.add_done_callback(_unsubscribed)
+        heard = asyncio.ensure_future(acknowledged.wait())
+        try:
+            await asyncio.wait((listening, heard), timeout=ACKNOWLEDGE_SECONDS, return_when=FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            listening.cancel()
+            raise
+        finally:
+            heard.cancel()
+            self._to_acknowledge = None
+        if listening.done() and uris:
+            listening.result()  # a refusal, most likely, and somebody waits for these resources
+        if self._subscription is not None:
+            self._subscription.cancel()
+        self._subscription = listening
+
+    def _tell(self, method: str, params: Params) -> None:
+        try:
+            self._write(notification_message(method, params))
+        except (Lost, RpcError) as error:
+            log.debug(f"'{shown(method)}' did not reach the server: {error}")
+
+    async def _reply(self, message: bytes) -> None:
+        self._write(message)
+
+    def _write(self, message: bytes) -> Line:
+        assert self._lines is not None
+        return self._lines.write(message)
+
+    # what the server says
+
+    def heard(self, line: bytes) -> None:
+        try:
+            messages = read_messages(line)
+        except Garbage as garbage:
+            log.debug(f"the server writes something to its output that is no message: {garbage}")
+            return
+        for message in messages:
+            self._take(message)
+
+    def deaf(self) -> None:
+        for request in self._waiting.values():
+            if not request.line.sent:
+                request.settle(Lost("The server has gone before it was asked.", sent=False))
+
+    def ended(self) -> None:
+        self._questions.close()
+        for request in self._waiting.values():
+            request.settle(Lost("The server has gone before it answered.", sent=request.line.sent))
+
+    def _take(self, message: Message) -> None:
+        if message.is_question:
+            self._questions.ask(message, self._asked_peer())
+        elif message.method is not None:
+            self._notified(message.method, params_of(message))
+        elif not (bytes(message.result) or bytes(message.error)):
+            log.debug("the server writes an object to its output that is no message")
+        else:
+            self._answered(message)
+
+    def _answered(self, message: Message) -> None:
+        key = bytes(message.id)
+        request = self._waiting.get(key)
+        if request is None and key in (b"", b"null") and len(self._waiting) == 1:
+            (request,) = self._waiting.values()  # it could not read the number of what it complains about
+        if request is None or request.answer.done():
+            log.debug(f"the server answers {shown(key.decode())}, for which nobody waits (any more)")
+        else:
+            request.answer.set_result(message)
+
+    def _asked_peer(self) -> Peer:
+        """Nothing tells to which request a question belongs; where there is only one, it is that."""
+        peers = [request.peer for request in self._waiting.values() if request.peer is not None]
+        return peers[0] if len(peers) == 1 else self._peer
+
+    def _notified(self, method: str, params: dict[str, Any]) -> None:
+        if method == PROGRESS:
+            self._progressed(params)
+        elif method == CANCELLED:
+            self._questions.take_back(params)
+        elif method == ACKNOWLEDGED:
+            if self._to_acknowledge and _meta(params).get(SUBSCRIPTION_KEY) == self._to_acknowledge[0]:
+                self._to_acknowledge[1].set()
+        else:
+            _notify(self._logged_peer() if method == LOGGED else self._peer, method, _without_subscription(params))
+
+    def _progressed(self, params: dict[str, Any]) -> None:
+        request = self._waiting.get(str(params.get("progressToken")).encode())
+        if request is None or request.peer is None or request.token is None:
+            log.debug("the server reports progress of something for which nobody waits (any more)")
+        else:
+            _notify(request.peer, PROGRESS, {**params, "progressToken": request.token})
+
+    def _logged_peer(self) -> Peer:
+        """A modern server logs only for requests that want it, and does not say for which."""
+        if not (self._server and self.server.modern):
+            return self._peer
+        peers = [one.peer for one in self._waiting.values() if one.peer is not None and one.peer.log_level is not None]
+        return peers[0] if len(peers) == 1 else self._peer
+
+
+def _notify(peer: Peer, method: str, params: Params) -> None:
+    try:
+        peer.notify(method, params)
+    except Exception:  # whoever listens there, the others want to go on hearing
+        log.write(ERROR, f"'{shown(method)}' of the server failed here:\n{traceback.format_exc()}")
+
+
+def _unsubscribed(task: asyncio.Task[msgspec.Raw]) -> None:
+    if not task.cancelled():
+        log.debug(f"the server does not tell what changes (any more): {task.exception() or 'it has said so'}")
+
+
+def _refusal(refused: RpcError | Refusal) -> str:
+    if isinstance(refused, Refusal):
+        return str(refused)
+    return f"it refuses to begin a conversation: {shown(refused.message)} (code {refused.code})"
+
+
+def _meta(params: Params) -> dict[str, Any]:
+    meta = params.get("_meta")
+    return meta if isinstance(meta, dict) else {}
+
+
+def _without_subscription(params: dict[str, Any]) -> dict[str, Any]:
+    """Its number is ours, and means nothing to anybody else."""
+    meta = _meta(params)
+    if SUBSCRIPTION_KEY not in meta:
+        return params
+    kept = {key: value for key, value in meta.items() if key != SUBSCRIPTION_KEY}
+    bare = {key: value for key, value in params.items() if key != "_meta"}
+    return {**bare, "_meta": kept} if kept else bare
