@@ -217,7 +217,7 @@ class _Session:
                     self.special.state, self.directory, f"{uno_sdk.package}/{uno_sdk.version}" if uno_sdk else ""
                 ),
                 msbuild=msbuild,
-                trusted=is_trusted(self.environ),
+                trusted=lambda: is_trusted(self.environ, self.directory),
             )
         failed = outcome.failed or (self.sdk.packages.path is not None and not self.sdk.packages.readable)
         return AddInDiscovery(

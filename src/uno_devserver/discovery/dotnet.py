@@ -49,7 +49,7 @@ def resolve_dotnet(directory: str, environ: Mapping[str, str], *, cache_path: st
     if choice.verdict is Verdict.NONE_FITS:
         return DotNet(issue=_none_fits(choice, executable, global_json.path))
 
-    if b'"paths"' in (global_json.content or b"") and not is_trusted(environ):
+    if b'"paths"' in (global_json.content or b"") and not is_trusted(environ, directory):
         return DotNet(issue=_not_asked(global_json.path))
     place = global_json.path or os.path.realpath(directory)
     question = dotnet_cache.Question(os.path.realpath(executable), place, global_json.content)
@@ -94,7 +94,7 @@ def _none_fits(choice: Choice, executable: str, global_json: str | None) -> Issu
 def _not_asked(global_json: str | None) -> Issue:
     """`sdk.paths` can name a folder of the workspace, and asking dotnet would run the SDK that lies there."""
     message = f"{global_json} says where to look for SDKs, so only running dotnet could tell which one counts."
-    return fatal("DotNetVersionUnsupported", message, "If you trust this workspace, set UNO_DEVSERVER_TRUST=1.")
+    return fatal("DotNetVersionUnsupported", message, "If you trust this workspace, run 'uno-devserver trust' in it.")
 
 
 def _no_version(answer: _Answer, executable: str, global_json: str | None) -> Issue:

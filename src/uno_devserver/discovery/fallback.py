@@ -52,7 +52,13 @@ class MSBuild(Value):
 
 
 def settle(
-    addins: AddIns, *, readable: bool, expected: bool, known_good: LastKnownGood, msbuild: MSBuild, trusted: bool
+    addins: AddIns,
+    *,
+    readable: bool,
+    expected: bool,
+    known_good: LastKnownGood,
+    msbuild: MSBuild,
+    trusted: Callable[[], bool],
 ) -> Outcome:
     """The add-ins that count. `readable`: the list of packages could be read; `expected`: the SDK brings add-ins."""
     packages = ["/".join(package) for package in addins.listed]
@@ -65,7 +71,7 @@ def settle(
     if kept:
         message = "The add-ins could not be found on disk; the last known good ones are used."
         return Outcome(kept, "cached", (warning("AddInDiscoveryFallback", message),))
-    if trusted:
+    if trusted():
         message = "The add-ins could not be found on disk; MSBuild was asked instead."
         outcome = msbuild.ask()
         return outcome.replace(issues=(warning("AddInDiscoveryFallback", message), *outcome.issues))

@@ -1,6 +1,23 @@
-"""Has the user agreed that code of this workspace may run?"""
+"""Has the user agreed that code of this workspace may run?
+
+Nothing that lies in a workspace can agree for the user. Automation does so by the environment, people by a command;
+their answer is kept outside the workspace, for its real path and the content of its config. Another path or a changed
+config is another question; an edited add-in is not, because people edit them all day.
+"""
 
 from __future__ import annotations
+
+import json
+import os
+
+from ..system.files import FileProblem, read_bytes, write_atomic
+from ..system.folders import folders
+from ..system.jsonc import JsonProblem, parse
+from ..system.naming import name_for
+from ..system.values import Value
+from .addins import workspace_addins
+from .config import MAX_BYTES
+from .resolver import CONFIG
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -9,6 +26,67 @@ if TYPE_CHECKING:
 VARIABLE = "UNO_DEVSERVER_TRUST"
 
 
-def is_trusted(environ: Mapping[str, str]) -> bool:
-    """Automation agrees by the environment; nothing that lies in a workspace can."""
-    return environ.get(VARIABLE, "").strip() == "1"
+class Question(Value):
+    """What there is to agree to."""
+
+    directory: str  # the real path
+    addins: tuple[str, ...]
+    config: str | None
+    digest: str  # of the config's content; empty where there is none
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing here would run; something may come later."""
+        return not self.addins and self.config is None
+
+
+def is_trusted(environ: Mapping[str, str], directory: str) -> bool:
+    """Whether code of the workspace in this directory may run, now."""
+    return environ.get(VARIABLE, "").strip() == "1" or is_agreed(folders(environ).state, directory)
+
+
+def question(directory: str) -> Question:
+    """FileProblem where the config cannot be read: nobody can agree to what nobody sees."""
+    directory = os.path.realpath(directory)
+    addins = tuple(workspace_addins(directory))
+    config = os.path.join(directory, CONFIG)
+    try:
+        content = read_bytes(config, MAX_BYTES)
+    except FileNotFoundError:
+        return Question(directory, addins, None, "")
+    import hashlib  # 3 ms, which most answers do not need
+
+    return Question(directory, addins, config, hashlib.sha256(content).hexdigest())
+
+
+def is_agreed(state: str, directory: str) -> bool:
+    """Whether the user's kept answer is yes, to what is there now."""
+    try:
+        kept = parse(read_bytes(agreement_path(state, directory), MAX_BYTES))
+        asked = question(directory)
+    except (FileNotFoundError, FileProblem, JsonProblem):
+        return False
+    return isinstance(kept, dict) and (kept.get("workspace"), kept.get("config")) == (asked.directory, asked.digest)
+
+
+def agree(state: str, asked: Question, command: str) -> None:
+    """Keep the user's yes, which they gave by this command; OSError."""
+    import time
+
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    kept = {"workspace": asked.directory, "config": asked.digest, "agreedBy": command, "agreedAt": now}
+    write_atomic(agreement_path(state, asked.directory), json.dumps(kept, indent=2).encode("ascii"))
+
+
+def revoke(state: str, directory: str) -> bool:
+    """Forget the user's yes; whether there was one. OSError."""
+    try:
+        os.remove(agreement_path(state, directory))
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def agreement_path(state: str, directory: str) -> str:
+    """Paths may share this name; the one that is meant is in the file."""
+    return os.path.join(state, "trust", f"{name_for(directory)}.json")
