@@ -43,6 +43,7 @@ class Request(Value):
     solution: str | None = None  # to be taken where several fit
     force: bool = False  # ask dotnet again
     force_msbuild: bool = False
+    workspace: Workspace | None = None  # of the directory, where that has been settled before
 
 
 class SdkInfo(Value):
@@ -163,6 +164,8 @@ class _Session:
         return self.workspace.global_json is not None or not self.workspace.resolved
 
     def _workspace(self) -> Workspace:
+        if self.request.workspace is not None:
+            return self.request.workspace
         workspace = resolve(self.request.directory, explicit=self.request.explicit)
         if self.request.solution is None or workspace.solution is not None:
             return workspace

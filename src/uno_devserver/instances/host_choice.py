@@ -11,7 +11,6 @@ import os
 from ..issues import Issue, UserError, warning
 from ..system.run import find_program
 from ..system.values import Value
-from ..workspace.resolver import SelectionSource
 from .host_command import NO_ADDINS, ProgramKind, addins_value, bundled_host, dotnet_host, host_at
 
 TYPE_CHECKING = False
@@ -98,17 +97,10 @@ class _Planner:
         return self._discovery
 
     def _request(self) -> Request:
-        """The question whose answer is this workspace."""
         from ..discovery.discover import Request
 
         place = self._workspace
-        explicit = place.source is SelectionSource.UserSelected
-        return Request(
-            place.requested_directory,
-            explicit=explicit,
-            solution=place.solution,
-            force_msbuild=self._wanted.force_msbuild,
-        )
+        return Request(place.requested_directory, force_msbuild=self._wanted.force_msbuild, workspace=place)
 
     def _addins(self, kind: ProgramKind) -> str | None:
         assemblies = self._assemblies()
