@@ -1,0 +1,189 @@
+"""What an upstream offered when it was last seen, kept on disk, so that a proxy has tools before it has an upstream.
+
+One file per upstream, replaced as a whole and readable by its user only. What is wrong with a file is a reason not to
+use it, never an error; a list of tools is never replaced by an empty one. Cheap to import, and cheap to read: of the
+lists only the names are looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from ..system.files import FileProblem, read_bytes, write_atomic
+from ..system.log import log
+from ..system.naming import name_for
+from ..system.values import Value
+from .lists import Offered
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from .lists import Entries
+    from .options import Options
+
+VERSION = 1
+# A thousand tools with long descriptions have 2 MB.
+MAX_BYTES = 32 * 1024 * 1024
+MAX_TOOLS = 10_000
+# MCP's rule for the names of tools.
+MAX_NAME = 128
+NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./")
+HASH_DIGITS = 16  # of the workspace's, as in the .NET tool's cache
+
+_LISTS = ("tools", "resources", "templates", "prompts")  # the fields of Offered
+
+
+class Identity(Value):
+    """Whose catalogue it is. File names are no safeguard, so it is kept in the file."""
+
+    workspace: str  # the folder, where it matters to the upstream
+    command: tuple[str, ...] = ()
+    url: str | None = None
+
+
+class Catalogue(Value):
+    offered: Offered
+    server: Mapping[str, Any]  # the upstream's serverInfo, as it came
+    capabilities: Mapping[str, Any]
+    instructions: str | None
+    saved_at: float  # in seconds since 1970
+    sdk_version: str | None = None  # of the workspace
+
+    def is_stale(self, sdk_version: str | None) -> bool:
+        """Whether the workspace has changed to another SDK, and its tools probably with it."""
+        return None not in (sdk_version, self.sdk_version) and sdk_version != self.sdk_version
+
+
+def identity_of(options: Options) -> Identity:
+    if options.url is not None:
+        return Identity("", url=options.url)
+    return Identity(os.path.normcase(os.path.realpath(options.directory)), options.command)
+
+
+def path_of(state: str, identity: Identity) -> str:
+    """The file, in the folder of our own state."""
+    if identity.url is not None:
+        host = identity.url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+        name = name_for(os.path.join(os.sep, identity.url), shown=host)
+    else:
+        path = os.path.join(identity.workspace, " ".join(identity.command))
+        name = name_for(path, shown=os.path.basename(identity.workspace))
+    return os.path.join(state, "catalogue", f"{name}.jsonl")
+
+
+def load(state: str, identity: Identity) -> tuple[Catalogue | None, str]:
+    """The catalogue; or None, with a sentence for the log where there is one that cannot be used."""
+    path = path_of(state, identity)
+    try:
+        return _read(read_bytes(path, MAX_BYTES), identity), ""
+    except FileNotFoundError:
+        return None, ""
+    except FileProblem as problem:
+        return None, f"The tool catalogue cannot be read: {problem}."
+    except _Unusable as why:
+        return None, f"The tool catalogue {path} is not used: {why}."
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        return None, f"The tool catalogue {path} is not used: it is damaged ({type(error).__name__}: {error})."
+
+
+def save(state: str, identity: Identity, catalogue: Catalogue) -> None:
+    """Keep it for the next start. Waits for the disk; a failure is only logged, the next start is slower then."""
+    offered = catalogue.offered
+    tools = tuple((name, text) for name, text in offered.tools if _is_name(name))  # with others it would not be read
+    if not tools and (kept := load(state, identity)[0]) and kept.offered.tools:
+        log.debug("The tool catalogue stays as it is: the upstream has no tools at the moment.")
+        return
+    data = _written(identity, catalogue.replace(offered=offered.replace(tools=tools)))
+    if len(data) > MAX_BYTES or len(tools) > MAX_TOOLS:
+        log.debug(f"The upstream offers too much for a tool catalogue: {len(tools):,} tools, {len(data):,} bytes.")
+        return
+    try:
+        write_atomic(path_of(state, identity), data)
+    except OSError as error:
+        log.warn(f"The tool catalogue cannot be written, so the next start will know no tools at first: {error}")
+
+
+class _Unusable(Exception):
+    pass
+
+
+def _read(data: bytes, identity: Identity) -> Catalogue:
+    seal, _, sealed = data.partition(b"\n")
+    sealing = json.loads(seal)
+    if sealing["version"] != VERSION:
+        raise _Unusable("another version of uno-devserver wrote it")
+    if sealing["sha256"] != _sha256(sealed):
+        raise _Unusable("its checksum is wrong")
+    first, *lines = sealed.removesuffix(b"\n").split(b"\n")
+    about = json.loads(first)
+    if about["workspaceHash"] != _workspace_hash(identity) or _identity_in(about) != identity:
+        raise _Unusable("it belongs to another workspace or server")
+    names = [about["names"][name] for name in _LISTS]
+    if len(names[0]) > MAX_TOOLS or not all(_is_name(name) for name in names[0]):
+        raise _Unusable("its tools have names that no tool can have, or are too many")
+    if sum(map(len, names)) != len(lines):
+        raise _Unusable("it does not hold what it says")
+    following = iter(lines)
+    lists: list[Entries] = [tuple(zip(named, following, strict=False)) for named in names]
+    return Catalogue(
+        Offered(*lists),
+        about["serverInfo"],
+        about["capabilities"],
+        about["instructions"],
+        float(about["timestamp"]),
+        about["unoSdkVersion"],
+    )
+
+
+def _written(identity: Identity, catalogue: Catalogue) -> bytes:
+    """A line with version and checksum, a line about everything, then a line for each tool, resource and so on."""
+    lists: list[Entries] = [getattr(catalogue.offered, name) for name in _LISTS]
+    about = {
+        "workspace": identity.workspace,
+        "workspaceHash": _workspace_hash(identity),
+        "command": identity.command,
+        "url": identity.url,
+        "unoSdkVersion": catalogue.sdk_version,
+        "timestamp": catalogue.saved_at,
+        "names": {name: [entry for entry, _ in found] for name, found in zip(_LISTS, lists, strict=True)},
+        "serverInfo": catalogue.server,
+        "capabilities": catalogue.capabilities,
+        "instructions": catalogue.instructions,
+    }
+    lines = [_json(about), *(text for found in lists for _, text in found), b""]
+    sealed = b"\n".join(lines)
+    return _json({"version": VERSION, "sha256": _sha256(sealed)}) + b"\n" + sealed
+
+
+def _identity_in(about: Mapping[str, Any]) -> Identity:
+    return Identity(about["workspace"], tuple(about["command"]), about["url"])
+
+
+def _workspace_hash(identity: Identity) -> str:
+    return _sha256(identity.workspace.encode("utf-8", "surrogatepass"))[:HASH_DIGITS]
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and 0 < len(name) <= MAX_NAME and NAME_CHARACTERS.issuperset(name)
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode("ascii")
+
+
+def _sha256(data: bytes) -> str:
+    return str(_hasher()(data).hexdigest())
+
+
+def _hasher() -> Any:
+    """The module behind hashlib, which itself takes 3 ms to import."""
+    try:
+        return __import__("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256
+    except ImportError:  # another Python than CPython
+        import hashlib
+
+        return hashlib.sha256

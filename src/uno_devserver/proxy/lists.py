@@ -1,0 +1,60 @@
+"""The lists that clients see: the upstream's, as it wrote them, and our own around them. Pure, and cheap to import."""
+
+from __future__ import annotations
+
+import json
+
+from ..system.values import Value
+from .board import Lists
+from .tools import ALWAYS_OURS, HEALTH_RESOURCE, first_tools, is_health_uri, last_tools
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .tools import Tool
+
+    # Each by its name (a resource by its URI, a template by its pattern), with its JSON object on one line.
+    Entries = tuple[tuple[str, bytes], ...]
+
+
+class Offered(Value):
+    """What an upstream offers."""
+
+    tools: Entries = ()
+    resources: Entries = ()
+    templates: Entries = ()
+    prompts: Entries = ()
+
+
+def entries(found: Iterable[tuple[str, bytes]]) -> Entries:
+    """Each name once, the first of it; the objects otherwise byte for byte."""
+    first: dict[str, bytes] = {}
+    for name, text in found:
+        if name not in first:
+            # Inside JSON's strings there are no line breaks, and between its words a space means the same.
+            first[name] = text.replace(b"\n", b" ").replace(b"\r", b" ") if b"\n" in text or b"\r" in text else text
+    return tuple(first.items())
+
+
+def merged(offered: Offered, *, uses_host: bool, fallback: bool) -> tuple[Lists, frozenset[str]]:
+    """What is published, and which of its tools are ours."""
+    theirs = {name for name, _ in offered.tools} - ALWAYS_OURS
+    first = [tool for tool in first_tools(uses_host=uses_host, fallback=fallback) if tool["name"] not in theirs]
+    last = [tool for tool in last_tools() if tool["name"] not in theirs]
+    own = frozenset(tool["name"] for tool in (*first, *last))
+    lists = Lists(
+        _array((*_texts(first), *(text for name, text in offered.tools if name not in own), *_texts(last))),
+        _array((*_texts([HEALTH_RESOURCE]), *(text for uri, text in offered.resources if not is_health_uri(uri)))),
+        _array(text for _, text in offered.templates),
+        _array(text for _, text in offered.prompts),
+    )
+    return lists, own
+
+
+def _texts(tools: Iterable[Tool]) -> list[bytes]:
+    return [json.dumps(tool, separators=(",", ":")).encode("ascii") for tool in tools]
+
+
+def _array(texts: Iterable[bytes]) -> bytes:
+    return b"[" + b",".join(texts) + b"]"
