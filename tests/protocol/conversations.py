@@ -8,8 +8,10 @@ import json
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+import msgspec
+
 from uno_devserver.protocol.http.messages import Request, Response, Streaming
-from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
+from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RESOURCE_NOT_FOUND, RpcError
 from uno_devserver.protocol.parties import ServerInfo
 from uno_devserver.protocol.policy import DEFAULT_POLICY, Policy
 from uno_devserver.protocol.service import Call, Params, Result, Session
@@ -19,7 +21,7 @@ WAIT_SECONDS = 10  # longer than any step takes on a busy machine
 BOTH = "application/json, text/event-stream"
 MODERN = "2026-07-28"
 
-Tool = Callable[[Call], Awaitable[Result]]
+Tool = Callable[[Call], Awaitable[Result | msgspec.Raw]]
 
 
 def asynchronous(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
@@ -39,6 +41,10 @@ class ScriptedService:
 
     def __init__(self, **tools: Tool) -> None:
         self.tools = tools
+        self.relays = False
+        self.refused: set[str] = set()  # resources that nobody may watch
+        self.follows: list[tuple[str, bool]] = []
+        self.levels: list[str] = []
         self.methods: dict[str, Tool] = {}
         self.told: list[tuple[str, Params]] = []
         self.sessions: list[Session] = []
@@ -52,7 +58,7 @@ class ScriptedService:
     def capabilities(self) -> dict[str, Any]:
         return self.declared
 
-    async def answer(self, call: Call) -> Result:
+    async def answer(self, call: Call) -> Result | msgspec.Raw:
         if call.method == "tools/call" and call.params.get("name") in self.tools:
             return await self.tools[call.params["name"]](call)
         if call.method == "tools/list":
@@ -63,6 +69,14 @@ class ScriptedService:
 
     async def notified(self, session: Session, method: str, params: Params) -> None:
         self.told.append((method, params))
+
+    async def followed(self, uri: str, wanted: bool) -> None:
+        self.follows.append((uri, wanted))
+        if uri in self.refused:
+            raise RpcError(RESOURCE_NOT_FOUND, f"no {uri}")
+
+    async def levelled(self, session: Session, level: str) -> None:
+        self.levels.append(level)
 
     def opened(self, session: Session) -> None:
         self.sessions.append(session)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 
+from uno_devserver.protocol.channel import Kind
 from uno_devserver.protocol.policy import DEFAULT_POLICY
-from uno_devserver.protocol.streams import Kind, Opening, Stream
+from uno_devserver.protocol.streams import Opening, Stream
 
 from .conversations import asynchronous, until
 

@@ -4,35 +4,24 @@ from __future__ import annotations
 
 import asyncio
 
-from .eras import can_poll, check_client_can, wants_log
-from .jsonrpc import (
-    BUSY,
-    INVALID_REQUEST,
-    STOPPED,
-    Id,
-    RpcError,
-    RpcRequest,
-    RpcResponse,
-    notification_message,
-    request_message,
-    result_of,
-)
-from .running import in_loop
+from .channel import Channel
+from .eras import can_poll, wants_log
+from .jsonrpc import INVALID_REQUEST, Id, RpcError, RpcRequest, notification_message
+from .running import Outcome, in_loop
 from .service import Params, Result
-from .sessions import Session
-from .streams import Kind, Stream
+from .session import Session
 
 
 class HandshakeCall:
-    """What the service sees of a request; speaks on the stream of the POST that brought it."""
+    """What the service sees of a request; speaks on the channel that carries its answer."""
 
-    def __init__(self, session: Session, request: RpcRequest, stream: Stream, heard: bool) -> None:
+    def __init__(self, session: Session, request: RpcRequest, channel: Channel, heard: bool = True) -> None:
         self.session = session
-        self.task: asyncio.Task[Result | RpcError] | None = None
+        self.channel = channel
+        self.task: asyncio.Task[Outcome] | None = None
         self.why_stopped: RpcError | None = None
         self.unwanted = False  # the client cancelled it
         self._request = request
-        self._stream = stream
         self._heard = heard  # False: the client takes one JSON answer and nothing else
         self._loop = asyncio.get_running_loop()
 
@@ -53,27 +42,14 @@ class HandshakeCall:
         return self.session.log_level
 
     def notify(self, method: str, params: Params | None = None) -> None:
-        if self._heard and wants_log(self.log_level, method, params):
-            in_loop(self._loop, self._stream.send, notification_message(method, params))
+        if self._heard and not self.unwanted and wants_log(self.log_level, method, params):
+            in_loop(self._loop, self.channel.send, notification_message(method, params))
 
     async def ask(self, method: str, params: Params, name: str | None = None) -> Result:  # noqa: ARG002
-        check_client_can(self.session.client, method, params)
+        self.session.check_can(method, params)
         if not self._heard:
             raise RpcError(INVALID_REQUEST, "The client accepts JSON only, so it cannot be asked during this call.")
-        policy = self.session.policy
-        if len(self.session.asks) >= policy.asks:
-            raise RpcError(BUSY, f"{policy.asks} questions wait for this client already.")
-        ask_id, answer = self.session.next_ask()
-        try:
-            self._stream.send(request_message(ask_id, method, params), Kind.REQUEST)
-            async with asyncio.timeout(policy.ask_seconds):
-                return result_of(await answer)
-        except TimeoutError:
-            raise RpcError(STOPPED, f"The client did not answer '{method}' in {policy.ask_seconds:g} s.") from None
-        finally:
-            del self.session.asks[ask_id]
-            if not answer.done() or answer.cancelled():
-                self._stream.send(notification_message("notifications/cancelled", {"requestId": ask_id}))
+        return await self.session.ask_on(self.channel, method, params)
 
     def stop(self, why: RpcError | None) -> None:
         """Cancel it. With a reason it is answered by that; without one, as the client wished, not at all."""
@@ -84,13 +60,4 @@ class HandshakeCall:
 
     def close_stream(self) -> None:
         if self._heard and can_poll(self.session.client.protocol_version):
-            in_loop(self._loop, self._stream.hang_up)
-
-
-def answer_ask(session: Session, response: RpcResponse) -> bool:
-    """Hand a client's answer to the call that asked; False when nobody (any more) waits for it."""
-    answer = session.asks.get(response.id) if isinstance(response.id, str) else None
-    if answer is None or answer.done():
-        return False
-    answer.set_result(response)
-    return True
+            in_loop(self._loop, self.channel.hang_up)

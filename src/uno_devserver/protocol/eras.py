@@ -47,6 +47,8 @@ REMOVED_IN_MODERN = frozenset(
 NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 # Only these may be answered with a question to the client.
 INPUT_REQUIRED_METHODS = frozenset(NAMED_BY)
+# What a client can be asked.
+QUESTIONS = frozenset({"sampling/createMessage", "elicitation/create", "roots/list"})
 CACHEABLE_METHODS = frozenset(
     {"server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"}
 )

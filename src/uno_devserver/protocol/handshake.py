@@ -1,266 +1,145 @@
-"""The handshake era over HTTP: sessions, calls whose answers survive a lost connection, and a stream to listen on."""
+"""The handshake era, whatever carries its messages: sessions, and the calls that they make of the service."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, TypeVar
 
 from ..system.log import log
-from . import sse
-from .calls import HandshakeCall, answer_ask
-from .eras import BATCH_VERSION, can_poll, initialize_result, initializing_client
-from .http.messages import Answer, Response, Sink, Streaming
+from .calls import HandshakeCall
+from .channel import Kind
+from .eras import initialize_result, initializing_client
+from .followed import Followed
 from .jsonrpc import (
     BUSY,
     INVALID_PARAMS,
-    INVALID_REQUEST,
-    SESSION_NOT_FOUND,
-    SESSION_REQUIRED,
-    STOPPED,
-    Id,
-    Refused,
     RpcError,
     RpcNotification,
     RpcRequest,
     RpcResponse,
-    error_message,
     notification_message,
-    read,
     shown,
 )
-from .media import Accepts
 from .parties import ClientInfo
 from .policy import Policy
-from .replies import ACCEPTED, plain, refusal
-from .running import FAILURES, answer_message, outcome, said_in, tell
+from .running import FAILURES, Answer, Outcome, Tasks, answer_message, outcome, said_in, tell
 from .service import Call, Result, Service
-from .sessions import Session, Sessions
-from .streams import Kind, Opening, Stream
+from .service import Session as AnySession
+from .session import Session
 
-SESSION_HEADER = "mcp-session-id"
 WATCHING = ("resources/subscribe", "resources/unsubscribe")
-T = TypeVar("T")
 
 
 class Handshake:
-    def __init__(self, service: Service, policy: Policy) -> None:
-        self.sessions = Sessions(policy, self._ended)
+    def __init__(self, service: Service, policy: Policy, followed: Followed) -> None:
         self._service = service
         self._policy = policy
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._followed = followed
+        self._tasks = Tasks()
 
-    async def post(self, value: object, headers: Mapping[str, str], accepts: Accepts) -> Answer:
-        if isinstance(value, list):
-            session = self._session(headers, None)
-            return session if isinstance(session, Response) else await self._batch(session, value, accepts)
-        message = read(value)
-        if isinstance(message, Refused):
-            return _refused(message)
-        if isinstance(message, RpcRequest) and message.method == "initialize":
-            return self._initialize(message, headers, accepts)
-        session = self._session(headers, message.id if isinstance(message, RpcRequest) else None)
-        if isinstance(session, Response):
-            return session
-        if isinstance(message, RpcRequest):
-            return await self._exchange(session, [message], accepts)
-        self._take(session, message)
-        return ACCEPTED
+    def initialize(self, request: RpcRequest) -> tuple[ClientInfo, Result]:
+        """Who introduces itself, and what it is answered."""
+        client = initializing_client(request.params)
+        return client, initialize_result(client.protocol_version, self._service.info, self._service.capabilities())
 
-    def get(self, headers: Mapping[str, str]) -> Answer:
-        """Listen to what belongs to no request, or resume a stream that was cut off."""
-        session = self._session(headers, None)
-        if isinstance(session, Response):
-            return session
-        last = headers.get("last-event-id")
-        if not last:
-            return self._listen(session, session.standing, None)
-        place = sse.position(last)
-        stream = session.stream(place[0]) if place is not None else None
-        if place is None or stream is None:
-            message = f"There is nothing to resume after event '{shown(last)}': it is unknown, or too old."
-            return refusal(400, RpcError(INVALID_REQUEST, message))
-        return self._listen(session, stream, place[1])
+    def opened(self, session: Session) -> None:
+        tell(self._service.opened, session)
 
-    def delete(self, headers: Mapping[str, str]) -> Answer:
-        session = self._session(headers, None)
-        if isinstance(session, Response):
-            return session
-        self.sessions.remove(session)
-        return Response(200)
+    def ended(self, session: Session, why: RpcError) -> None:
+        """It is over; calls that still run are answered with `why`."""
+        session.stop(why)
+        for uri in session.watched:
+            self._followed.end(uri)
+        session.watched.clear()
+        tell(self._service.closed, session)
 
-    def broadcast(self, data: bytes) -> None:
-        for session in self.sessions:
-            session.standing.send_once(data)
+    def start(self, calls: list[HandshakeCall], all_said: Callable[[], None]) -> None:
+        """Run calls that were made together. Each is answered on its channel, unless its client does not want that."""
+        waiting = set(calls)
+        for call in calls:
+            call.session.calls.add(call)
+            call.task = self._tasks.start(outcome(self._answer, call))
+            call.task.add_done_callback(partial(self._done, call, waiting, all_said))
+        if not waiting:
+            all_said()
 
-    def resource_updated(self, uri: str) -> None:
+    def take(self, session: Session, message: RpcNotification | RpcResponse) -> None:
+        """What the client says without waiting for an answer; cancelling is up to whoever knows the calls."""
+        if isinstance(message, RpcResponse):
+            if not session.answered(message):
+                log.debug(f"a client answered {shown(repr(message.id))}, which nobody asked (any more)")
+        elif message.method != "notifications/initialized":
+            self.notified(session, message)
+
+    def notified(self, session: AnySession, message: RpcNotification) -> None:
+        self._tasks.start(self._notified(session, message))
+
+    def broadcast(self, sessions: Iterable[Session], data: bytes) -> None:
+        for session in sessions:
+            session.announce(data)
+
+    def resource_updated(self, sessions: Iterable[Session], uri: str) -> None:
         data = notification_message("notifications/resources/updated", {"uri": uri})
-        for session in self.sessions:
+        for session in sessions:
             if uri in session.watched:
-                session.standing.send_once(data)
+                session.announce(data)
 
     async def close(self) -> None:
-        for session in self.sessions:
-            self.sessions.remove(session)
-        self.sessions.close()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=self._policy.close_seconds)
+        """Wait for what was stopped, within a bound."""
+        await self._tasks.wait(self._policy.close_seconds)
 
-    def _initialize(self, request: RpcRequest, headers: Mapping[str, str], accepts: Accepts) -> Answer:
-        try:
-            client = initializing_client(request.params)
-        except RpcError as error:
-            return plain(error_message(request.id, error))
-        result = initialize_result(client.protocol_version, self._service.info, self._service.capabilities())
-        session = self._session(headers, request.id) if SESSION_HEADER in headers else self._open(client, request.id)
-        if isinstance(session, Response):
-            return session
-        session.client = client  # some clients shake hands again in their session
-        message = answer_message(request.id, result)
-        header = (("Mcp-Session-Id", session.id),)
-        return plain(message, headers=header) if accepts.json else _one_event(message, header)
+    def _done(
+        self,
+        call: HandshakeCall,
+        waiting: set[HandshakeCall],
+        all_said: Callable[[], None],
+        task: asyncio.Task[Outcome],
+    ) -> None:
+        call.session.calls.discard(call)
+        if not call.unwanted:
+            call.channel.send(answer_message(call.id, said_in(task, call.why_stopped)), Kind.ANSWER)
+        waiting.discard(call)
+        if not waiting:
+            all_said()
 
-    def _open(self, client: ClientInfo, request_id: Id) -> Session | Response:
-        session = Session(client, self._policy)
-        if not self.sessions.add(session):
-            busy = f"All {self._policy.sessions} sessions are in use; end one, or try again later."
-            return refusal(503, RpcError(BUSY, busy), request_id)
-        tell(self._service.opened, session)
-        return session
-
-    def _session(self, headers: Mapping[str, str], request_id: Id | None) -> Session | Response:
-        known = headers.get(SESSION_HEADER)
-        if known is None:
-            message = "The header Mcp-Session-Id is missing; only initialize is sent without one."
-            return refusal(400, RpcError(SESSION_REQUIRED, message), request_id)
-        return self.sessions.get(known) or _unknown_session(request_id)
-
-    async def _batch(self, session: Session, values: list[object], accepts: Accepts) -> Answer:
-        version = session.client.protocol_version
-        if version != BATCH_VERSION:
-            why = f"Version {version} of the protocol has no batches; send each message by itself."
-            return refusal(400, RpcError(INVALID_REQUEST, why))
-        if not 0 < len(values) <= self._policy.batch:
-            return refusal(400, RpcError(INVALID_REQUEST, f"A batch has 1 to {self._policy.batch} messages."))
-        requests: list[RpcRequest] = []
-        refusals: list[bytes] = []
-        for message in map(read, values):
-            if isinstance(message, Refused):
-                refusals.append(error_message(message.id, message.error))
-            elif not isinstance(message, RpcRequest):
-                self._take(session, message)
-            elif message.method == "initialize":
-                alone = RpcError(INVALID_REQUEST, "initialize cannot be part of a batch.")
-                refusals.append(error_message(message.id, alone))
-            else:
-                requests.append(message)
-        if not requests and not refusals:
-            return ACCEPTED
-        return await self._exchange(session, requests, accepts, refusals)
-
-    async def _exchange(
-        self, session: Session, requests: list[RpcRequest], accepts: Accepts, refusals: list[bytes] | None = None
-    ) -> Answer:
-        """Run the calls of one POST; answer in JSON if that says it all, else on a stream. A batch has `refusals`."""
-        stream = session.open_stream(needs_connection=not accepts.json)
-        for message in refusals or ():
-            stream.send(message, Kind.ANSWER)
-        self._start(session, [HandshakeCall(session, request, stream, accepts.events) for request in requests], stream)
-        answers = await stream.plain_answers(self._policy.plain_answer_seconds if accepts.events else None)
-        if answers is None:
-            return self._listen(session, stream, 0)
-        if not answers:
-            return ACCEPTED  # cancelled: the client does not want to hear of it
-        return plain(answers[0] if refusals is None else b"[" + b",".join(answers) + b"]")
-
-    def _start(self, session: Session, calls: list[HandshakeCall], stream: Stream) -> None:
-        waiting = set(calls)
-
-        def end_if_all_said() -> None:
-            if not waiting:
-                stream.end()
-                session.settle(stream)
-
-        def done(call: HandshakeCall, task: asyncio.Task[Result | RpcError]) -> None:
-            session.calls.discard(call)
-            if not call.unwanted:
-                stream.send(answer_message(call.id, said_in(task, call.why_stopped)), Kind.ANSWER)
-            waiting.discard(call)
-            end_if_all_said()
-
-        for call in calls:
-            session.calls.add(call)
-            call.task = self._background(outcome(self._answer, call))
-            call.task.add_done_callback(partial(done, call))
-        end_if_all_said()
-
-    async def _answer(self, call: Call) -> Result:
-        """What the session itself can answer, else what the service says."""
-        session = call.session
-        assert isinstance(session, Session)
-        if len(session.calls) > self._policy.calls:
-            raise RpcError(BUSY, f"{self._policy.calls} calls of this session run already.")
-        capabilities = self._service.capabilities()
-        if call.method == "ping":
-            return {}
-        if call.method == "logging/setLevel" and "logging" in capabilities:
-            session.set_level(call.params.get("level"))
-            return {}
-        if call.method in WATCHING and capabilities.get("resources", {}).get("subscribe"):
-            session.watch(call.params.get("uri"), call.method == "resources/subscribe")
-            return {}
-        return await self._service.answer(call)
-
-    def _take(self, session: Session, message: RpcNotification | RpcResponse) -> None:
-        if isinstance(message, RpcResponse):
-            if not answer_ask(session, message):
-                log.debug(f"a client answered {shown(repr(message.id))}, which nobody asked (any more)")
-        elif message.method == "notifications/cancelled":
-            cancelled = message.params.get("requestId")
-            for call in session.calls:
-                if call.id == cancelled and type(call.id) is type(cancelled):
-                    call.stop(None)
-        elif message.method != "notifications/initialized":
-            self._background(self._notified(session, message))
-
-    async def _notified(self, session: Session, message: RpcNotification) -> None:
+    async def _notified(self, session: AnySession, message: RpcNotification) -> None:
         try:
             await self._service.notified(session, message.method, message.params)
         except FAILURES as error:
             log.warn(f"'{shown(message.method)}' could not be handled: {error!r}")
 
-    def _background(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
+    async def _answer(self, call: Call) -> Answer:
+        """What the session itself can answer, else what the service says."""
+        session = call.session
+        assert isinstance(session, Session)
+        if len(session.calls) > self._policy.calls:
+            raise RpcError(BUSY, f"{self._policy.calls} calls of this session run already.")
+        method = call.method
+        if method == "ping":
+            return {}
+        if method == "logging/setLevel" and "logging" in self._service.capabilities():
+            await self._service.levelled(session, session.set_level(call.params.get("level")))
+            return {}
+        if method in WATCHING and self._service.capabilities().get("resources", {}).get("subscribe"):
+            await self._watch(session, call.params.get("uri"), method == "resources/subscribe")
+            return {}
+        return await self._service.answer(call)
 
-    def _listen(self, session: Session, stream: Stream, after: int | None) -> Streaming:
-        opening = Opening.PRIMING if can_poll(session.client.protocol_version) else Opening.RETRY
-
-        async def run(sink: Sink) -> None:
-            await stream.deliver(sink, after, opening)
-
-        return Streaming(200, sse.HEADERS, run)
-
-    def _ended(self, session: Session) -> None:
-        session.stop(RpcError(STOPPED, "The session ended before the call did; its outcome is unknown."))
-        tell(self._service.closed, session)
-
-
-def _refused(message: Refused) -> Response:
-    # A request that is well-formed but for its params has an id, and gets its answer there.
-    return refusal(200 if message.error.code == INVALID_PARAMS else 400, message.error, message.id)
-
-
-def _unknown_session(request_id: Id | None) -> Response:
-    error = RpcError(SESSION_NOT_FOUND, "There is no such session (any more); send initialize to start a new one.")
-    return refusal(404, error, request_id)
-
-
-def _one_event(message: bytes, headers: tuple[tuple[str, str], ...]) -> Streaming:
-    async def run(sink: Sink) -> None:
-        await sink.write(sse.event(message))
-
-    return Streaming(200, sse.HEADERS + headers, run)
+    async def _watch(self, session: Session, uri: object, wanted: bool) -> None:
+        """Let the session follow a resource, or no longer."""
+        if not isinstance(uri, str):
+            raise RpcError(INVALID_PARAMS, "The uri of a resource is a string.")
+        if not wanted:
+            if uri in session.watched:
+                session.watched.remove(uri)
+                self._followed.end(uri)
+            return
+        if uri in session.watched:
+            return
+        if len(session.watched) >= self._policy.watched:
+            raise RpcError(BUSY, f"A session can watch {self._policy.watched} resources; unsubscribe from some.")
+        await self._followed.begin(uri)
+        if uri in session.watched:  # the client asked twice, and the other one was faster
+            self._followed.end(uri)
+        session.watched.add(uri)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    import msgspec
+
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
@@ -142,7 +144,7 @@ def notification_message(method: str, params: Mapping[str, Any] | None) -> bytes
     return encode(message)
 
 
-def result_message(request_id: Id, result: Mapping[str, Any]) -> bytes:
+def result_message(request_id: Id, result: Mapping[str, Any] | msgspec.Raw) -> bytes:
     return encode({"jsonrpc": "2.0", "id": request_id, "result": result})
 
 
@@ -154,11 +156,14 @@ def error_message(request_id: Id | None, error: RpcError) -> bytes:
 
 
 def encode(message: Mapping[str, Any]) -> bytes:
-    """Compact UTF-8 JSON on one line; TypeError or RecursionError for what JSON cannot say."""
+    """UTF-8 JSON on one line; TypeError or RecursionError for what JSON cannot say."""
     import msgspec
 
     try:
-        return msgspec.json.encode(message)
+        data = msgspec.json.encode(message)
+        if b"\n" in data or b"\r" in data:  # only in a `Raw`, as somebody else wrote it, and there only as white space
+            data = data.replace(b"\n", b" ").replace(b"\r", b" ")
+        return data
     except UnicodeEncodeError:
         # A file name that is not valid text becomes half a surrogate pair in Python; the rest of the answer counts.
         import json

@@ -1,7 +1,7 @@
 """A modern call: one request, or several in a row when the client is asked in between.
 
-Each of these requests has its own stream. Asking ends the present one with the questions as its result; the call goes
-on when a later request brings the answers, and speaks on that one's stream from then on.
+Each of these requests has its own channel. Asking ends the present one with the questions as its result; the call goes
+on when a later request brings the answers, and speaks on that one's channel from then on.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ import asyncio
 
 from ..system.log import log
 from ..system.values import Value
+from .channel import Channel, Kind
 from .eras import INPUT_REQUIRED_METHODS, Envelope, check_client_can, modern_error, modern_result, wants_log
 from .jsonrpc import BUSY, INVALID_REQUEST, Id, RpcError, RpcRequest, encode, notification_message
-from .media import Accepts
 from .parked import Parked, answers
-from .parties import ClientInfo, ServerInfo
+from .parties import ClientInfo
 from .policy import Policy
-from .running import answer_message, in_loop
-from .service import Params, Result
-from .streams import Kind, Stream
+from .running import Outcome, answer_message, in_loop
+from .service import Params, Result, Service
+from .streams import Stream
 
 
 class ModernSession:
@@ -29,6 +29,9 @@ class ModernSession:
 
     def notify(self, method: str, params: Params | None = None) -> None:  # noqa: ARG002
         log.debug(f"'{method}' was dropped: this client listens to its own requests and subscriptions only")
+
+    async def ask(self, method: str, params: Params) -> Result:  # noqa: ARG002
+        raise RpcError(INVALID_REQUEST, f"This client can be asked for '{method}' during its own calls only.")
 
 
 class Question(Value):
@@ -42,28 +45,29 @@ class ModernCall:
         self,
         request: RpcRequest,
         envelope: Envelope,
-        accepts: Accepts,
-        info: ServerInfo,
+        channel: Channel,
+        heard: bool,
+        service: Service,
         parked: Parked[ModernCall],
         policy: Policy,
     ) -> None:
         self.origin = request
-        self.stream = Stream(policy, needs_connection=not accepts.json)
-        self.task: asyncio.Task[Result | RpcError] | None = None
+        self.task: asyncio.Task[Outcome] | None = None
         self.why_stopped: RpcError | None = None
         self.error_code: int | None = None  # of the last answer, for the HTTP status
         self._present = request
         self._envelope = envelope
         self._session = ModernSession(envelope.client)
-        self._heard = accepts.events
-        self._info = info
+        self._channel = channel
+        self._heard = heard  # False: the client takes one JSON answer and nothing else
+        self._service = service
         self._parked = parked
         self._policy = policy
         self._brought = answers(request)  # by a client that knows the names before it is asked
         self._questions: dict[str, Question] = {}
         self._names: set[str] = set()  # that questions of this call have had
-        self._waits = False
-        self._outcome: Result | RpcError | None = None
+        self._meanwhile: Stream | None = None  # what is said while there is no request; None: there is one
+        self._outcome: Outcome | None = None
         self._loop = asyncio.get_running_loop()
 
     @property
@@ -110,19 +114,20 @@ class ModernCall:
     def close_stream(self) -> None:
         """Nothing: a modern client cannot resume, and would take the closed connection for a cancellation."""
 
-    def finish(self, said: Result | RpcError) -> None:
+    def finish(self, said: Outcome) -> None:
         """The service is done; the answer goes to the present request, or to the one that is still to come."""
-        if self._waits:
+        if self._meanwhile is not None:
             self._outcome = said
         else:
             self._say(said)
 
-    def go_on(self, request: RpcRequest, envelope: Envelope, accepts: Accepts) -> None:
+    def go_on(self, request: RpcRequest, envelope: Envelope, channel: Channel, heard: bool) -> None:
         """A request has brought answers; it is the present one now."""
-        self._present, self._envelope, self._heard, self._waits = request, envelope, accepts.events, False
+        self._present, self._envelope, self._channel, self._heard = request, envelope, channel, heard
         self._session.client = envelope.client
-        # What was said meanwhile waits in the stream; a client that takes JSON only goes without.
-        self.stream.needs_connection = not accepts.json or (self.stream.needs_connection and accepts.events)
+        if self._meanwhile is not None and heard:
+            self._meanwhile.pour_into(channel)
+        self._meanwhile = None
         if self._outcome is not None:
             self._say(self._outcome)
             return
@@ -147,7 +152,8 @@ class ModernCall:
         return name
 
     def _speak(self, data: bytes) -> None:
-        self.stream.send(data)  # of the request that is the present one by now
+        """To the request that is the present one by now."""
+        (self._meanwhile or self._channel).send(data)
 
     def _with_present_token(self, method: str, params: Params | None) -> Params | None:
         """The service knows the first request's progress token; the client listens for the present one's."""
@@ -160,27 +166,25 @@ class ModernCall:
 
     def _ask(self) -> None:
         open_questions = {name: one for name, one in self._questions.items() if not one.answer.done()}
-        if self._waits or not open_questions or self.stream.ended:
+        if self._meanwhile is not None or not open_questions or self._channel.ended:
             return
-        self._waits = True
+        self._meanwhile = Stream(self._policy)
         token = self._parked.park(self)
         asked = {name: {"method": one.method, "params": one.params} for name, one in open_questions.items()}
-        present, self.stream = self.stream, Stream(self._policy)
         result = {"resultType": "input_required", "inputRequests": asked, "requestState": token}
-        _answer(present, self.id, modern_result(self.method, result, self._info))
+        self._answer(modern_result(self.method, result, self._service.info))
 
-    def _say(self, said: Result | RpcError) -> None:
+    def _say(self, said: Outcome) -> None:
         if isinstance(said, RpcError):
             said = modern_error(said)
             self.error_code = said.code
-        else:
-            said = modern_result(self.method, said, self._info)
-        _answer(self.stream, self.id, said)
+        elif isinstance(said, dict) and not (self._service.relays and said.get("resultType") == "input_required"):
+            said = modern_result(self.method, said, self._service.info)
+        self._answer(said)
 
-
-def _answer(stream: Stream, request_id: Id, said: Result | RpcError) -> None:
-    stream.send(answer_message(request_id, said), Kind.ANSWER)
-    stream.end()
+    def _answer(self, said: Outcome) -> None:
+        self._channel.send(answer_message(self.id, said), Kind.ANSWER)
+        self._channel.end()
 
 
 def _progress_token(request: RpcRequest) -> object:

@@ -33,16 +33,21 @@ W = TypeVar("W", bound=Waiting)
 class Parked(Generic[W]):
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
+        self._mark = os.urandom(8).hex()  # by which we know our own tokens, also when they are used up
         self._places: dict[str, tuple[W, asyncio.TimerHandle]] = {}
 
     def park(self, call: W) -> str:
         """Keep it; the token that gets it back. The one that has waited longest makes room."""
         if len(self._places) >= self._policy.parked:
             self._abandon(next(iter(self._places)))
-        token = os.urandom(24).hex()
+        token = f"{self._mark}-{os.urandom(24).hex()}"
         timer = asyncio.get_running_loop().call_later(self._policy.parked_seconds, self._abandon, token)
         self._places[token] = (call, timer)
         return token
+
+    def issued(self, token: object) -> bool:
+        """Whether it is one of these, and not that of a server behind this one."""
+        return isinstance(token, str) and token.startswith(f"{self._mark}-")
 
     def take(self, token: object, request: RpcRequest) -> W:
         """The call that `request` continues; RpcError when it is gone, or was another one."""

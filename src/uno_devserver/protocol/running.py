@@ -4,37 +4,46 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+import msgspec
 
 from ..system.log import ERROR, log
 from .jsonrpc import INTERNAL_ERROR, Id, RpcError, error_message, result_message, shown
 from .service import Call, Result
 
-Answerer = Callable[[Call], Awaitable[Result]]
-
+Answer = Result | msgspec.Raw
+Outcome = Answer | RpcError
+Answerer = Callable[[Call], Awaitable[Answer]]
+T = TypeVar("T")
 
 # What somebody else's code may raise: sys.exit() in a tool ends the tool, not the server; a group may hold anything.
 FAILURES = (Exception, SystemExit, BaseExceptionGroup)
 
 
-async def outcome(answer: Answerer, call: Call) -> Result | RpcError:
+async def outcome(answer: Answerer, call: Call) -> Outcome:
     """The result or the error; CancelledError only when the call itself was cancelled."""
+    result: object = await attempt(answer(call), call.method)
+    if not isinstance(result, dict | msgspec.Raw | RpcError):  # add-ins are not type-checked
+        log.write(ERROR, f"'{call.method}' was answered with {type(result).__name__}, not with an object.")
+        return _told(call.method)
+    return result
+
+
+async def attempt(work: Awaitable[T], method: str) -> T | RpcError:
+    """What comes of something that the service does for `method`, an error also where it just fails."""
     try:
-        result: object = await answer(call)
+        return await work
     except RpcError as error:
         return error
     except asyncio.CancelledError:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        return _failure(call.method)  # something inside it was cancelled
+        return _failure(method)  # something inside it was cancelled
     except FAILURES:
-        return _failure(call.method)
-    if not isinstance(result, dict):  # add-ins are not type-checked
-        log.write(ERROR, f"'{call.method}' was answered with {type(result).__name__}, not with an object.")
-        return _told(call.method)
-    return result
+        return _failure(method)
 
 
 def _failure(method: str) -> RpcError:
@@ -46,14 +55,14 @@ def _told(method: str) -> RpcError:
     return RpcError(INTERNAL_ERROR, f"The server failed while it worked on '{shown(method)}'; its log says why.")
 
 
-def said_in(task: asyncio.Task[Result | RpcError], why_stopped: RpcError | None) -> Result | RpcError:
+def said_in(task: asyncio.Task[Outcome], why_stopped: RpcError | None) -> Outcome:
     """What came of a call. If it was cancelled and there is no reason, it was its own doing, and somebody waits."""
     if not task.cancelled():
         return task.result()
     return why_stopped or RpcError(INTERNAL_ERROR, "The call was cancelled from inside the server.")
 
 
-def answer_message(request_id: Id, said: Result | RpcError) -> bytes:
+def answer_message(request_id: Id, said: Outcome) -> bytes:
     """The outcome as a message; a result that JSON cannot express is the server's failure, told as such."""
     if isinstance(said, RpcError):
         return _error_message(request_id, said)
@@ -88,3 +97,21 @@ def tell(function: Callable[[Any], None], about: object) -> None:
         function(about)
     except FAILURES:
         log.write(ERROR, f"the service failed:\n{traceback.format_exc()}")
+
+
+class Tasks:
+    """Work beside everything else; the loop alone would forget it before it is done."""
+
+    def __init__(self) -> None:
+        self._running: set[asyncio.Task[Any]] = set()
+
+    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(work)
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+        return task
+
+    async def wait(self, seconds: float) -> None:
+        """Until all are done, within a bound."""
+        if self._running:
+            await asyncio.wait(self._running, timeout=seconds)

@@ -1,4 +1,4 @@
-"""Handshake-era sessions: who is connected, what they follow, and what still waits for them.
+"""Handshake-era sessions over HTTP: who is connected, and what still waits for them.
 
 A session ends when its client says so, when it has been idle for long, or to make room: the longest idle one first,
 never one that a call or a connection keeps busy.
@@ -9,72 +9,32 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
-from .eras import LOG_LEVELS, wants_log
-from .jsonrpc import BUSY, INVALID_PARAMS, RpcError, RpcResponse, notification_message
+from .jsonrpc import RpcError
 from .parties import ClientInfo
 from .policy import Policy
-from .running import in_loop
-from .service import Params
+from .session import Session
 from .streams import Stream
-
-if TYPE_CHECKING:
-    from .calls import HandshakeCall
 
 STANDING = "s"  # the name of the stream for what belongs to no request
 
 
-class Session:
-    """One client from `initialize` on."""
+class HttpSession(Session):
+    """Keeps the streams of its calls, so that a client that lost a connection can go on with another one."""
 
-    def __init__(self, client: ClientInfo, policy: Policy) -> None:
+    def __init__(self, client: ClientInfo, policy: Policy, *, relayed: bool) -> None:
         self.id = os.urandom(16).hex()
-        self.client = client
-        self.policy = policy
-        self.log_level: str | None = "info"  # until the client chooses
-        self.watched: set[str] = set()
         self.standing = Stream(policy, STANDING)
-        self.asks: dict[str, asyncio.Future[RpcResponse]] = {}
-        self.calls: set[HandshakeCall] = set()
         self.touched = 0.0
-        self._loop = asyncio.get_running_loop()
         self._streams: dict[str, Stream] = {STANDING: self.standing}
         self._kept: dict[str, asyncio.TimerHandle] = {}
         self._ended = False
         self._last_stream = 0
-        self._last_ask = 0
+        super().__init__(client, policy, self.standing, relayed=relayed)
 
     @property
     def busy(self) -> bool:
         return bool(self.calls) or any(stream.connected for stream in self._streams.values())
-
-    def notify(self, method: str, params: Params | None = None) -> None:
-        if wants_log(self.log_level, method, params):
-            in_loop(self._loop, self.standing.send, notification_message(method, params))
-
-    def set_level(self, level: object) -> None:
-        if level not in LOG_LEVELS:
-            raise RpcError(INVALID_PARAMS, f"The level must be one of {', '.join(LOG_LEVELS)}.")
-        self.log_level = str(level)
-
-    def watch(self, uri: object, wanted: bool) -> None:
-        """Follow a resource, or no longer."""
-        if not isinstance(uri, str):
-            raise RpcError(INVALID_PARAMS, "The uri of a resource is a string.")
-        if not wanted:
-            self.watched.discard(uri)
-        elif uri not in self.watched and len(self.watched) >= self.policy.watched:
-            raise RpcError(BUSY, f"A session can watch {self.policy.watched} resources; unsubscribe from some.")
-        else:
-            self.watched.add(uri)
-
-    def next_ask(self) -> tuple[str, asyncio.Future[RpcResponse]]:
-        """An id that no client uses for its own requests, and what becomes its answer."""
-        self._last_ask += 1
-        name = f"server-{self._last_ask}"
-        self.asks[name] = self._loop.create_future()
-        return name, self.asks[name]
 
     def open_stream(self, needs_connection: bool) -> Stream:
         self._last_stream += 1
@@ -86,8 +46,9 @@ class Session:
         return self._streams.get(name)
 
     def settle(self, stream: Stream) -> None:
-        """A stream has ended: keep its answer for a client that has lost the connection, within bounds."""
+        """All is said on a stream: keep its answer for a client that has lost the connection, within bounds."""
         assert stream.name is not None
+        stream.end()
         if self._ended or not (stream.needs_connection and stream.answered):
             self.forget(stream)
             return
@@ -107,31 +68,28 @@ class Session:
             timer.cancel()
 
     def stop(self, why: RpcError) -> None:
-        """End the streams, and the calls with `why` as their answer."""
         self._ended = True
-        for call in self.calls:
-            call.stop(why)
+        super().stop(why)
         for timer in self._kept.values():
             timer.cancel()
-        self.standing.end()
 
 
 class Sessions:
     """All of them, by id, the longest untouched first."""
 
-    def __init__(self, policy: Policy, ended: Callable[[Session], None]) -> None:
+    def __init__(self, policy: Policy, ended: Callable[[HttpSession], None]) -> None:
         self._policy = policy
         self._ended = ended
-        self._by_id: dict[str, Session] = {}
+        self._by_id: dict[str, HttpSession] = {}
         self._sweeper: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def __iter__(self) -> Iterator[Session]:
+    def __iter__(self) -> Iterator[HttpSession]:
         return iter(list(self._by_id.values()))
 
-    def add(self, session: Session) -> bool:
+    def add(self, session: HttpSession) -> bool:
         """Take it in; False when all places are taken by busy ones."""
         if len(self._by_id) >= self._policy.sessions:
             idle = next((other for other in self if not other.busy), None)
@@ -144,17 +102,17 @@ class Sessions:
             self._sweeper = asyncio.get_running_loop().call_later(self._policy.sweep_seconds, self._sweep)
         return True
 
-    def get(self, session_id: str) -> Session | None:
+    def get(self, session_id: str) -> HttpSession | None:
         session = self._by_id.get(session_id)
         if session is not None:
             self._touch(session)
         return session
 
-    def remove(self, session: Session) -> None:
+    def remove(self, session: HttpSession) -> None:
         if self._by_id.pop(session.id, None) is not None:
             self._ended(session)
 
-    def _touch(self, session: Session) -> None:
+    def _touch(self, session: HttpSession) -> None:
         session.touched = asyncio.get_running_loop().time()
         self._by_id[session.id] = self._by_id.pop(session.id)
 

@@ -10,11 +10,12 @@ import traceback
 
 from ..system.log import ERROR, log
 from .eras import HANDSHAKE_VERSIONS, MODERN_VERSIONS, VERSION_HEADER, has_envelope, unsupported_version
-from .handshake import Handshake
+from .followed import Followed
+from .handshake_http import HandshakeHttp
 from .http.messages import Answer, Request, Response
 from .jsonrpc import INTERNAL_ERROR, INVALID_REQUEST, STOPPED, RpcError, decode, notification_message
 from .media import accepted, is_json
-from .modern import Modern
+from .modern_http import ModernHttp
 from .policy import DEFAULT_POLICY, Policy
 from .replies import refusal
 from .running import FAILURES, in_loop
@@ -23,8 +24,10 @@ from .service import Params, Service
 
 class StreamableHttp:
     def __init__(self, service: Service, policy: Policy = DEFAULT_POLICY) -> None:
-        self._handshake = Handshake(service, policy)
-        self._modern = Modern(service, policy)
+        self._policy = policy
+        self._followed = Followed(service)
+        self._handshake = HandshakeHttp(service, policy, self._followed)
+        self._modern = ModernHttp(service, policy, self._followed)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
 
@@ -61,6 +64,7 @@ class StreamableHttp:
         """End all sessions, calls and streams, each with a last word; bounded in time, and for good."""
         self._closed = True
         await asyncio.gather(self._handshake.close(), self._modern.close())
+        await self._followed.close(self._policy.close_seconds)
 
     async def _post(self, request: Request) -> Answer:
         accepts = accepted(request.headers)

@@ -12,14 +12,9 @@ from collections import deque
 
 from ..system.values import Value
 from . import sse
+from .channel import Channel, Kind
 from .http.messages import Sink
 from .policy import Policy
-
-
-class Kind(enum.Enum):
-    NOTIFICATION = 0  # the first to go when a client does not keep up
-    REQUEST = 1
-    ANSWER = 2
 
 
 class Opening(enum.Enum):
@@ -37,6 +32,8 @@ class Event(Value):
 
 
 class Stream:
+    """Implements `channel.Channel`."""
+
     def __init__(self, policy: Policy, name: str | None = None, needs_connection: bool = False) -> None:
         self.name = name  # None: cannot be resumed, so its events have no ids
         self.needs_connection = needs_connection  # else answers alone may do
@@ -75,7 +72,6 @@ class Stream:
         self._wake()
 
     def send_once(self, data: bytes) -> None:
-        """Send, unless the same message still waits: for 'something changed', twice says no more than once."""
         if all(event.data != data for event in self._after(self._sent)):
             self.send(data)
 
@@ -90,6 +86,11 @@ class Stream:
             self.needs_connection = True
             self._hang_up = True
             self._wake()
+
+    def pour_into(self, channel: Channel) -> None:
+        """Say there what was said here."""
+        for event in self._events:
+            channel.send(event.data, event.kind)
 
     async def plain_answers(self, seconds: float | None) -> list[bytes] | None:
         """Wait for the end: the answers. None when a connection is needed, to say more or because it takes long."""

@@ -1,17 +1,20 @@
-"""Modern subscriptions: streams that tell a client what changed, of the kinds it asked for."""
+"""Modern subscriptions: they tell a client what changed, of the kinds it asked for, until it does not want that."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
+from .channel import Channel, Kind
 from .eras import SUBSCRIPTION_KEY, modern_result
+from .followed import Followed
 from .jsonrpc import BUSY, INVALID_PARAMS, Id, RpcError, RpcRequest, notification_message, result_message
 from .parties import ServerInfo
 from .policy import Policy
 from .service import Params
-from .streams import Kind, Stream
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+RESOURCES = "resourceSubscriptions"
 UPDATED = "notifications/resources/updated"
 # What a client asks for, the notification, and the capability that promises it.
 KINDS = (
@@ -22,31 +25,32 @@ KINDS = (
 
 
 class Subscription:
-    def __init__(self, request_id: Id, methods: frozenset[str], uris: frozenset[str], policy: Policy) -> None:
+    def __init__(self, request_id: Id, methods: frozenset[str], uris: frozenset[str], channel: Channel) -> None:
         self.id = request_id
         self.methods = methods
         self.uris = uris
-        self.stream = Stream(policy)
+        self._channel = channel
 
     def tell(self, method: str, params: Params | None) -> None:
         told = dict(params or {})
         meta = told.get("_meta")
         told["_meta"] = {**(meta if isinstance(meta, dict) else {}), SUBSCRIPTION_KEY: self.id}
-        self.stream.send_once(notification_message(method, told))
+        self._channel.send_once(notification_message(method, told))
 
     def end(self, info: ServerInfo) -> None:
         """Say that this is the end, so that the client does not take it for a lost connection."""
         result = modern_result("subscriptions/listen", {"_meta": {SUBSCRIPTION_KEY: self.id}}, info)
-        self.stream.send(result_message(self.id, result), Kind.ANSWER)
-        self.stream.end()
+        self._channel.send(result_message(self.id, result), Kind.ANSWER)
+        self._channel.end()
 
 
 class Subscriptions:
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, followed: Followed) -> None:
         self._policy = policy
+        self._followed = followed
         self._open: set[Subscription] = set()
 
-    def add(self, request: RpcRequest, capabilities: dict[str, Any]) -> Subscription:
+    async def open(self, request: RpcRequest, capabilities: dict[str, Any], channel: Channel) -> Subscription:
         """Open one, acknowledged with what of the wish the server can fulfil."""
         wish = request.params.get("notifications")
         if not isinstance(wish, dict):
@@ -54,15 +58,18 @@ class Subscriptions:
         if len(self._open) >= self._policy.subscriptions:
             raise RpcError(BUSY, f"{self._policy.subscriptions} subscriptions are open already; close some.")
         granted = _granted(wish, capabilities, self._policy)
+        uris = await self._follow(granted)
         methods = frozenset(method for key, method, _ in KINDS if key in granted)
-        uris = frozenset(granted.get("resourceSubscriptions", ()))
-        subscription = Subscription(request.id, methods, uris, self._policy)
+        subscription = Subscription(request.id, methods, uris, channel)
         subscription.tell(ACKNOWLEDGED, {"notifications": granted})
         self._open.add(subscription)
         return subscription
 
     def remove(self, subscription: Subscription) -> None:
-        self._open.discard(subscription)
+        if subscription in self._open:
+            self._open.remove(subscription)
+            for uri in subscription.uris:
+                self._followed.end(uri)
 
     def broadcast(self, method: str, params: Params | None) -> None:
         for subscription in self._open:
@@ -75,8 +82,31 @@ class Subscriptions:
                 subscription.tell(UPDATED, {"uri": uri})
 
     def close(self, info: ServerInfo) -> None:
-        for subscription in self._open:
+        for subscription in list(self._open):
             subscription.end(info)
+            self.remove(subscription)
+
+    async def _follow(self, granted: dict[str, Any]) -> frozenset[str]:
+        """Watch the resources of the wish. What the service refuses is not granted; RpcError if nothing else was."""
+        wanted = list(dict.fromkeys(granted.pop(RESOURCES, ())))
+        begun: set[str] = set()
+
+        async def begin(uri: str) -> None:
+            await self._followed.begin(uri)
+            begun.add(uri)
+
+        try:
+            said = await asyncio.gather(*map(begin, wanted), return_exceptions=True)
+        except asyncio.CancelledError:
+            for uri in begun:
+                self._followed.end(uri)
+            raise
+        if begun:
+            granted[RESOURCES] = [uri for uri in wanted if uri in begun]
+        refusal = next((error for error in said if isinstance(error, RpcError)), None)
+        if refusal is not None and not granted:
+            raise refusal
+        return frozenset(begun)
 
 
 def _granted(wish: dict[str, Any], capabilities: dict[str, Any], policy: Policy) -> dict[str, Any]:
@@ -85,11 +115,11 @@ def _granted(wish: dict[str, Any], capabilities: dict[str, Any], policy: Policy)
         for key, _, capability in KINDS
         if wish.get(key) is True and capabilities.get(capability, {}).get("listChanged")
     }
-    uris = wish.get("resourceSubscriptions")
+    uris = wish.get(RESOURCES)
     if uris is not None and not (isinstance(uris, list) and all(isinstance(uri, str) for uri in uris)):
         raise RpcError(INVALID_PARAMS, "resourceSubscriptions must be a list of URIs.")
     if uris and len(uris) > policy.watched:
         raise RpcError(INVALID_PARAMS, f"A subscription can watch {policy.watched} resources.")
     if uris and capabilities.get("resources", {}).get("subscribe"):
-        granted["resourceSubscriptions"] = uris
+        granted[RESOURCES] = uris
     return granted

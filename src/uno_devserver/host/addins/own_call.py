@@ -14,6 +14,9 @@ class OwnSession:
     def notify(self, method: str, params: Params | None = None) -> None:
         pass
 
+    async def ask(self, method: str, params: Params) -> Result:  # noqa: ARG002
+        raise _no_answer(method)
+
 
 class OwnCall:
     """Implements `protocol.service.Call`."""
@@ -30,7 +33,11 @@ class OwnCall:
         pass
 
     async def ask(self, method: str, params: Params, name: str | None = None) -> Result:  # noqa: ARG002
-        raise RpcError(METHOD_NOT_FOUND, f"The Host has no answer to '{method}'.")
+        raise _no_answer(method)
 
     def close_stream(self) -> None:
         pass
+
+
+def _no_answer(method: str) -> RpcError:
+    return RpcError(METHOD_NOT_FOUND, f"The Host has no answer to '{method}'.")

@@ -76,6 +76,9 @@ class ClientSession:
     def notify(self, method: str, params: Params | None = None) -> None:
         pass  # a test's client keeps no stream open beside its calls
 
+    async def ask(self, method: str, params: Params) -> Result:  # noqa: ARG002
+        raise RpcError(METHOD_NOT_FOUND, "A test's client is asked during its calls only.")
+
 
 class ClientCall:
     """One request of the client."""
