@@ -8,6 +8,7 @@ import sys
 from ..instances.launch import READY_SECONDS, LaunchFailure, Reason
 from ..instances.start import StartObserver, Wish, start
 from ..issues import UserError
+from ..system.files import FileProblem
 from ..system.folders import folders
 from ..system.log import level_named, log
 from ..workspace.resolver import ResolutionKind, resolve, select_solution
@@ -32,6 +33,7 @@ def run(invocation: Invocation) -> Result:
     _refuse_arguments(invocation)
     workspace = _workspace(invocation)
     wish = _wish(invocation, workspace)
+    _agree(workspace)
     interrupts = Interrupts()
     observer = _Terminal(interrupts)
 
@@ -146,6 +148,18 @@ def _check_parent(parent: int) -> None:
     if not is_alive(parent):
         message = f"There is no process {parent}, so a Host with that parent would end at once."
         raise UserError("ParentNotRunning", message, "Give --ppid the id of a running process, or leave it out.")
+
+
+def _agree(workspace: Workspace) -> None:
+    """Whoever starts a Host runs the workspace's code, and a proxy need not ask for it again."""
+    from ..workspace.trust import agree, question
+
+    try:
+        asked = question(workspace.working_directory)
+        if not asked.empty:  # what comes into a workspace that had nothing to run was not agreed to
+            agree(folders().state, asked, "start")
+    except (FileProblem, OSError) as error:
+        log.debug(f"that the workspace is trusted is not kept: {error}")
 
 
 # What is said meanwhile.

@@ -148,6 +148,12 @@ COMMANDS = (
         (_SOLUTION,),
     ),
     Command(
+        ("trust",),
+        "Agree that code of the workspace may run, or take that back",
+        "trust:run",
+        (Option(("--revoke",), "Take it back"), _SOLUTION),
+    ),
+    Command(
         ("host",),
         "Be the Host, in this process; its flags are those of the .NET Host",
         "host:run",

@@ -1,0 +1,73 @@
+"""`trust`: the user agrees that code of the workspace may run, sees what that is, and can take it back."""
+
+from __future__ import annotations
+
+import os
+
+from ..issues import UserError
+from ..system.files import FileProblem
+from ..system.folders import folders
+from ..workspace.resolver import resolve, select_solution
+from ..workspace.trust import VARIABLE, agree, agreement_path, is_trusted, question, revoke
+from .directory import absolute
+from .results import Bullets, Report, Result, Row, Section
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..workspace.resolver import Workspace
+    from .parse import Invocation
+
+REMARK = "A changed config asks anew; an edited add-in does not. 'uno-devserver trust --revoke' takes it back."
+STILL_RUNS = "A Host that runs keeps what it has loaded; 'uno-devserver stop' ends it."
+BY_ENVIRONMENT = f"{VARIABLE}=1 is set, which agrees for every workspace."
+
+
+def run(invocation: Invocation) -> Result:
+    if invocation.arguments:
+        message = f"'trust' does not take '{invocation.arguments[0]}'."
+        raise UserError("UnexpectedArgument", message, "Name the folder with --solution-dir.", exit_code=2)
+    named = invocation.value("solution-dir")
+    workspace = resolve(absolute(named or "."), explicit=named is not None)
+    solution = invocation.value("solution")
+    if solution is not None:
+        workspace = select_solution(workspace, solution)
+    try:
+        return _revoke(workspace) if invocation.on("revoke") else _agree(workspace)
+    except OSError as error:
+        message = f"The answer could not be kept in {error.filename or folders().state}: {error.strerror}."
+        raise UserError("StateNotWritable", message, "Make the folder writable, then run it again.") from error
+
+
+def _agree(workspace: Workspace) -> Result:
+    if not workspace.resolved:
+        issue = workspace.issues[0]
+        raise UserError(issue.code, f"There is nothing to agree to. {issue.message}", issue.remediation)
+    try:
+        asked = question(workspace.working_directory)
+    except FileProblem as problem:
+        message = f"{problem.path} cannot be read: {problem.reason}. Nobody can agree to what cannot be seen."
+        raise UserError("ConfigInvalid", message, "Make it a readable file, or remove it.") from problem
+    state = folders().state
+    agree(state, asked, "trust")
+    path = agreement_path(state, asked.directory)
+    rows = (Row("config", asked.config or "none"), Row("kept in", path))
+    may_run = Bullets("What may run", asked.addins or ("Nothing yet: it has no add-ins.",))
+    data = {
+        "workspaceDirectory": asked.directory,
+        "trusted": True,
+        "addIns": list(asked.addins),
+        "config": asked.config,
+        "agreement": path,
+    }
+    title = f"Code of the workspace {asked.directory} may run."
+    return Result(data, Report(title, (Section("", rows), may_run, Section(REMARK, ()))))
+
+
+def _revoke(workspace: Workspace) -> Result:
+    directory = os.path.realpath(workspace.working_directory)
+    known = revoke(folders().state, directory)
+    trusted = is_trusted(os.environ, directory)
+    done = "does not run any more without being asked for" if known else "was not agreed to"
+    remarks = ((STILL_RUNS,) if known else ()) + ((BY_ENVIRONMENT,) if trusted else ())
+    data = {"workspaceDirectory": directory, "trusted": trusted, "revoked": known}
+    return Result(data, Report(f"Code of the workspace {directory} {done}.", (Bullets("Note", remarks),)))
