@@ -1,15 +1,18 @@
-"""The seam between the engine and what it keeps running."""
+"""The seam between the engine and what it keeps running. Cheap to import: the first start waits for it."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING, Protocol
 
 from ...issues import Issue
 from ...system.values import Value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from ...instances.probe import HostKind
     from ...protocol.client.connection import Connection, Peer
+else:
+    Protocol = object
 
 
 class Ending(Value):

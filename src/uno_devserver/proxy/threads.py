@@ -1,0 +1,43 @@
+"""Blocking work beside the event loop, in threads that nobody waits for when the process ends."""
+
+from __future__ import annotations
+
+import _thread
+import asyncio
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def apart(work: Callable[[], T]) -> T:
+    """What `work` returns or raises. Whoever is cancelled meanwhile does not hear of it; the work goes on."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def run() -> None:
+        try:
+            result = work()
+        except BaseException as error:  # also an exit: it would end the thread without a word, and somebody waits
+            _in_loop(loop, _settle, done, None, error)
+        else:
+            _in_loop(loop, _settle, done, result, None)
+
+    _thread.start_new_thread(run, ())
+    return await done
+
+
+def _in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *arguments: object) -> None:
+    try:
+        loop.call_soon_threadsafe(function, *arguments)
+    except RuntimeError:
+        pass  # the loop is closed: nobody waits any more
+
+
+def _settle(done: asyncio.Future[T], result: T, error: BaseException | None) -> None:
+    if done.done():
+        return
+    if error is None:
+        done.set_result(result)
+    else:
+        done.set_exception(error if isinstance(error, Exception) else RuntimeError(repr(error)))

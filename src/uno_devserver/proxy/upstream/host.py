@@ -1,0 +1,120 @@
+"""A Host of the workspace: launched, or found where another program has launched it.
+
+What is imported here stands between the start of the proxy and the launch of the Host, so it is little; what is needed
+when the Host runs is in `host_running`, and is read while it starts.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ...instances.host_command import NO_ADDINS, ProgramKind
+from ...instances.launch import LaunchFailure
+from ...instances.start import StartObserver as Watcher
+from ...instances.start import Wish, start
+from ...issues import UserError, fatal
+from .upstream import StartFailure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ...instances.child import Child
+    from ...instances.host_choice import Plan
+    from ...issues import Issue
+    from ...system.folders import Folders
+    from ...workspace.resolver import Workspace
+    from .host_running import HostRunning
+    from .upstream import StartObserver
+
+# What only the plan of a launch can tell; the rest of its issues is discovery's, and told as such.
+OF_THE_PLAN = frozenset({"AddInNeedsBundledHost", "AddInPathUnusable"})
+
+
+class HostUpstream:
+    def __init__(
+        self,
+        workspace: Workspace,
+        folders: Folders,
+        environ: Mapping[str, str],
+        *,
+        trusts: Callable[[Workspace], bool],
+        port: int = 0,
+        forwarded: tuple[str, ...] = (),
+    ) -> None:
+        self._workspace = workspace
+        self._folders = folders
+        self._environ = environ
+        self._trusts = trusts
+        self._wish = Wish(
+            workspace.working_directory,
+            workspace.solution,
+            port,
+            os.getpid(),
+            forwarded=forwarded,
+            asks_addins=False,  # whoever reads the lists waits for them anyway
+        )
+        self._own: HostRunning | None = None  # the last one that we launched
+        self.trusted: bool | None = None  # whether the workspace's own code was launched; None: there is none
+        self.issues: tuple[Issue, ...] = ()  # what the user should know of the launch
+
+    def start(self, observer: StartObserver) -> HostRunning:
+        try:
+            found = start(self._wish, self._plan, self._folders, self._environ, _Watcher(observer))
+        except LaunchFailure as failure:
+            from .host_failures import launch_failed
+
+            raise launch_failed(failure) from failure
+        except UserError as error:
+            from .host_failures import user_error
+
+            raise user_error(error) from error
+        from .host_running import HostRunning
+
+        if self._own is not None and self._own.process_id == found.process_id:
+            return self._own
+        running = HostRunning(found, self._folders.registry)
+        if found.launched is not None:
+            self._own = running
+        else:
+            observer.launching(f"the Host that runs already (process {found.process_id})", None)
+        return running
+
+    def _plan(self) -> Plan:
+        from ...instances.host_choice import Wanted, plan
+        from ...workspace.addins import workspace_addins
+
+        has_code = bool(workspace_addins(self._workspace.working_directory))
+        self.trusted = self._trusts(self._workspace) if has_code else None
+        planned = plan(Wanted(trusted=self.trusted is not False), self._workspace, self._environ)
+        self.issues = tuple(issue for issue in planned.issues if issue.code in OF_THE_PLAN)
+        nothing_else = planned.program.kind is ProgramKind.BUNDLED and planned.addins == NO_ADDINS
+        if self.trusted is False and nothing_else:
+            folder = self._workspace.working_directory
+            message = f"All that could be served is code of the workspace {folder}, and the user has not agreed to it."
+            raise StartFailure(fatal("WorkspaceNotTrusted", message), final=True)
+        return planned
+
+
+class _Watcher(Watcher):
+    """Passes on what happens while a Host starts."""
+
+    def __init__(self, observer: StartObserver) -> None:
+        self._observer = observer
+
+    def spawned(self, child: Child, port: int) -> None:
+        self._observer.launching(f"a Host on port {port}", child.pid)
+
+    def said(self, message: str) -> None:
+        self._observer.said(message)
+
+    def warned(self, message: str) -> None:
+        self._observer.said(message, warning=True)
+
+    def crashed(self, failure: LaunchFailure, addins: str | None) -> None:
+        from .host_failures import left_out
+
+        self._observer.said(left_out(failure, addins), warning=True)
+
+    def go_on(self, seconds: float) -> bool:  # noqa: ARG002
+        return self._observer.go_on()

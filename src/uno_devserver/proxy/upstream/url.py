@@ -1,0 +1,90 @@
+"""An MCP server at a URL. There is nothing to start and nothing to end: it is there, or it is not.
+
+That it went is noticed by looking whether anything listens there; what it answers is the business of connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import TYPE_CHECKING
+
+from ...instances.probe import HostKind
+from ...issues import fatal
+from ...protocol.client.streamable import connect_http
+from ...protocol.http.client import split_url
+from ...system.values import Value
+from ..threads import apart
+from .upstream import Ending, StartFailure
+
+if TYPE_CHECKING:
+    from ...protocol.client.connection import Connection, Peer
+    from .upstream import StartObserver
+
+
+class Policy(Value):
+    reach_seconds: float = (
+        5.0  # a server elsewhere takes some hundred milliseconds, one that is not there often forever
+    )
+    check_seconds: float = 2.0  # looking costs both sides a packet or two
+    check_failures: int = 2  # in a row; a server that is restarted listens again in a second
+
+
+DEFAULT_POLICY = Policy()
+
+
+class UrlUpstream:
+    def __init__(self, url: str, policy: Policy = DEFAULT_POLICY) -> None:
+        self._url = url
+        self._policy = policy
+
+    def start(self, observer: StartObserver) -> UrlRunning:
+        observer.launching(f"the server at {self._url}", None)
+        try:
+            running = UrlRunning(self._url, self._policy)
+        except ValueError as error:
+            issue = fatal("UpstreamError", f"{error}.", "Start the proxy with the URL of an MCP server.")
+            raise StartFailure(issue, final=True) from error
+        problem = running.out_of_reach()
+        if problem is not None:
+            message = f"The server at {self._url} cannot be reached: {problem}."
+            raise StartFailure(fatal("HostUnreachable", message, "See that the server runs; the proxy goes on trying."))
+        return running
+
+
+class UrlRunning:
+    kind = HostKind.COMMAND
+    process_id = None
+    owned = False
+    log_file = None
+
+    def __init__(self, url: str, policy: Policy = DEFAULT_POLICY) -> None:
+        """ValueError: it is no URL."""
+        origin, _ = split_url(url)
+        self._place = (origin.host, origin.port)
+        self._policy = policy
+        self.endpoint = url
+
+    def out_of_reach(self) -> str | None:
+        """Why nothing can be sent there, as the end of a sentence; blocks."""
+        try:
+            socket.create_connection(self._place, self._policy.reach_seconds).close()
+        except TimeoutError:
+            return f"no answer within {self._policy.reach_seconds:g} s"
+        except (OSError, UnicodeError) as error:  # UnicodeError: no name of a host can be that long
+            return (error.strerror if isinstance(error, OSError) else None) or str(error)
+        return None
+
+    async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
+        return await connect_http(self.endpoint, peer, modern_first=modern_first)
+
+    async def ended(self) -> Ending:
+        failures, problem = 0, None
+        while failures < self._policy.check_failures:
+            await asyncio.sleep(self._policy.check_seconds)
+            problem = await apart(self.out_of_reach)
+            failures = failures + 1 if problem else 0
+        return Ending(f"it cannot be reached any more: {problem}")
+
+    async def stop(self) -> None:
+        """It is somebody else's."""
