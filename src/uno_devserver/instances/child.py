@@ -1,7 +1,8 @@
-"""A Host as a child of ours: spawned apart from us, watched, stopped, and its output read.
+"""A server as a child of ours: spawned apart from us, watched, stopped, and its output read.
 
-It never gets our input, terminal or process group, so neither a key nor our end reaches it by accident. Its output
-goes into a file and not into a pipe: a Host outlives the command that started it. Stopping is bounded.
+It never gets our input, terminal or process group, so neither a key nor our end reaches it by accident. What it prints
+goes into a file and not into a pipe: a Host outlives the command that started it. A server that is spoken to over its
+input and output has pipes there, and prints on stderr. Stopping is bounded.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ..system.processes import GRACE_SECONDS, KILL_SECONDS, POLL_SECONDS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import IO
 
 TAIL_BYTES = 16 * 1024
 TAIL_LINES = 30  # a .NET stack trace with what led to it
@@ -43,8 +45,10 @@ class Output:
         return os.fstat(self.handle).st_size
 
     def tail(self, start: int) -> str:
-        """The last lines of what was printed behind `start`."""
-        os.lseek(self.handle, max(start, self.size() - TAIL_BYTES), os.SEEK_SET)  # writing goes to the end all the same
+        """The last lines of what was printed behind `start`; of everything, if somebody has emptied the file."""
+        size = self.size()
+        start = max(start if start <= size else 0, size - TAIL_BYTES)
+        os.lseek(self.handle, start, os.SEEK_SET)  # writing goes to the end all the same
         lines = decode(os.read(self.handle, TAIL_BYTES)).splitlines()
         return "\n".join(lines[-TAIL_LINES:])
 
@@ -66,6 +70,12 @@ class Child:
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def pipes(self) -> tuple[IO[bytes], IO[bytes]] | None:
+        """Its output to read from, and its input to write to, if it was spawned to be spoken to."""
+        process = self._process
+        return (process.stdout, process.stdin) if process.stdout and process.stdin else None
 
     def exit_code(self) -> int | None:
         """None while it runs; negative is the signal that ended it."""
@@ -112,20 +122,31 @@ class Child:
             pass  # all of them have gone
 
 
-def spawn(line: Sequence[str], *, folder: str, environ: Mapping[str, str], output: Output) -> Child:
-    """Start a program in a folder; OSError when that is not possible."""
+def spawn(
+    line: Sequence[str], *, folder: str, environ: Mapping[str, str], output: Output, spoken_to: bool = False
+) -> Child:
+    """Start a program in a folder; OSError when that is not possible. `spoken_to`: with pipes (`Child.pipes`)."""
     start = output.size()
-    process = subprocess.Popen(
+    process = _popen(spoken_to)(
         list(line),
         cwd=folder,
         env=dict(environ),
-        stdin=subprocess.DEVNULL,
-        stdout=output.handle,
+        stdin=subprocess.PIPE if spoken_to else subprocess.DEVNULL,
+        stdout=subprocess.PIPE if spoken_to else output.handle,
         stderr=output.handle,
+        bufsize=0,
         start_new_session=True,
         creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0) | getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
     )
     return Child(process, output, start)
+
+
+def _popen(spoken_to: bool) -> type[subprocess.Popen[bytes]]:
+    if sys.platform == "win32" and spoken_to:
+        from asyncio.windows_utils import Popen  # an event loop cannot wait for pipes of another kind there
+
+        return Popen
+    return subprocess.Popen
 
 
 def _group_exists(leader: int) -> bool:

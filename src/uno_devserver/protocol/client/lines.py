@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import IO, Protocol
+from typing import IO, TYPE_CHECKING, Protocol
 
 from ...system.log import log
 from ..jsonrpc import BUSY, RpcError
 from .connection import Lost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MIB = 1024 * 1024
 MAX_LINE_BYTES = 64 * MIB  # a screenshot has some MB, a large file 16; what is longer is no message
@@ -51,8 +54,10 @@ class Hearer(Protocol):
 
 
 class PipeLines:
-    def __init__(self, hearer: Hearer) -> None:
+    def __init__(self, hearer: Hearer, broken: Callable[[], None]) -> None:
+        """`broken` is called when one of the two directions has come to its end, or both."""
         self._hearer = hearer
+        self._broken = broken
         self._splitter = Splitter()
         self._reading: asyncio.ReadTransport | None = None
         self._writing: asyncio.WriteTransport | None = None
@@ -92,7 +97,7 @@ class PipeLines:
 
     def close_output(self) -> None:
         """Let the server see the end of its input; what it has not taken until now is dropped."""
-        if self._writing is not None:
+        if self._writing is not None and not self._writing.is_closing():
             self._writing.abort()
 
     def close(self) -> None:
@@ -121,6 +126,7 @@ class PipeLines:
                 self._hearer.heard(rest)
             self.over.set()
             self._hearer.ended()
+            self._broken()
 
     def has_room(self, room: bool) -> None:
         self._room = room
@@ -134,6 +140,7 @@ class PipeLines:
         self._waiting.clear()
         self._waiting_bytes = 0
         self._hearer.deaf()
+        self._broken()
 
 
 class _Reading(asyncio.Protocol):

@@ -1,0 +1,109 @@
+"""Any MCP server that is a command: started without a shell, and spoken to over its input and output.
+
+A start that cannot work says why, and what to do; one that may work the next time can be tried again. What is imported
+here is little: it stands between the start of the proxy and the start of the server.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from binascii import crc32
+
+from ...instances.child import Output, spawn
+from ...issues import Issue, fatal, warning
+from ...system.log import log
+from ...system.naming import name_for
+from .programs import candidates
+from .upstream import StartFailure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .command_running import CommandRunning
+    from .upstream import StartObserver
+
+# What the system may lack now and have a moment later; every other refusal stays until somebody changes something.
+PASSING = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY})
+
+
+class CommandUpstream:
+    def __init__(self, command: Sequence[str], directory: str, environ: Mapping[str, str], state: str) -> None:
+        """`state` is the folder of our own files."""
+        self._command = tuple(command)
+        self._directory = directory
+        self._environ = environ
+        self._log_path = log_path(state, directory, command)
+        self._output: Output | None = None  # one for all starts
+        self._may_probe = True  # no server has ended, or kept silent, because of the modern era's first question
+
+    def start(self, observer: StartObserver) -> CommandRunning:
+        if not observer.go_on():
+            raise StartFailure(warning("HostNotStarted", "The start was given up.", "It is started again when needed."))
+        line = (self._program(), *self._command[1:])
+        self._output = output = self._output or self._open_output()
+        try:
+            child = spawn(line, folder=self._directory, environ=self._environ, output=output, spoken_to=True)
+        except (OSError, ValueError) as error:
+            raise self._not_started(line[0], error) from error
+        observer.launching(f"'{' '.join(self._command)}'", child.pid)
+        from .command_running import CommandRunning  # takes some ms, and has them now, while the server starts
+
+        return CommandRunning(child, output, may_probe=self._may_probe, probe_failed=self._do_not_probe)
+
+    def _program(self) -> str:
+        name = self._command[0]
+        found = candidates(name, self._directory, self._environ, sys.platform)
+        for path in found:
+            if os.path.isfile(path) and os.access(path, os.X_OK):
+                return path
+        raise StartFailure(_not_found(name, found), final=True)
+
+    def _open_output(self) -> Output:
+        try:
+            return Output(self._log_path)
+        except OSError as error:
+            import tempfile
+
+            # A home that is read-only is no reason to do without the server.
+            path = os.path.join(tempfile.mkdtemp(prefix="uno-devserver-"), os.path.basename(self._log_path))
+            log.warn(f"What the server prints goes to {path}: {self._log_path} cannot be written ({error.strerror}).")
+            return Output(path)
+
+    def _not_started(self, program: str, error: OSError | ValueError) -> StartFailure:
+        step = "Repair that, or name another command behind '--'."
+        if not os.path.isdir(self._directory):
+            why = f"there is no folder {self._directory}"
+        elif isinstance(error, OSError):
+            why = error.strerror or str(error)
+            if error.errno == errno.ENOEXEC:
+                step = f"Name the program that runs it, too, as in '-- python {self._command[0]}'."
+        else:
+            why = str(error)
+        passing = isinstance(error, OSError) and error.errno in PASSING
+        issue = fatal("HostNotStarted", f"The server {program} cannot be started: {why}.", step)
+        return StartFailure(issue, final=not passing)
+
+    def _do_not_probe(self) -> None:
+        """The next start begins with the older era, which every server understands that ended over the newer one."""
+        self._may_probe = False
+
+
+def log_path(state: str, directory: str, command: Sequence[str]) -> str:
+    """Where this command in this folder prints to."""
+    key = crc32("\0".join(command).encode("utf-8", "surrogatepass"))
+    return os.path.join(state, "logs", f"command-{name_for(directory)}-{key:08x}.log")
+
+
+def _not_found(name: str, found: Sequence[str]) -> Issue:
+    there = next((path for path in found if os.path.isfile(path)), None)
+    if there is not None:
+        step = f"Make it executable, or name the program that runs it, too, as in '-- python {name}'."
+        return fatal("HostBinaryNotFound", f"The server {there} is a file that cannot be executed.", step)
+    if os.path.dirname(name):
+        message = f"The server {found[0] if found else name} does not exist."
+        return fatal("HostBinaryNotFound", message, "Name one that exists behind '--'.")
+    message = f"The command '{name}' is not in the folders of PATH."
+    return fatal("HostBinaryNotFound", message, "Install it, or name it by its full path behind '--'.")
