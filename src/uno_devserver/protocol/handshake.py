@@ -69,11 +69,12 @@ class Handshake:
         if isinstance(message, RpcResponse):
             if not session.answered(message):
                 log.debug(f"a client answered {shown(repr(message.id))}, which nobody asked (any more)")
-        elif message.method != "notifications/initialized":
+        else:
             self.notified(session, message)
 
     def notified(self, session: AnySession, message: RpcNotification) -> None:
-        self._tasks.start(self._notified(session, message))
+        if message.method != "notifications/initialized":
+            self._tasks.start(self._notified(session, message))
 
     def broadcast(self, sessions: Iterable[Session], data: bytes) -> None:
         for session in sessions:

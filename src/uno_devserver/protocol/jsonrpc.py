@@ -11,7 +11,7 @@ from ..system.values import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
+    from typing import Any, TypeGuard
 
     import msgspec
 
@@ -114,7 +114,7 @@ def shown(text: str) -> str:
     return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…"
 
 
-def is_id(value: object) -> bool:
+def is_id(value: object) -> TypeGuard[Id]:
     return isinstance(value, str | int) and not isinstance(value, bool)
 
 

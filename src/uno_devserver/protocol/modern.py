@@ -8,11 +8,11 @@ from functools import partial
 from .channel import Channel
 from .eras import REMOVED_IN_MODERN, Envelope, discover_result, method_not_found
 from .followed import Followed
-from .jsonrpc import BUSY, STOPPED, RpcError, RpcRequest
+from .jsonrpc import BUSY, RpcError, RpcRequest
 from .modern_calls import ModernCall
 from .parked import Parked
 from .policy import Policy
-from .running import Answer, Outcome, outcome, said_in
+from .running import Answer, Outcome, outcome, said_in, stopped
 from .service import Call, Params, Service
 from .subscriptions import Subscription, Subscriptions
 
@@ -62,7 +62,7 @@ class Modern:
         self._parked.close()
         tasks = {call.task for call in self._calls if call.task is not None}
         for call in self._calls:
-            call.why_stopped = RpcError(STOPPED, "The server stopped before the call was done; its outcome is unknown.")
+            call.why_stopped = stopped()
             call.cancel()
         if tasks:
             await asyncio.wait(tasks, timeout=self._policy.close_seconds)

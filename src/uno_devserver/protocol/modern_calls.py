@@ -137,8 +137,12 @@ class ModernCall:
                 question.answer.set_result(answer)
         self._loop.call_soon(self._ask)  # what it did not answer is asked again
 
+    def withdraw(self) -> None:
+        """The client does not want to know any more: nothing is said from now on."""
+        self._channel.end()
+        self.cancel()
+
     def cancel(self) -> None:
-        """The client does not want to know any more."""
         if self.task is not None:
             self.task.cancel()
 

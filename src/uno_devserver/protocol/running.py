@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..system.log import ERROR, log
-from .jsonrpc import INTERNAL_ERROR, Id, RpcError, error_message, result_message, shown
+from .jsonrpc import INTERNAL_ERROR, STOPPED, Id, RpcError, error_message, result_message, shown
 from .service import Call, Result
 
 Answer = Result | msgspec.Raw
@@ -80,6 +80,11 @@ def _error_message(request_id: Id, error: RpcError) -> bytes:
         return error_message(request_id, RpcError(error.code, str(error.message)))
 
 
+def stopped() -> RpcError:
+    """The answer to a call that is still running when there is nothing left to run it."""
+    return RpcError(STOPPED, "The server stopped before the call was done; its outcome is unknown.")
+
+
 def in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., Any], *arguments: Any) -> None:
     """Call `function` in the loop's thread: now if this is it, else soon and in order."""
     if asyncio._get_running_loop() is loop:
@@ -110,6 +115,10 @@ class Tasks:
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return task
+
+    def cancel(self) -> None:
+        for task in self._running:
+            task.cancel()
 
     async def wait(self, seconds: float) -> None:
         """Until all are done, within a bound."""

@@ -29,19 +29,19 @@ class Subscription:
         self.id = request_id
         self.methods = methods
         self.uris = uris
-        self._channel = channel
+        self.channel = channel
 
     def tell(self, method: str, params: Params | None) -> None:
         told = dict(params or {})
         meta = told.get("_meta")
         told["_meta"] = {**(meta if isinstance(meta, dict) else {}), SUBSCRIPTION_KEY: self.id}
-        self._channel.send_once(notification_message(method, told))
+        self.channel.send_once(notification_message(method, told))
 
     def end(self, info: ServerInfo) -> None:
         """Say that this is the end, so that the client does not take it for a lost connection."""
         result = modern_result("subscriptions/listen", {"_meta": {SUBSCRIPTION_KEY: self.id}}, info)
-        self._channel.send(result_message(self.id, result), Kind.ANSWER)
-        self._channel.end()
+        self.channel.send(result_message(self.id, result), Kind.ANSWER)
+        self.channel.end()
 
 
 class Subscriptions:
@@ -49,16 +49,21 @@ class Subscriptions:
         self._policy = policy
         self._followed = followed
         self._open: set[Subscription] = set()
+        self._opening = 0
 
     async def open(self, request: RpcRequest, capabilities: dict[str, Any], channel: Channel) -> Subscription:
         """Open one, acknowledged with what of the wish the server can fulfil."""
         wish = request.params.get("notifications")
         if not isinstance(wish, dict):
             raise RpcError(INVALID_PARAMS, "'subscriptions/listen' needs notifications: an object that says which.")
-        if len(self._open) >= self._policy.subscriptions:
+        if len(self._open) + self._opening >= self._policy.subscriptions:
             raise RpcError(BUSY, f"{self._policy.subscriptions} subscriptions are open already; close some.")
         granted = _granted(wish, capabilities, self._policy)
-        uris = await self._follow(granted)
+        self._opening += 1
+        try:
+            uris = await self._follow(granted)
+        finally:
+            self._opening -= 1
         methods = frozenset(method for key, method, _ in KINDS if key in granted)
         subscription = Subscription(request.id, methods, uris, channel)
         subscription.tell(ACKNOWLEDGED, {"notifications": granted})
@@ -68,6 +73,7 @@ class Subscriptions:
     def remove(self, subscription: Subscription) -> None:
         if subscription in self._open:
             self._open.remove(subscription)
+            subscription.channel.end()
             for uri in subscription.uris:
                 self._followed.end(uri)
 
