@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 from ..issues import Issue, warning
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 class Decision(Value):
     transition: Transition
     workspace: Workspace  # the one that counts from now on, and the one to watch
+    looked_at: float  # when, in seconds since 1970: what changes after that is news
     issues: tuple[Issue, ...] = ()  # beyond the workspace's own
     result: dict[str, Any] | None = None  # for the tool that asked; None: it depends on what becomes of the start
 
@@ -42,6 +44,7 @@ class Workspaces:
         self._explicit = options.explicit
         self._chosen: str | None = None  # the solution that the user has selected
         self._identity: Identity | None = None
+        self._looked_at = time.time()
         self._offered: Workspace | None = None  # what the client's roots name, where something else is served
         self._lock = threading.Lock()
 
@@ -49,15 +52,15 @@ class Workspaces:
         """The folder that the proxy was started for."""
         with self._lock:
             if not self.told:
-                return Decision(Transition.REFRESH, self.workspace)
-            self._serve(resolve(self.workspace.requested_directory, explicit=self._explicit))
+                return self._decided(Transition.REFRESH)
+            self._serve(self._resolve(self.workspace.requested_directory, explicit=self._explicit))
             return self._decided(Transition.START if self.workspace.resolved else Transition.DIAGNOSE)
 
     def rescan(self, *, started: bool) -> Decision:
         """Files have changed."""
         with self._lock:
             if not self.told:
-                return Decision(Transition.REFRESH, self.workspace)
+                return self._decided(Transition.REFRESH)
             new = self._look(self.workspace.requested_directory, explicit=self._explicit)
             new = new.replace(source=self.workspace.source)
             due = self._transition(new, Trigger.FILE_SYSTEM, started=started)
@@ -89,7 +92,7 @@ class Workspaces:
             problem = _wrong_directory(directory) or (_wrong_solution(solution) if solution else None)
             if problem:
                 return self._decided(Transition.REFRESH, initialization_rejected(directory, problem))
-            new = resolve(directory, explicit=True)
+            new = self._resolve(directory, explicit=True)
             if solution:
                 chosen = select_solution(new, solution)
                 if not chosen.resolved:
@@ -110,7 +113,7 @@ class Workspaces:
             if problem:
                 return self._decided(Transition.REFRESH, selection_rejected(problem))
             # Searched again: it may have been created a moment ago.
-            here = resolve(self.workspace.requested_directory, explicit=self._explicit)
+            here = self._resolve(self.workspace.requested_directory, explicit=self._explicit)
             new = select_solution(here, solution)
             if not new.resolved and self._offered is not None:
                 there = select_solution(self._offered, solution)
@@ -125,11 +128,15 @@ class Workspaces:
 
     def _look(self, directory: str, *, explicit: bool) -> Workspace:
         """The workspace of a folder, with the user's choice as long as it can be had."""
-        found = resolve(directory, explicit=explicit)
+        found = self._resolve(directory, explicit=explicit)
         if self._chosen is None:
             return found
         chosen = select_solution(found, self._chosen)
         return chosen if chosen.resolved else found
+
+    def _resolve(self, directory: str, *, explicit: bool) -> Workspace:
+        self._looked_at = time.time()
+        return resolve(directory, explicit=explicit)
 
     def _first_root(self, answer: object) -> str | None:
         """The first root that is a folder here; what is wrong with the others goes to the log."""
@@ -152,7 +159,7 @@ class Workspaces:
         self._identity = _identity(workspace)
 
     def _decided(self, due: Transition, result: dict[str, Any] | None = None) -> Decision:
-        return Decision(due, self.workspace, self.issues, result)
+        return Decision(due, self.workspace, self._looked_at, self.issues, result)
 
 
 def _identity(workspace: Workspace) -> Identity | None:

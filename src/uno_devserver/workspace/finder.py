@@ -32,6 +32,12 @@ def find_files(directory: str, extensions: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(_Search(absolute(directory), extensions).found)
 
 
+def is_searched(folder_name: str) -> bool:
+    """Whether a folder of this name may hold a user's own solution or project."""
+    name = folder_name.lower()
+    return name not in SKIPPED and not name.startswith(SKIPPED_PREFIX)
+
+
 class _Search:
     def __init__(self, start: str, extensions: tuple[str, ...]) -> None:
         self.found: list[str] = []
@@ -65,11 +71,12 @@ class _Search:
         return files, folders
 
     def _leads_on(self, entry: os.DirEntry[str]) -> bool:
-        name = entry.name.lower()
-        if name in SKIPPED or name.startswith(SKIPPED_PREFIX):
-            return False
         # Answered by the directory listing; only a link costs another system call.
-        return _is(entry.is_dir) and (not entry.is_symlink() or self._leads_elsewhere(entry.path))
+        return (
+            is_searched(entry.name)
+            and _is(entry.is_dir)
+            and (not entry.is_symlink() or self._leads_elsewhere(entry.path))
+        )
 
     def _leads_elsewhere(self, link: str) -> bool:
         """Whether a link leaves everything searched so far. Else a loop would show each file several times."""
