@@ -98,7 +98,8 @@ class OwnCalls:
         solution = arguments.get("solutionPath")
         if solution is not None:
             solution = _path("solutionPath", arguments, "the .sln or .slnx to serve")
-        return _report(await self._link.set_workspace(directory, solution), is_error=False)
+        report = await self._link.set_workspace(directory, solution)
+        return _report(report, is_error=report.get("status") == "rejected")
 
     async def _set_roots(self, call: Call, arguments: Params) -> Result:
         """The older tool took a list, and used its first."""
