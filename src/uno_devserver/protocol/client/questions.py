@@ -1,4 +1,4 @@
-"""What a handshake-era server asks its client: each question is answered once, beside all others, in its own time."""
+"""What a server says beside its answers. Its questions (handshake era) are answered once, each in its own time."""
 
 from __future__ import annotations
 
@@ -25,6 +25,17 @@ class Questions:
     def __init__(self, reply: Callable[[bytes], Awaitable[None]]) -> None:
         self._reply = reply  # takes a message to the server; may fail as it likes
         self._open: dict[str, asyncio.Task[None]] = {}
+
+    def hear(self, message: Message, peer: Peer) -> None:
+        """Anything but the answer to a request of ours."""
+        if message.is_question:
+            self.ask(message, peer)
+        elif message.is_notification:
+            params = params_of(message)
+            if message.method != "notifications/cancelled" or not self.take_back(params):
+                tell(peer, message.method or "", params)
+        else:
+            log.debug("the server answered something that nobody waits for (any more)")
 
     def ask(self, question: Message, peer: Peer) -> None:
         """Have it answered by `peer`, and the answer sent."""
@@ -53,6 +64,14 @@ class Questions:
             await self._reply(answer_bytes(question.id, said))
         except Exception as error:  # the server is gone, and its question with it
             log.debug(f"the answer to '{shown(question.method or '')}' could not be sent: {error}")
+
+
+def tell(peer: Peer, method: str, params: Params) -> None:
+    """Pass a notification on; whoever gets it cannot break the conversation by failing on it."""
+    try:
+        peer.notify(method, params)
+    except Exception:
+        log.write(ERROR, f"'{shown(method)}' of the server could not be passed on:\n{traceback.format_exc()}")
 
 
 async def _said(question: Message, peer: Peer) -> Result | RpcError:

@@ -94,13 +94,17 @@ class HttpClient:
                     raise
         return await (await self._connect()).exchange(request)
 
-    def close(self) -> None:
+    def break_off(self) -> None:
         """Close all connections; who still waits for an answer is told that there is none."""
+        for connection in list(self._open):
+            connection.fail("was left before it had answered")
+
+    def close(self) -> None:
+        """Break off, and connect no more."""
         self._closed = True
         if self._sweeper is not None:
             self._sweeper.cancel()
-        for connection in list(self._open):
-            connection.fail("was left before it had answered")
+        self.break_off()
 
     # --- connections
 

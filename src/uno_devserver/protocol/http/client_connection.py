@@ -7,6 +7,7 @@ Nothing grows without a bound: heads and trailers have one, and a body is not re
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable
 
 import httptools
@@ -16,6 +17,8 @@ MAX_HEAD = 64 * 1024  # also of what the parser keeps without telling: a trailer
 UNREAD_BYTES = 1024 * 1024  # of a body that is taken bit by bit; the server waits when there are more
 REST_BYTES = 64 * 1024  # that may follow what counts in an answer; for more a new connection is cheaper
 REST_SECONDS = 1.0
+# A machine that went away is noticed after a minute.
+KEEP_ALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 
 
 class HttpFailure(Exception):
@@ -28,6 +31,10 @@ class HttpFailure(Exception):
         super().__init__(why)
         self.sent = sent
         self.began = began
+
+
+class TooLong(HttpFailure):
+    """The body is longer than it may be."""
 
 
 class Reply:
@@ -51,7 +58,7 @@ class Reply:
         while True:
             if self._size > limit:
                 self.close()
-                raise HttpFailure(f"answered with more than {limit} bytes", sent=True, began=True)
+                raise TooLong(f"answered with more than {limit} bytes", sent=True, began=True)
             if self.ended:
                 return self._take()
             await self._more()
@@ -194,6 +201,7 @@ class ClientConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        _watch(transport.get_extra_info("socket"))
 
     def data_received(self, data: bytes) -> None:
         self._heard = True
@@ -274,6 +282,14 @@ class ClientConnection(asyncio.Protocol):
                 self._free(self)
             else:
                 self.close()
+
+
+def _watch(connected: socket.socket) -> None:
+    """Have the system ask whether the other machine is still there: an answer may take hours, silence must not."""
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEP_ALIVE:
+        if hasattr(socket, name):
+            connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _joined(fields: list[tuple[bytes, bytes]]) -> dict[str, str]:

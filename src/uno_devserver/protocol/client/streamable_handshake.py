@@ -1,0 +1,315 @@
+"""A conversation of the handshake era over Streamable HTTP: a session that is renewed when the server forgot it.
+
+A request is sent again only where the server said that it does not know the session, and so cannot have run it. An
+answer whose stream was cut is taken up where the server allows that. Whatever ends otherwise is Lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from ...system.log import log
+from ..http.client import encode_headers
+from ..http.client_connection import HttpFailure, Reply
+from ..jsonrpc import (
+    INTERNAL_ERROR,
+    METHOD_NOT_FOUND,
+    SESSION_NOT_FOUND,
+    SESSION_REQUIRED,
+    STOPPED,
+    RpcError,
+    notification_message,
+    shown,
+)
+from ..sse import EVENT_STREAM, EventReader
+from .connection import Lost, Refusal, Server
+from .messages import Message, initialize_params, initialized_server, request_bytes, result_in, without_envelope
+from .questions import Questions
+from .streamable_endpoint import COMMON_HEADERS, Cut, Endpoint, NotMcp, hear_events, media_type
+from .subscribing import Backoff, tell_of_all_lists
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    import msgspec
+
+    from ..service import Params
+    from .connection import Peer
+
+RETRY_SECONDS = 1.0  # before a stream that the server ended is taken up again, where it does not say
+LONGEST_RETRY_SECONDS = 300.0
+SHORTEST_RETRY_SECONDS = 0.05  # a server that ends its stream at once, and says 0, must not keep us busy
+MAX_BREAKS = 5  # of connections in a row, without a word in between
+LISTENING_SECONDS = 1.0  # until the server has answered that we may listen; most do at once
+CLOSE_SECONDS = 1.0
+
+# The connection says these itself, or they speak of ids that are not known there.
+OWN_NOTIFICATIONS = frozenset({"notifications/initialized", "notifications/cancelled"})
+
+
+class _Session:
+    def __init__(self, session_id: str | None, server: Server) -> None:
+        self.id = session_id
+        self.server = server
+        named = {} if session_id is None else {"Mcp-Session-Id": session_id}
+        self.headers = encode_headers({**COMMON_HEADERS, "MCP-Protocol-Version": server.version, **named})
+        self.listening = asyncio.Event()  # or known not to be able to
+
+
+class _SessionGone(Exception):
+    """The server does not know the session; it has not looked at the request."""
+
+
+class HandshakeConnection:
+    @classmethod
+    async def open(cls, endpoint: Endpoint, peer: Peer) -> HandshakeConnection:
+        """Shake hands. RpcError, NotMcp or Refusal where the server does not."""
+        connection = cls(endpoint, peer)
+        connection._begin(await connection._shake_hands())
+        return connection
+
+    def __init__(self, endpoint: Endpoint, peer: Peer) -> None:
+        self._endpoint = endpoint
+        self._peer = peer
+        self._ids = count(1)
+        self._session: _Session
+        self._questions = Questions(self._post)
+        self._renewing = asyncio.Lock()
+        self._following = asyncio.Lock()
+        self._listener: asyncio.Task[None] | None = None
+        self._background: set[asyncio.Task[Any]] = set()
+        self._followed: frozenset[str] = frozenset()
+        self._level: str | None = None
+        self._closed = False
+
+    @property
+    def server(self) -> Server:
+        return self._session.server
+
+    async def request(self, method: str, params: Params, peer: Peer) -> msgspec.Raw:
+        session = self._session
+        params = without_envelope(params)
+        try:
+            return await self._call(session, method, params, peer)
+        except _SessionGone:
+            session = await self._renewed(session)
+        try:
+            return await self._call(session, method, params, peer)
+        except _SessionGone as gone:
+            raise Lost(f"The server at {self._endpoint.url} forgets its sessions: {gone}", sent=False) from None
+
+    async def notify(self, method: str, params: Params) -> None:
+        if method not in OWN_NOTIFICATIONS:
+            await self._post(notification_message(method, without_envelope(params)))
+
+    async def follow(self, uris: frozenset[str]) -> None:
+        async with self._following:
+            for uri in sorted(uris - self._followed):
+                await self.request("resources/subscribe", {"uri": uri}, self._peer)
+                self._followed |= {uri}
+            for uri in sorted(self._followed - uris):
+                self._followed -= {uri}
+                await self.request("resources/unsubscribe", {"uri": uri}, self._peer)
+        try:
+            await asyncio.wait_for(self._session.listening.wait(), LISTENING_SECONDS)
+        except TimeoutError:
+            log.debug(f"{self._endpoint.url} lets us wait for the stream of its notifications")
+
+    async def set_level(self, level: str) -> None:
+        self._level = level
+        if "logging" in self.server.capabilities:
+            await self.request("logging/setLevel", {"level": level}, self._peer)
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        self._questions.close()
+        for task in (*self._background, *([self._listener] if self._listener else [])):
+            task.cancel()
+        self._endpoint.break_off()
+        try:
+            if self._session.id is not None:
+                async with asyncio.timeout(CLOSE_SECONDS):
+                    (await self._endpoint.send("DELETE", self._session.headers)).release()
+        except (TimeoutError, Lost) as error:
+            log.debug(f"the session could not be ended: {error}")
+        finally:
+            self._endpoint.close()
+
+    # --- the session
+
+    async def _shake_hands(self) -> _Session:
+        request_id = next(self._ids)
+        body = request_bytes(request_id, "initialize", initialize_params(self._peer.client))
+        reply = await self._endpoint.send("POST", encode_headers(COMMON_HEADERS), body)
+        message = await self._endpoint.answer(reply, request_id, self._hear(self._peer))
+        session = _Session(reply.headers.get("mcp-session-id"), initialized_server(result_in(message)))
+        done = notification_message("notifications/initialized", None)
+        (await self._endpoint.send("POST", session.headers, done)).release()
+        return session
+
+    def _begin(self, session: _Session) -> None:
+        self._session = session
+        self._listener = asyncio.create_task(self._listen(session))
+
+    async def _renewed(self, old: _Session) -> _Session:
+        """A new session in place of that one, which the server has forgotten."""
+        async with self._renewing:
+            if self._session is old:
+                log.debug(f"{self._endpoint.url} has forgotten the session; a new one is opened")
+                try:
+                    session = await self._shake_hands()
+                except (Refusal, RpcError, NotMcp, Cut) as error:
+                    why = f"The server at {self._endpoint.url} forgot the session, and opens no new one: {error}"
+                    raise Lost(why, sent=False) from error
+                if self._closed:
+                    raise Lost("The connection is closed.", sent=False)
+                self._begin(session)
+                self._in_background(self._restore())
+            return self._session
+
+    async def _restore(self) -> None:
+        """Tell the server again what it had forgotten, and our side that anything may have changed meanwhile."""
+        followed, self._followed = self._followed, frozenset()
+        try:
+            if self._level is not None:
+                await self.set_level(self._level)
+            await self.follow(followed)
+        except (RpcError, Lost) as error:
+            log.debug(f"not everything of the former session could be had again: {error}")
+        tell_of_all_lists(self._peer, self.server)
+
+    # --- requests
+
+    async def _call(self, session: _Session, method: str, params: Params, peer: Peer) -> msgspec.Raw:
+        request_id = next(self._ids)
+        hear = self._hear(peer)
+        try:
+            reply = await self._endpoint.send("POST", session.headers, request_bytes(request_id, method, params))
+            try:
+                message = await self._endpoint.answer(reply, request_id, hear)
+            except Cut as cut:
+                message = await self._resumed(session, cut, request_id, hear)
+        except asyncio.CancelledError:
+            cancelled = {"requestId": request_id, "reason": "The client does not want to know any more."}
+            self._in_background(self._post(notification_message("notifications/cancelled", cancelled)))
+            raise
+        except NotMcp as other:
+            if other.status == 404 and session.id is not None:
+                raise _SessionGone(f"it {other}") from None
+            raise RpcError(INTERNAL_ERROR, f"The server {other}.") from None
+        try:
+            return result_in(message)
+        except RpcError as error:
+            if session.id is not None and _forgot_session(reply.status, error.code):
+                raise _SessionGone(error.message) from None
+            if reply.status == 503 and error.code == STOPPED:
+                raise Lost(f"The server at {self._endpoint.url} stops: {error.message}", sent=False) from None
+            raise
+
+    async def _resumed(self, session: _Session, cut: Cut, request_id: int, hear: Callable[[Message], None]) -> Message:
+        """The answer, from where the stream was cut; as often as the server cuts it."""
+        last_id, retry_ms, breaks = None, None, 0
+        while True:
+            heard = cut.reader.last_id not in (None, last_id)
+            last_id = cut.reader.last_id or last_id
+            retry_ms = retry_ms if cut.reader.retry_ms is None else cut.reader.retry_ms
+            breaks = breaks + 1 if cut.broken and not heard else 0
+            if last_id is None or breaks > MAX_BREAKS or self._closed:
+                raise Lost(str(cut), sent=True) from None
+            if not cut.broken or breaks:
+                await asyncio.sleep(_pause(retry_ms))
+            reply = await self._resume(session, last_id)
+            try:
+                return await self._endpoint.answer_in_events(reply, request_id, hear)
+            except Cut as again:
+                cut = again
+
+    async def _resume(self, session: _Session, last_id: bytes) -> Reply:
+        try:
+            reply = await self._endpoint.send("GET", _resuming(session, last_id))
+        except Lost as lost:
+            raise Lost(str(lost), sent=True) from None
+        if reply.status != 200 or media_type(reply) != EVENT_STREAM:
+            reply.release()
+            raise Lost(f"The server at {self._endpoint.url} keeps no answer for us: HTTP {reply.status}.", sent=True)
+        return reply
+
+    def _hear(self, peer: Peer) -> Callable[[Message], None]:
+        return lambda message: self._questions.hear(message, peer)
+
+    async def _post(self, message: bytes) -> None:
+        """Send what has no answer."""
+        reply = await self._endpoint.send("POST", self._session.headers, message)
+        reply.release()
+        if reply.status >= 400:
+            log.debug(f"{self._endpoint.url} did not take a message: HTTP {reply.status}")
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(_quietly(work))
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    # --- what belongs to no request
+
+    async def _listen(self, session: _Session) -> None:
+        """Hear what the server says by itself, for as long as the session is in use."""
+        last_id: bytes | None = None
+        deaf = False  # for some time, of which the server does not tell afterwards
+        backoff = Backoff()
+        while self._session is session:
+            reader = EventReader()
+            try:
+                reply = await self._endpoint.send("GET", _resuming(session, last_id))
+                session.listening.set()
+                if reply.status == 404 and session.id is not None:
+                    reply.release()
+                    await self._renewed(session)
+                    return
+                if reply.status != 200 or media_type(reply) != EVENT_STREAM:
+                    reply.release()
+                    if last_id is None:
+                        return  # 405: the server has nothing to say by itself
+                    last_id, deaf = None, True  # it does not know any more what came behind that
+                    continue
+                if deaf:
+                    tell_of_all_lists(self._peer, self.server)
+                await hear_events(reply, reader, self._hear_all)
+                backoff.reset()
+                pause = _pause(reader.retry_ms)
+            except (HttpFailure, Lost, RpcError) as error:
+                log.debug(f"nothing is heard of {self._endpoint.url}: {error}")
+                pause = backoff.next()
+            last_id = reader.last_id or last_id
+            deaf = last_id is None
+            await asyncio.sleep(pause)
+
+    def _hear_all(self, message: Message) -> bool:
+        self._questions.hear(message, self._peer)
+        return False
+
+
+def _forgot_session(status: int, code: int) -> bool:
+    """404 is what a server must answer; some that were started anew say 400, as to somebody who never had a session."""
+    if status == 404:
+        return code != METHOD_NOT_FOUND
+    return status == 400 and code in (SESSION_REQUIRED, SESSION_NOT_FOUND)
+
+
+def _resuming(session: _Session, last_id: bytes | None) -> bytes:
+    return session.headers if last_id is None else session.headers + b"Last-Event-ID: %s\r\n" % last_id
+
+
+def _pause(retry_ms: int | None) -> float:
+    seconds = RETRY_SECONDS if retry_ms is None else retry_ms / 1000
+    return min(max(seconds, SHORTEST_RETRY_SECONDS), LONGEST_RETRY_SECONDS)
+
+
+async def _quietly(work: Coroutine[Any, Any, None]) -> None:
+    try:
+        await work
+    except Lost as lost:
+        log.debug(f"something could not be said: {shown(str(lost))}")

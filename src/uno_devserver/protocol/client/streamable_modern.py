@@ -1,0 +1,209 @@
+"""A conversation of the modern era over Streamable HTTP: every request stands for itself, and so does its connection.
+
+Closing the connection is how a request is cancelled. What belongs to no request comes over a subscription, which is
+opened again when it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+from typing import TYPE_CHECKING
+
+from ...system.log import log
+from ..eras import HEADER_MISMATCH
+from ..http.client import encode_headers
+from ..jsonrpc import INTERNAL_ERROR, STOPPED, RpcError, notification_message
+from .connection import Lost, Server
+from .messages import (
+    MODERN_VERSION,
+    Message,
+    discovered_server,
+    object_in,
+    params_of,
+    request_bytes,
+    result_in,
+    with_envelope,
+)
+from .questions import tell
+from .rounds import completed
+from .streamable_endpoint import COMMON_HEADERS, Cut, Endpoint, NotMcp
+from .streamable_headers import Marks, argument_headers, marks_in, routing_headers
+from .subscribing import ACKNOWLEDGED, Backoff, tell_of_all_lists, tells_changes, wish, without_subscription
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import msgspec
+
+    from ..service import Params
+    from .connection import Peer
+
+ACKNOWLEDGE_SECONDS = 2.0  # a subscription counts from its acknowledgement on, which servers give at once
+MAX_PAGES = 100  # of a list of tools
+# This era has none of them.
+LEFT_OUT = frozenset({"notifications/initialized", "notifications/cancelled", "notifications/roots/list_changed"})
+
+
+class ModernConnection:
+    @classmethod
+    async def open(cls, endpoint: Endpoint, peer: Peer) -> ModernConnection:
+        """Ask who is there. RpcError, NotMcp or Refusal where nobody of this era is."""
+        connection = cls(endpoint, peer)
+        connection._server = discovered_server(await connection._exchange("server/discover", {}, peer))
+        return connection
+
+    def __init__(self, endpoint: Endpoint, peer: Peer) -> None:
+        self._endpoint = endpoint
+        self._peer = peer
+        self._server: Server
+        self._ids = count(1)
+        self._headers = encode_headers({**COMMON_HEADERS, "MCP-Protocol-Version": MODERN_VERSION})
+        self._marks: dict[str, Marks] = {}  # of tools that have some
+        self._following = asyncio.Lock()
+        self._listener: asyncio.Task[None] | None = None
+
+    @property
+    def server(self) -> Server:
+        return self._server
+
+    async def request(self, method: str, params: Params, peer: Peer) -> msgspec.Raw:
+        async def send(params: Params) -> msgspec.Raw:
+            return await self._call(method, params, peer)
+
+        return await completed(params, peer, send)
+
+    async def notify(self, method: str, params: Params) -> None:
+        if method in LEFT_OUT:
+            return
+        headers = self._headers + routing_headers(method, params)
+        reply = await self._endpoint.send("POST", headers, notification_message(method, params))
+        reply.release()
+
+    async def follow(self, uris: frozenset[str]) -> None:
+        """One subscription for all. The one before ends when the new one counts, so that nothing is missed."""
+        async with self._following:
+            former, self._listener = self._listener, None
+            if uris or tells_changes(self._server):
+                refusal = await self._begin_to_listen(uris)
+                if refusal is not None and uris:
+                    self._listener = former
+                    raise refusal
+            if former is not None:
+                former.cancel()
+
+    async def set_level(self, level: str) -> None:
+        """Nothing: each request says it for itself, and there are no messages but theirs."""
+
+    async def close(self) -> None:
+        if self._listener is not None:
+            self._listener.cancel()
+        self._endpoint.close()
+
+    # --- requests
+
+    async def _call(self, method: str, params: Params, peer: Peer) -> msgspec.Raw:
+        try:
+            try:
+                return await self._exchange(method, params, peer)
+            except RpcError as error:
+                if error.code != HEADER_MISMATCH or method != "tools/call" or not await self._learn_marks(params):
+                    raise
+            return await self._exchange(method, params, peer)  # it was refused unseen, for headers that we know now
+        except NotMcp as other:
+            raise RpcError(INTERNAL_ERROR, f"The server {other}.") from None
+
+    async def _exchange(self, method: str, params: Params, peer: Peer) -> msgspec.Raw:
+        request_id = next(self._ids)
+        headers = self._headers + routing_headers(method, params)
+        if self._marks and method == "tools/call":
+            headers += argument_headers(self._marks.get(str(params.get("name")), ()), params)
+        body = request_bytes(request_id, method, with_envelope(params, peer))
+        reply = await self._endpoint.send("POST", headers, body)
+        try:
+            message = await self._endpoint.answer(reply, request_id, _hear(peer))
+        except Cut as cut:
+            raise Lost(str(cut), sent=True) from None
+        try:
+            return result_in(message)
+        except RpcError as error:
+            if reply.status == 503 and error.code == STOPPED:
+                raise Lost(f"The server at {self._endpoint.url} stops: {error.message}", sent=False) from None
+            raise
+
+    async def _learn_marks(self, call: Params) -> bool:
+        """Look up which headers the tool wants; whether that was news."""
+        name, cursor = call.get("name"), None
+        for _ in range(MAX_PAGES):
+            params: Params = {} if cursor is None else {"cursor": cursor}
+            page = object_in(await self._exchange("tools/list", params, self._peer)) or {}
+            for tool in page.get("tools") or ():
+                if isinstance(tool, dict) and tool.get("name") == name:
+                    marks, known = marks_in(tool.get("inputSchema")), self._marks.get(str(name), ())
+                    self._marks[str(name)] = marks
+                    return marks != known
+            cursor = page.get("nextCursor")
+            if cursor is None:
+                break
+        return False
+
+    # --- what belongs to no request
+
+    async def _begin_to_listen(self, uris: frozenset[str]) -> RpcError | None:
+        acknowledged: asyncio.Future[RpcError | None] = asyncio.get_running_loop().create_future()
+        self._listener = asyncio.create_task(self._listen(uris, acknowledged))
+        try:
+            await asyncio.wait((acknowledged,), timeout=ACKNOWLEDGE_SECONDS)
+        except asyncio.CancelledError:
+            self._listener.cancel()
+            raise
+        return acknowledged.result() if acknowledged.done() else None
+
+    async def _listen(self, uris: frozenset[str], acknowledged: asyncio.Future[RpcError | None]) -> None:
+        """Hear of changes until cancelled, or until the server says that it does not tell them."""
+        backoff = Backoff()
+
+        def hear(message: Message) -> None:
+            if message.method != ACKNOWLEDGED:
+                tell(self._peer, message.method or "", without_subscription(params_of(message)))
+                return
+            backoff.reset()
+            if acknowledged.done():
+                tell_of_all_lists(self._peer, self._server)
+            else:
+                acknowledged.set_result(None)
+
+        while True:
+            try:
+                await self._hear_subscription(uris, hear)
+            except (RpcError, NotMcp) as refusal:
+                log.debug(f"{self._endpoint.url} does not tell what changes: {refusal}")
+                if not acknowledged.done():
+                    error = (
+                        refusal if isinstance(refusal, RpcError) else RpcError(INTERNAL_ERROR, f"The server {refusal}.")
+                    )
+                    acknowledged.set_result(error)
+                return
+            except (Lost, Cut) as error:
+                log.debug(f"nothing is heard of {self._endpoint.url}: {error}")
+            await asyncio.sleep(backoff.next())
+
+    async def _hear_subscription(self, uris: frozenset[str], hear: Callable[[Message], None]) -> None:
+        request_id = next(self._ids)
+        headers = self._headers + routing_headers("subscriptions/listen", {})
+        body = request_bytes(request_id, "subscriptions/listen", with_envelope(wish(uris), self._peer))
+        reply = await self._endpoint.send("POST", headers, body)
+        try:
+            result_in(await self._endpoint.answer(reply, request_id, hear))
+        finally:
+            reply.close()
+
+
+def _hear(peer: Peer) -> Callable[[Message], None]:
+    def hear(message: Message) -> None:
+        if message.is_notification:
+            tell(peer, message.method or "", params_of(message))
+        else:
+            log.debug("the server asks, or answers, what has no place in this era")
+
+    return hear
