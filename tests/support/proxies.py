@@ -191,6 +191,10 @@ class ProxyClient:
     def notify(self, method: str, params: Message | None = None) -> None:
         self.send({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
 
+    def expect(self, *request_ids: int | str) -> None:
+        """Requests with these ids are sent by hand."""
+        self._sent.update(request_ids)
+
     def send(self, message: Any) -> None:
         self.send_bytes(json.dumps(message).encode() + b"\n")
 
@@ -324,10 +328,11 @@ class ProxyClient:
             except ValueError:
                 message = None
             with self._changed:
-                if isinstance(message, dict) and message.get("jsonrpc") == "2.0":
-                    self._take(message)
-                else:
-                    self.problems.append(f"no message: {line[:200]!r}")
+                for each in message if isinstance(message, list) else [message]:  # a list answers a batch
+                    if isinstance(each, dict) and each.get("jsonrpc") == "2.0":
+                        self._take(each)
+                    else:
+                        self.problems.append(f"no message: {line[:200]!r}")
                 self._changed.notify_all()
         with self._changed:
             self._changed.notify_all()

@@ -1,0 +1,280 @@
+"""A server that dies: every request is answered once and truthfully, the session stays, the tools come back."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from support.bundled import wait_for
+from support.hosts import is_running
+from support.odd_servers import Notes, odd_server
+from support.proxies import Proxies
+
+from .conftest import Workbench
+
+ERAS = pytest.mark.parametrize("modern", [False, True], ids=["handshake", "modern"])
+
+
+def holding(name: str, begun: Path, until: Path) -> dict[str, object]:
+    return {"name": name, "arguments": {"begun": str(begun), "until": str(until)}}
+
+
+# --- the Host ---------------------------------------------------------------------------------------------------------
+
+
+@ERAS
+def test_after_a_kill_of_the_host_the_session_stays_and_the_tools_come_back(
+    proxies: Proxies, bench: Workbench, modern: bool
+) -> None:
+    client = proxies.connected(modern=modern)
+    host = client.health()["hostProcessId"]
+
+    os.kill(host, signal.SIGKILL)
+
+    report = client.wait_connected(generation=2)
+    assert client.call("echo", text="again") == "again"
+    assert (report["proxy"]["generation"], report["proxy"]["restarts"]) == (2, 1)
+    assert report["hostProcessId"] != host
+    assert report["status"] == "Healthy"
+    assert report["proxy"]["lastExit"]["exitCode"] == -signal.SIGKILL
+    assert not is_running(host)
+
+
+def test_a_call_that_may_have_run_is_answered_with_an_error_that_says_so(
+    proxies: Proxies, bench: Workbench, tmp_path: Path
+) -> None:
+    client = proxies.connected()
+    begun, until = tmp_path / "begun", tmp_path / "until"
+    call = client.begin("tools/call", holding("hold", begun, until))
+    wait_for(lambda: begun.exists() or None)
+
+    os.kill(client.health()["hostProcessId"], signal.SIGKILL)
+
+    result = client.answer(call)["result"]
+    assert result["isError"] is True
+    assert "hold" in result["content"][0]["text"]
+    client.wait_connected(generation=2)
+    assert len(begun.read_text().splitlines()) == 1, "it was not called a second time"
+
+
+def test_a_call_that_may_be_repeated_is_repeated(proxies: Proxies, bench: Workbench, tmp_path: Path) -> None:
+    client = proxies.connected()
+    begun, until = tmp_path / "begun", tmp_path / "until"
+    call = client.begin("tools/call", holding("hold_again", begun, until))
+    wait_for(lambda: begun.exists() or None)
+
+    os.kill(client.health()["hostProcessId"], signal.SIGKILL)
+    wait_for(lambda: len(begun.read_text().splitlines()) == 2 or None)
+    until.touch()
+
+    assert client.answer(call)["result"]["content"][0]["text"] == "held"
+    first, second = begun.read_text().splitlines()
+    assert first != second
+
+
+def test_many_callers_get_exactly_one_answer_each_whatever_is_killed(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected()
+
+    for generation in range(1, 4):
+        calls = [
+            client.begin("tools/call", {"name": name, "arguments": {"text": "x"} if name == "echo" else {}})
+            for name in ("echo", "count") * 8
+        ]
+        os.kill(client.wait_connected(generation)["hostProcessId"], signal.SIGKILL)
+        calls += [client.begin("tools/call", {"name": "echo", "arguments": {"text": "x"}}) for _ in range(16)]
+        for call in calls:
+            assert "result" in client.answer(call), "an error result, but no error of the protocol"
+        client.wait_connected(generation + 1)
+
+    assert client.call("echo", text="on") == "on"
+
+
+def test_a_crash_is_told_with_what_the_server_printed_last(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected()
+
+    client.call_result("die", code=7)
+
+    report = client.wait_connected(generation=2)
+    ending = report["proxy"]["lastExit"]
+    assert ending["exitCode"] == 7
+    assert any("told to die" in line for line in ending["lastLines"])
+
+
+def test_lists_are_answered_from_what_was_known_while_the_host_is_away(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected()
+    tools = client.tools()
+    bench.close_gate()
+
+    os.kill(client.health()["hostProcessId"], signal.SIGKILL)
+    client.wait_health(lambda report: report["connectionState"] != "Connected", "not connected")
+
+    assert client.tools() == tools
+    assert "HostCrashed" in client.issue_codes() or client.health()["connectionState"] == "Connected"
+    bench.open_gate()
+    client.wait_connected(generation=2)
+
+
+def test_a_crash_that_was_healed_tells_nobody_that_the_tools_changed(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected()
+    heard = len(client.heard("notifications/tools/list_changed"))
+
+    os.kill(client.health()["hostProcessId"], signal.SIGKILL)
+    client.wait_connected(generation=2)
+
+    assert len(client.heard("notifications/tools/list_changed")) == heard
+
+
+def test_the_log_of_the_session_tells_of_the_crash(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected()
+    client.result("logging/setLevel", {"level": "info"})
+
+    os.kill(client.health()["hostProcessId"], signal.SIGKILL)
+
+    message = client.hear("notifications/message", matching=lambda params: params["level"] in ("warning", "error"))
+    assert message["data"]
+    client.wait_connected(generation=2)
+
+
+# --- crashes without end ----------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_never_starts_makes_the_proxy_degraded_and_health_says_why(
+    proxies: Proxies, tmp_path: Path
+) -> None:
+    notes = Notes(tmp_path / "notes")
+    client = proxies.start("--", *odd_server(dies=3, notes=notes))
+    client.initialize()
+
+    report = client.wait_state("Degraded")
+
+    assert report["status"] == "Unhealthy"
+    crash = next(issue for issue in report["issues"] if issue["code"] == "HostCrashed")
+    assert crash["severity"] == "Fatal"
+    assert "the server cannot begin" in crash["message"]
+    assert report["proxy"]["lastExit"]["exitCode"] == 3
+    assert len(notes.starts) == 3
+    assert client.call_result("echo", text="x")["isError"] is True
+    assert "uno_health" in client.tools()
+
+
+def test_degraded_is_not_the_end_the_next_call_tries_again(proxies: Proxies, tmp_path: Path) -> None:
+    """Three starts fail; the fourth, which a call asks for, works."""
+    notes = Notes(tmp_path / "notes")
+    client = proxies.start("--", *odd_server(dies=3, dies_times=3, notes=notes))
+    client.initialize()
+    client.wait_state("Degraded")
+
+    assert client.call_result("echo", text="x")["isError"] is True, "answered at once"
+
+    client.wait_connected()
+    assert client.call("echo", text="again") == "again"
+    assert client.health()["status"] == "Healthy"
+
+
+def test_a_host_that_dies_of_its_add_in_works_again_when_the_file_is_repaired(
+    proxies: Proxies, bench: Workbench
+) -> None:
+    broken = "import os\nos.write(2, b'broken add-in\\n')\nos._exit(9)\n"
+    bench.write_addin("broken.py", broken)
+    client = proxies.start()
+    client.initialize()
+    client.wait_health(
+        lambda report: report["connectionState"] in ("Degraded", "Connected") and report["status"] != "Healthy",
+        "aware that something is wrong",
+    )
+
+    bench.write_addin("broken.py", "def register(addin):\n    addin.tool(name='mended')(lambda: 'mended')\n")
+
+    client.wait_health(lambda _: _answers(client, "mended"), "able to call the tool of the add-in that was repaired")
+
+
+def _answers(client: object, tool: str) -> bool:
+    from support.proxies import ProxyClient
+
+    assert isinstance(client, ProxyClient)
+    answer = client.request("tools/call", {"name": tool, "arguments": {}})
+    return "result" in answer and not answer["result"].get("isError")
+
+
+def test_a_crash_at_every_call_ends_in_degraded_and_heals_when_nobody_kills(proxies: Proxies, tmp_path: Path) -> None:
+    notes = Notes(tmp_path / "notes")
+    client = proxies.connected("--", *odd_server(notes=notes))
+
+    for _ in range(6):
+        if client.health()["connectionState"] == "Connected":
+            client.call_result("die", code=4)
+        if client.wait_state("Connected", "Degraded")["connectionState"] == "Degraded":
+            break
+
+    assert client.health()["connectionState"] == "Degraded"
+    assert len(notes.starts) <= 5, "it gave up soon"
+    client.wait_health(lambda _: not client.call_result("echo", text="x").get("isError"), "healed")
+
+
+# --- a command on pipes -----------------------------------------------------------------------------------------------
+
+
+@ERAS
+def test_a_command_that_dies_is_started_again(proxies: Proxies, tmp_path: Path, modern: bool) -> None:
+    notes = Notes(tmp_path / "notes")
+    client = proxies.connected("--", *odd_server(notes=notes), modern=modern)
+
+    result = client.call_result("die", signal=int(signal.SIGSEGV))
+
+    assert result["isError"] is True
+    client.wait_connected(generation=2)
+    assert client.call("echo", text="again") == "again"
+    assert len(notes.starts) == 2
+    assert client.health()["proxy"]["lastExit"]["exitCode"] == -signal.SIGSEGV
+
+
+def test_a_server_that_closes_its_output_and_lives_is_replaced(proxies: Proxies, tmp_path: Path) -> None:
+    notes = Notes(tmp_path / "notes")
+    client = proxies.connected("--", *odd_server(notes=notes))
+
+    result = client.call_result("close")
+
+    assert result["isError"] is True
+    client.wait_connected(generation=2)
+    assert client.call("echo", text="again") == "again"
+    wait_for(lambda: not is_running(notes.starts[0]) or None)
+
+
+def test_questions_of_a_server_that_died_are_forgotten(proxies: Proxies, tmp_path: Path) -> None:
+    """The client answers a question whose asker is gone: nothing may come of it."""
+    client = proxies.start("--", *odd_server(era="handshake"))
+    client.replies["sampling/createMessage"] = None
+    client.initialize(capabilities={"sampling": {}})
+    client.wait_connected()
+    asking = client.begin(
+        "tools/call", {"name": "ask", "arguments": {"method": "sampling/createMessage", "params": {"messages": []}}}
+    )
+    client.wait(lambda: client.asked, "the question")
+
+    client.call_result("die", code=1)
+    assert client.answer(asking)["result"]["isError"] is True
+    client.wait_connected(generation=2)
+    client.send({"jsonrpc": "2.0", "id": client.asked[0]["id"], "result": {"role": "assistant"}})
+
+    assert client.call("echo", text="on") == "on"
+
+
+def test_health_on_the_command_line_shows_the_proxy_of_the_workspace(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected()
+    client.call_result("die", code=7)
+    client.wait_connected(generation=2)
+
+    def shown() -> dict[str, object] | None:
+        listed = bench.machine.run("health", "--json").json["proxies"]
+        return next((proxy for proxy in listed if proxy["generation"] == 2), None)
+
+    proxy = wait_for(shown)
+    assert (proxy["processId"], proxy["state"]) == (client.process.pid, "Connected")
+    assert (proxy["restarts"], proxy["lastExit"]["exitCode"]) == (1, 7)
+    assert proxy["clients"] == ["test-client"]
+    assert json.dumps(proxy["timeline"]) != "{}"
+    assert f"- PID: {client.process.pid} (Connected, 1 restart)" in bench.machine.run("health").stdout

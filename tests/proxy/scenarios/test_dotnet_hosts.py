@@ -1,0 +1,76 @@
+"""The .NET Host behind the proxy, played by a stand-in: what it is told, and one that has no MCP."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from support.hosts import Manners, StandInHosts, is_running
+from support.machine import Machine
+from support.packages import app_mcp
+from support.proxies import Proxies
+from support.workspace import WorkspaceBuilder
+
+
+@pytest.fixture
+def hosts(machine: Machine) -> Iterator[StandInHosts]:
+    hosts = StandInHosts(machine.install_dotnet())
+    yield hosts
+    hosts.end_all()
+
+
+@pytest.fixture
+def uno(workspace: WorkspaceBuilder, hosts: StandInHosts) -> WorkspaceBuilder:
+    """A workspace with everything that a .NET Host needs."""
+    return workspace.uno_6_5().project("App/App.csproj", [app_mcp()]).solution("App.slnx")
+
+
+def test_a_host_without_mcp_is_told_as_such_and_never_called_crashed(
+    proxies: Proxies, uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    """The .NET proxy needed 33 s for it, and then reported repeated crashes of a Host that ran."""
+    hosts.behave(Manners(status=404))
+    client = proxies.start()
+    client.initialize()
+
+    report = client.wait_health(lambda report: "HostMcpEndpointNotAvailable" in str(report["issues"]), "without MCP")
+
+    assert "HostCrashed" not in [issue["code"] for issue in report["issues"]]
+    assert report["connectionState"] == "Degraded"
+    assert len(hosts.launches()) == 1, "it runs; starting it again would change nothing"
+    assert "uno_health" in client.tools()
+    assert client.call_result("echo", text="x")["isError"] is True
+
+
+def test_the_host_is_told_its_solution_its_add_ins_and_who_started_it(
+    proxies: Proxies, uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    client = proxies.start("--custom-flag", "7")
+    client.initialize()
+    client.wait_health(lambda _: hosts.launches(), "launching a Host")
+
+    launch = hosts.launches()[0]
+
+    argv = launch["argv"]
+    assert argv[argv.index("--solution") + 1] == str(uno.root / "App.slnx")
+    assert argv[argv.index("--ppid") + 1] == str(client.process.pid)
+    assert "Uno.UI.App.Mcp.Server.dll" in argv[argv.index("--addins") + 1]
+    assert argv[-2:] == ["--custom-flag", "7"]
+    assert launch["stdin"] == os.devnull, "it cannot take messages of the client"
+
+
+def test_a_host_that_never_comes_up_is_given_up_and_leaves_nothing(
+    proxies: Proxies, uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    hosts.behave(Manners(dies=True, exit_code=134))
+    client = proxies.start()
+    client.initialize()
+
+    report = client.wait_health(
+        lambda report: report["connectionState"] in ("Degraded", "Connected") and report["issues"], "aware of it"
+    )
+
+    assert report["status"] != "Healthy"
+    assert not any(is_running(launch["pid"]) for launch in hosts.launches())

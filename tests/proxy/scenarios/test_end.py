@@ -1,0 +1,189 @@
+"""The end of a session: the proxy is gone at once, with everything that it started, however it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from support.bundled import wait_for
+from support.hosts import is_running
+from support.odd_servers import Notes, odd_server
+from support.proxies import COMMAND, Proxies
+
+from .conftest import Workbench
+
+GONE_SECONDS = 1.0  # what is promised; on a machine that has nothing else to do it takes a tenth of it
+BUSY = 3.0  # how much longer it may take where other tests run at the same time
+
+
+def gone_within(seconds: float, *pids: int) -> bool:
+    deadline = time.monotonic() + seconds
+    while any(is_running(pid) for pid in pids):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+@pytest.mark.parametrize("moment", ["at once", "connected"])
+def test_when_stdin_closes_proxy_and_host_are_gone(proxies: Proxies, bench: Workbench, moment: str) -> None:
+    client = proxies.start()
+    client.initialize()
+    if moment == "connected":
+        client.wait_connected()
+
+    client.close_stdin()
+
+    assert client.exit_code(GONE_SECONDS * BUSY) == 0
+    wait_for(lambda: not proxies.processes() or None, GONE_SECONDS * BUSY)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_proxy_and_host(proxies: Proxies, bench: Workbench, number: signal.Signals) -> None:
+    client = proxies.connected()
+    host = client.health()["hostProcessId"]
+
+    client.process.send_signal(number)
+
+    client.exit_code(GONE_SECONDS * BUSY)
+    assert gone_within(GONE_SECONDS * BUSY, host)
+
+
+def test_a_proxy_that_is_killed_takes_its_host_with_it(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected()
+    host = client.health()["hostProcessId"]
+
+    client.process.kill()
+
+    assert gone_within(GONE_SECONDS * BUSY, client.process.pid, host)
+
+
+def test_a_command_and_all_that_it_started_end_with_the_proxy(proxies: Proxies, tmp_path: Path) -> None:
+    notes = Notes(tmp_path / "notes")
+    client = proxies.connected("--", *odd_server(notes=notes, grandchild=True, stays=True, ignores_sigterm=True))
+
+    client.close_stdin()
+
+    client.exit_code()
+    assert gone_within(GONE_SECONDS * BUSY, *notes.starts, *notes.children)
+
+
+def test_a_command_that_ends_by_itself_when_its_input_does_is_let(proxies: Proxies, tmp_path: Path) -> None:
+    notes = Notes(tmp_path / "notes")
+    client = proxies.connected("--", *odd_server(notes=notes))
+
+    client.close_stdin()
+
+    assert client.exit_code(GONE_SECONDS * BUSY) == 0
+    assert gone_within(GONE_SECONDS * BUSY, *notes.starts)
+
+
+def test_stdin_that_closes_during_a_call_does_not_wait_for_the_call(
+    proxies: Proxies, bench: Workbench, tmp_path: Path
+) -> None:
+    client = proxies.connected()
+    begun = tmp_path / "begun"
+    client.begin("tools/call", {"name": "hold", "arguments": {"begun": str(begun), "until": str(tmp_path / "never")}})
+    wait_for(lambda: begun.exists() or None)
+
+    client.close_stdin()
+
+    assert client.exit_code(GONE_SECONDS * BUSY) == 0
+
+
+def test_what_was_asked_just_before_stdin_closed_is_answered_where_that_costs_no_waiting(proxies: Proxies) -> None:
+    client = proxies.start()
+
+    client.initialize()
+    ping = client.begin("ping")
+    client.close_stdin()
+
+    assert client.answer(ping)["result"] == {}
+
+
+def test_a_client_that_dies_behind_a_wrapper_takes_everything_with_it(proxies: Proxies, bench: Workbench) -> None:
+    """As under npx or uvx: the client's child is a wrapper, which keeps the pipes open and does not forward signals."""
+    wrapper = (
+        "import os, signal, subprocess, sys\n"
+        "child = subprocess.Popen(sys.argv[1:])\n"
+        "[signal.signal(number, signal.SIG_IGN) for number in (signal.SIGTERM, signal.SIGINT)]\n"
+        "child.wait()\n"
+    )
+    client_program = (
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
+        'child.stdin.write(b\'{"jsonrpc":"2.0","id":1,"method":"ping"}\\n\')\n'
+        "child.stdin.flush()\n"
+        "print(child.stdout.readline(), flush=True)\n"
+        "time.sleep(1000)\n"
+    )
+    command = [sys.executable, "-c", wrapper, COMMAND, "mcp", "start"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", client_program, *command],
+        cwd=bench.machine.workspace,
+        env=bench.machine.variables(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdout
+    assert b"result" in process.stdout.readline()
+    wait_for(lambda: len(proxies.processes()) >= 4 or None)  # client, wrapper, proxy, Host
+
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+
+    wait_for(lambda: not proxies.processes() or None, GONE_SECONDS * BUSY)
+    process.stdout.close()
+
+
+def test_a_client_that_does_not_read_neither_blocks_the_proxy_nor_keeps_it_alive(
+    proxies: Proxies, bench: Workbench
+) -> None:
+    process = subprocess.Popen(
+        [COMMAND, "mcp", "start"],
+        cwd=bench.machine.workspace,
+        env=bench.machine.variables(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdin
+    for number in range(3000):  # far more answers than a pipe takes
+        process.stdin.write(b'{"jsonrpc":"2.0","id":%d,"method":"tools/list"}\n' % number)
+    process.stdin.close()
+
+    try:
+        assert process.wait(GONE_SECONDS * BUSY) is not None
+    finally:
+        process.kill()
+        process.wait()
+        assert process.stdout
+        process.stdout.close()
+
+
+def test_the_status_file_goes_with_the_proxy(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected()
+    file = bench.machine.state / "proxies" / f"{client.process.pid}.json"
+    wait_for(lambda: file.exists() or None)
+
+    client.close_stdin()
+    client.exit_code()
+
+    assert not file.exists()
+
+
+def test_nothing_of_a_session_is_left_in_the_registry(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected()
+    registry = bench.machine.data / "Uno Platform" / "DevServers"
+    assert list(registry.iterdir())
+
+    client.close_stdin()
+    client.exit_code()
+
+    wait_for(lambda: not list(registry.iterdir()) or None)

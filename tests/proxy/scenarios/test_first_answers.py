@@ -1,0 +1,270 @@
+"""The first moments of a session: answers before there is any server, in every version of the protocol."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from support.golden import GOLDEN
+from support.odd_servers import odd_server
+from support.proxies import MODERN, Proxies
+from uno_devserver import __version__
+
+from .conftest import Workbench
+
+OWN_TOOLS = ["uno_health", "uno_app_select_solution", "uno_discover_tools", "uno_execute_tool"]
+
+
+def record(name: str) -> list[dict[str, Any]]:
+    """The messages that the .NET proxy sent in a recorded session."""
+    log = json.loads((GOLDEN / "host" / "mcp-app" / f"{name}.json").read_text("utf-8"))["log"]
+    return [json.loads(entry["line"]) for entry in log if entry.get("dir") == "<" and "line" in entry]
+
+
+# --- hello ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-03-26", "2025-11-25", "2026-07-28", "garbage"])
+def test_initialize_agrees_on_the_version_that_the_net_proxy_agrees_on(proxies: Proxies, version: str) -> None:
+    recorded = record(f"initialize-{version}")[0]["result"]
+
+    result = proxies.start().initialize(version)
+
+    assert result["protocolVersion"] == recorded["protocolVersion"]
+    assert result["serverInfo"]["name"] == recorded["serverInfo"]["name"] == "uno-devserver"
+    assert result["serverInfo"]["version"] == __version__
+    assert result["capabilities"].keys() >= recorded["capabilities"].keys()
+
+
+def test_capabilities_that_are_used_are_declared(proxies: Proxies) -> None:
+    capabilities = proxies.start().initialize()["capabilities"]
+
+    assert capabilities["tools"]["listChanged"] is True
+    assert capabilities["resources"]["listChanged"] is True
+    assert capabilities["prompts"]["listChanged"] is True
+    assert "logging" in capabilities
+
+
+def test_instructions_tell_a_model_where_to_begin(proxies: Proxies) -> None:
+    assert "uno_health" in proxies.start().initialize()["instructions"]
+
+
+def test_a_client_that_probes_as_claude_code_does_is_modern_from_then_on(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.start()
+    client.modern = True
+
+    probe = client.request("server/discover", request_id="server-discover-probe-1")["result"]
+
+    assert MODERN in probe["supportedVersions"]
+    assert (probe["resultType"], probe["cacheScope"]) == ("complete", "private")
+    assert probe["_meta"]["io.modelcontextprotocol/serverInfo"]["name"] == "uno-devserver"
+    tools = client.result("tools/list")
+    assert tools["resultType"] == "complete"
+    assert isinstance(tools["ttlMs"], int)
+    assert client.error("ping")["code"] == -32601, "it was removed in this era"
+
+
+def test_a_modern_request_of_a_version_that_nobody_knows_is_told_the_ones_we_do(proxies: Proxies) -> None:
+    client = proxies.start()
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2999-01-01",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+
+    error = client.error("server/discover", {"_meta": meta})
+
+    assert (error["code"], error["data"]["requested"]) == (-32022, "2999-01-01")
+    assert MODERN in error["data"]["supported"]
+
+
+def test_a_client_that_gives_up_on_its_probe_may_still_initialize(proxies: Proxies, bench: Workbench) -> None:
+    """Recorded of the .NET proxy, too: a modern request, then a handshake on the same connection."""
+    client = proxies.start()
+    client.modern = True
+    client.result("server/discover")
+
+    assert client.initialize("2025-06-18")["protocolVersion"] == "2025-06-18"
+    assert set(client.tools()) >= set(OWN_TOOLS)
+    assert "resultType" not in client.result("tools/list")
+
+
+def test_requests_before_initialize_are_served(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.start()
+
+    assert client.result("ping") == {}
+    assert set(client.tools()) >= set(OWN_TOOLS)
+
+
+@pytest.mark.parametrize("command", [("--mcp-app",), ("mcp", "serve"), ("mcp", "start")])
+def test_there_are_three_ways_to_say_it(proxies: Proxies, command: tuple[str, ...]) -> None:
+    assert proxies.start(command=command).initialize()["serverInfo"]["name"] == "uno-devserver"
+
+
+# --- lists before there is a server ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("modern", [False, True])
+def test_our_own_tools_are_there_at_once_although_the_server_is_not(
+    proxies: Proxies, bench: Workbench, modern: bool
+) -> None:
+    bench.close_gate()
+    client = proxies.start()
+    client.initialize(modern=modern)
+
+    assert client.tools() == OWN_TOOLS
+
+
+def test_our_own_tools_have_the_schemas_and_annotations_of_the_net_proxy(proxies: Proxies, bench: Workbench) -> None:
+    bench.close_gate()
+    recorded = {tool["name"]: tool for tool in record("session-main")[1]["result"]["tools"]}
+    client = proxies.start()
+    client.initialize()
+
+    tools = client.result("tools/list")["tools"]
+
+    assert [tool["name"] for tool in tools] == list(recorded)
+    for tool in tools:
+        assert _shape(tool["inputSchema"]) == _shape(recorded[tool["name"]]["inputSchema"])
+        assert tool["annotations"].items() >= recorded[tool["name"]]["annotations"].items()
+        assert len(tool["description"]) > 40
+
+
+def _shape(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema without the sentences in it."""
+    properties = {name: one["type"] for name, one in schema.get("properties", {}).items()}
+    return {"type": schema["type"], "required": sorted(schema.get("required", [])), "properties": properties}
+
+
+def test_health_is_a_resource_too_whatever_the_case_of_its_address(proxies: Proxies, bench: Workbench) -> None:
+    bench.close_gate()
+    client = proxies.start()
+    client.initialize()
+
+    [listed] = client.result("resources/list")["resources"]
+    [content] = client.result("resources/read", {"uri": "UNO://Health"})["contents"]
+
+    assert (listed["uri"], listed["mimeType"]) == ("uno://health", "application/json")
+    assert content["mimeType"] == "application/json"
+    assert json.loads(content["text"])["connectionState"]
+    assert client.result("prompts/list") == {"prompts": []}
+
+
+def test_the_first_health_has_the_members_of_the_record_in_their_order(proxies: Proxies, bench: Workbench) -> None:
+    bench.close_gate()
+    recorded = next(
+        json.loads(message["result"]["content"][0]["text"])
+        for message in record("session-main")
+        if "connectionState" in json.dumps(message)
+    )
+    client = proxies.start()
+
+    report = client.health()
+
+    assert list(report)[: len(recorded)] == list(recorded)
+    assert report["proxy"]["generation"] == 0
+
+
+# --- ids and other oddities on the line -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("request_id", [0, -1, 2**53, "", "1", "ü", "server-discover-probe-1"])
+def test_ids_come_back_as_they_were_sent(proxies: Proxies, request_id: int | str) -> None:
+    client = proxies.start()
+
+    answer = client.request("ping", request_id=request_id)
+
+    assert (answer["id"], type(answer["id"])) == (request_id, type(request_id))
+
+
+def test_the_number_1_and_the_text_1_are_two_requests(proxies: Proxies) -> None:
+    client = proxies.start("--", *odd_server())
+    client.initialize()
+    client.wait_connected()
+    requests = [(number, str(number)) for number in range(1, 4)]
+
+    for number, text in requests:
+        client.begin("tools/call", {"name": "echo", "arguments": {"text": f"number {number}"}}, number + 100)
+        client.begin("tools/call", {"name": "echo", "arguments": {"text": f"text {text}"}}, str(number + 100))
+
+    for number, text in requests:
+        assert client.answer(number + 100)["result"]["content"][0]["text"] == f"number {number}"
+        assert client.answer(str(number + 100))["result"]["content"][0]["text"] == f"text {text}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"this is not json",
+        b"[]",
+        b"\xff\xfe\x00",
+        b"{",
+        b'"text"',
+        b'{"jsonrpc":"2.0","id":"nobody","result":{}}',
+        b'{"jsonrpc":"2.0","method":"notifications/unknown"}',
+        b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"nobody"}}',
+        b"[" * 100_000,
+        b"",
+    ],
+)
+def test_after_a_line_that_makes_no_sense_the_session_goes_on(proxies: Proxies, line: bytes) -> None:
+    client = proxies.start()
+    client.initialize()
+
+    client.send_bytes(line + b"\n")
+
+    assert client.result("ping") == {}
+
+
+def test_an_unknown_method_is_told_as_such(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected()
+
+    assert client.error("no/such")["code"] == -32601
+
+
+def test_a_line_that_comes_in_pieces_inside_a_character_is_one_message(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected()
+    message = {
+        "jsonrpc": "2.0",
+        "id": 77,
+        "method": "tools/call",
+        "params": {"name": "echo", "arguments": {"text": "häß"}},
+    }
+    line = json.dumps(message, ensure_ascii=False).encode() + b"\r\n"
+    client.expect(77)
+    cut = line.index("ä".encode()) + 1
+
+    client.send_bytes(line[:cut])
+    client.send_bytes(line[cut:])
+
+    assert client.answer(77)["result"]["content"][0]["text"] == "häß"
+
+
+def test_a_message_of_megabytes_is_relayed_whole(proxies: Proxies) -> None:
+    client = proxies.connected("--", *odd_server())
+    text = "é" * 2_000_000
+
+    assert client.call("echo", text=text) == text
+
+
+def test_a_line_beyond_all_bounds_is_refused_and_the_session_goes_on(proxies: Proxies) -> None:
+    client = proxies.start()
+    client.initialize()
+
+    client.send_bytes(b'{"jsonrpc":"2.0","id":"huge","method":"tools/call","params":{"x":"')
+    for _ in range(40):
+        client.send_bytes(b"x" * 1_000_000)
+    client.send_bytes(b'"}}\n')
+
+    assert client.result("ping") == {}
+
+
+def test_a_batch_of_the_version_that_has_them_is_answered(proxies: Proxies) -> None:
+    client = proxies.start()
+    client.initialize("2025-03-26")
+    client.expect("a", "b")
+
+    client.send([{"jsonrpc": "2.0", "id": name, "method": "ping"} for name in ("a", "b")])
+
+    assert client.answer("a")["result"] == client.answer("b")["result"] == {}

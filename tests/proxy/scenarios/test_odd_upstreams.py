@@ -1,0 +1,137 @@
+"""Servers with bad manners behind the proxy: no crash, no hang, no lost request, no second answer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from support.files import write
+from support.odd_servers import Notes, odd_server
+from support.proxies import Proxies
+
+
+def test_lines_that_are_no_messages_do_no_harm(proxies: Proxies) -> None:
+    client = proxies.connected("--", *odd_server(garbage=True))
+
+    assert client.call("garbage") == "garbage"
+    assert client.call("echo", text="on") == "on"
+
+
+def test_of_two_answers_the_first_counts(proxies: Proxies) -> None:
+    client = proxies.connected("--", *odd_server())
+
+    assert client.call("twice") == "first"
+    assert client.call("echo", text="on") == "on"
+
+
+def test_a_server_that_dies_before_it_is_greeted_is_tried_again(proxies: Proxies, tmp_path: Path) -> None:
+    notes = Notes(tmp_path / "notes")
+
+    client = proxies.connected("--", *odd_server(dies=1, dies_times=2, notes=notes))
+
+    assert len(notes.starts) == 3
+    assert client.call("echo", text="at last") == "at last"
+
+
+def test_a_server_that_refuses_everything_is_no_crash(proxies: Proxies) -> None:
+    client = proxies.start("--", *odd_server(refuses=-32000))
+    client.initialize()
+
+    report = client.wait_state("Degraded")
+
+    assert "HostCrashed" not in [issue["code"] for issue in report["issues"]]
+    assert any("refuses everything" in issue["message"] for issue in report["issues"])
+
+
+def test_a_command_that_does_not_exist_is_named(proxies: Proxies) -> None:
+    client = proxies.start("--", "no-such-program-anywhere", "--flag")
+    client.initialize()
+
+    report = client.wait_state("Degraded")
+
+    assert any("no-such-program-anywhere" in issue["message"] for issue in report["issues"])
+    assert client.call_result("x")["isError"] is True
+
+
+def test_a_server_that_never_reads_does_not_make_the_proxy_hang(proxies: Proxies) -> None:
+    client = proxies.start("--", *odd_server(never_reads=True))
+    client.initialize()
+
+    for _ in range(3):
+        assert client.call_result("echo", text="x" * 1_000_000)["isError"] is True
+        assert client.result("ping") == {}
+    client.close_stdin()
+    assert client.exit_code(3) == 0
+
+
+def test_a_server_that_stops_reading_is_noticed_or_endured(proxies: Proxies) -> None:
+    client = proxies.connected("--", *odd_server())
+    client.call("deaf")
+
+    call = client.begin("tools/call", {"name": "echo", "arguments": {"text": "x" * 500_000}})
+
+    assert client.result("ping") == {}
+    assert client.health()["proxy"]
+    client.notify("notifications/cancelled", {"requestId": call})
+    client.close_stdin()
+    assert client.exit_code(3) == 0
+
+
+def test_megabytes_on_stderr_do_not_block_a_server(proxies: Proxies) -> None:
+    client = proxies.connected("--", *odd_server(flood=2000))
+
+    assert client.call("echo", text="on") == "on"
+
+
+def test_an_answer_of_megabytes_arrives_whole(proxies: Proxies) -> None:
+    client = proxies.connected("--", *odd_server())
+
+    assert len(client.call("big", bytes=8_000_000)) == 8_000_000
+
+
+def test_a_child_of_the_server_that_holds_the_pipes_does_not_hide_its_end(proxies: Proxies, tmp_path: Path) -> None:
+    notes = Notes(tmp_path / "notes")
+    client = proxies.connected("--", *odd_server(notes=notes))
+    client.call("spawn")
+
+    assert client.call_result("die", code=1)["isError"] is True
+
+    client.wait_connected(generation=2)
+    assert client.call("echo", text="on") == "on"
+
+
+@pytest.mark.parametrize("version", ["2024-11-05", "2025-06-18"])
+def test_a_server_of_an_older_version_serves_a_newer_client(proxies: Proxies, version: str) -> None:
+    client = proxies.connected("--", *odd_server(era="handshake", version=version))
+
+    assert client.call("echo", text="on") == "on"
+    assert client.health()["proxy"]["upstream"]["protocolVersion"] == version
+
+
+def test_a_server_of_a_version_that_nobody_knows_is_refused_with_its_reason(proxies: Proxies) -> None:
+    client = proxies.start("--", *odd_server(era="handshake", version="1999-01-01"))
+    client.initialize()
+
+    report = client.wait_state("Degraded", "Connected")
+
+    assert report["connectionState"] == "Connected" or "1999-01-01" in json.dumps(report["issues"])
+
+
+def test_a_server_does_not_inherit_our_input(proxies: Proxies, tmp_path: Path) -> None:
+    """The child of the .NET proxy once did, and took every other message of the client."""
+    gate = write(tmp_path / "gate", "")
+    client = proxies.connected("--", *odd_server(until=gate, stays=True))
+
+    answers = [client.call("echo", text=str(number)) for number in range(50)]
+
+    assert answers == [str(number) for number in range(50)]
+
+
+def test_what_the_server_prints_is_in_the_log_of_the_proxy(proxies: Proxies) -> None:
+    client = proxies.connected("-l", "Debug", "--", *odd_server())
+
+    client.call("print", lines=["a line on stderr"])
+
+    client.wait_health(lambda _: "a line on stderr" in client.stderr, "with the line on stderr")

@@ -1,0 +1,345 @@
+"""Everything that MCP has, through the proxy: both eras in front, a Host over HTTP or a command on pipes behind it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.bundled import wait_for
+from support.odd_servers import Notes, odd_server
+from support.proxies import Message, Proxies, ProxyClient
+
+from .conftest import Workbench
+
+ERAS = pytest.mark.parametrize("modern", [False, True], ids=["handshake", "modern"])
+# A command of one era: with the two eras of clients, these are the four pairings.
+COMMANDS = pytest.mark.parametrize("era", ["handshake", "modern"], ids=["handshake command", "modern command"])
+QUESTIONS: dict[str, tuple[Message, Message, Message]] = {
+    "sampling/createMessage": (
+        {"sampling": {}},
+        {"messages": [{"role": "user", "content": {"type": "text", "text": "?"}}], "maxTokens": 10},
+        {"role": "assistant", "content": {"type": "text", "text": "42"}, "model": "m", "stopReason": "endTurn"},
+    ),
+    "elicitation/create": (
+        {"elicitation": {"form": {}}},
+        {"message": "Who?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}},
+        {"action": "accept", "content": {"name": "Ada"}},
+    ),
+    "roots/list": ({"roots": {}}, {}, {"roots": [{"uri": "file:///a", "name": "a"}]}),
+}
+
+
+def answered(client: ProxyClient, tool: str, arguments: Message, answers: dict[str, Callable[[Message], Any]]) -> str:
+    """The text of a call, whose questions the client answers: at once, or in the modern era by calling again."""
+    client.replies.update(answers)
+    params: Message = {"name": tool, "arguments": arguments}
+    result = client.result("tools/call", params)
+    while result.get("resultType") == "input_required":
+        responses = {
+            name: answers[question["method"]](question.get("params", {}))
+            for name, question in result["inputRequests"].items()
+        }
+        again = {**params, "inputResponses": responses}
+        if "requestState" in result:
+            again["requestState"] = result["requestState"]
+        result = client.result("tools/call", again)
+    assert not result.get("isError"), result
+    return str(result["content"][0]["text"])
+
+
+def start_bench(proxies: Proxies, modern: bool, capabilities: Message | None = None) -> ProxyClient:
+    client = proxies.start()
+    client.initialize(modern=modern, capabilities=capabilities)
+    client.wait_connected()
+    return client
+
+
+def start_command(
+    proxies: Proxies, era: str, modern: bool, capabilities: Message | None = None, **manners: object
+) -> ProxyClient:
+    client = proxies.start("--", *odd_server(era=era, **manners))
+    client.initialize(modern=modern, capabilities=capabilities)
+    client.wait_connected()
+    return client
+
+
+# --- the Host ---------------------------------------------------------------------------------------------------------
+
+
+@ERAS
+def test_resources_and_templates_of_the_host(proxies: Proxies, bench: Workbench, modern: bool) -> None:
+    client = start_bench(proxies, modern)
+
+    resources = [each["uri"] for each in client.result("resources/list")["resources"]]
+    templates = [each["uriTemplate"] for each in client.result("resources/templates/list")["resourceTemplates"]]
+    [content] = client.result("resources/read", {"uri": "bench://page/7"})["contents"]
+
+    assert {"uno://health", "bench://note"} <= set(resources)
+    assert templates == ["bench://page/{number}"]
+    assert content["text"] == "page 7"
+    assert "no-such" in client.error("resources/read", {"uri": "bench://no-such"})["message"]
+
+
+@ERAS
+def test_prompts_and_completions_of_the_host(proxies: Proxies, bench: Workbench, modern: bool) -> None:
+    client = start_bench(proxies, modern)
+
+    [prompt] = client.result("prompts/list")["prompts"]
+    [message] = client.result("prompts/get", {"name": "greet", "arguments": {"who": "Ada"}})["messages"]
+    completed = client.result(
+        "completion/complete",
+        {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "who", "value": "A"}},
+    )
+
+    assert prompt["arguments"][0]["name"] == "who"
+    assert message["content"]["text"] == "Hello, Ada!"
+    assert completed["completion"]["values"] == ["Ada", "Alan"]
+
+
+@ERAS
+def test_progress_comes_with_the_token_of_the_client_and_before_the_answer(
+    proxies: Proxies, bench: Workbench, modern: bool
+) -> None:
+    client = start_bench(proxies, modern)
+
+    for token in ("text", 7):
+        call = client.begin(
+            "tools/call", {"name": "progress", "arguments": {"steps": 3}, "_meta": {"progressToken": token}}
+        )
+        assert client.answer(call)["result"]["content"][0]["text"] == "progressed"
+        seen = [each for each in client.heard("notifications/progress") if each["progressToken"] == token]
+        assert [(each["progress"], each["total"], each["message"]) for each in seen] == [
+            (1, 3, "step 1"),
+            (2, 3, "step 2"),
+            (3, 3, "step 3"),
+        ]
+
+
+def test_log_messages_come_from_the_level_on_that_the_client_chose(proxies: Proxies, bench: Workbench) -> None:
+    client = start_bench(proxies, False)
+    client.result("logging/setLevel", {"level": "warning"})
+
+    client.call("chat")
+
+    client.hear("notifications/message", matching=lambda params: params["data"] == {"said": "error"})
+    said = [each["data"]["said"] for each in client.heard("notifications/message") if "said" in str(each["data"])]
+    assert said == ["warning", "error"]
+
+
+def test_a_modern_client_chooses_the_level_with_each_request(proxies: Proxies, bench: Workbench) -> None:
+    client = start_bench(proxies, True)
+    meta = {"io.modelcontextprotocol/logLevel": "error"}
+
+    client.result("tools/call", {"name": "chat", "arguments": {}, "_meta": meta})
+    client.result("tools/call", {"name": "chat", "arguments": {}})
+
+    said = [each["data"]["said"] for each in client.heard("notifications/message") if "said" in str(each["data"])]
+    assert said == ["error"]
+
+
+@ERAS
+@pytest.mark.parametrize("method", QUESTIONS)
+def test_questions_of_the_host_reach_the_client_and_its_answers_go_back(
+    proxies: Proxies, bench: Workbench, method: str, modern: bool
+) -> None:
+    capabilities, params, answer = QUESTIONS[method]
+    client = proxies.start()
+    client.replies["roots/list"] = lambda _: {"roots": []}
+    client.initialize(modern=modern, capabilities=capabilities)
+    client.wait_connected()
+    asked: list[Message] = []
+
+    def reply(question: Message) -> Message:
+        asked.append(question)
+        return answer
+
+    told = answered(client, "ask", {"method": method, "params": params}, {method: reply})
+
+    assert json.loads(told) == answer
+    assert params.items() <= asked[-1].items()
+
+
+@ERAS
+def test_a_client_that_cannot_answer_is_not_asked(proxies: Proxies, bench: Workbench, modern: bool) -> None:
+    client = start_bench(proxies, modern)
+
+    result = client.request(
+        "tools/call", {"name": "ask", "arguments": {"method": "sampling/createMessage", "params": {}}}
+    )
+
+    assert "error" in result or result["result"]["isError"] is True
+    assert client.asked == []
+
+
+def test_a_subscription_tells_of_each_change(proxies: Proxies, bench: Workbench) -> None:
+    client = start_bench(proxies, False)
+    client.result("resources/subscribe", {"uri": "bench://note"})
+
+    for number in range(3):
+        client.call("write_note", text=str(number))
+        client.hear("notifications/resources/updated", after=number)
+
+    assert client.heard("notifications/resources/updated")[0]["uri"] == "bench://note"
+    client.result("resources/unsubscribe", {"uri": "bench://note"})
+    heard = len(client.heard("notifications/resources/updated"))
+    client.call("write_note", text="unheard")
+    assert client.call("echo", text="on") == "on"
+    assert len(client.heard("notifications/resources/updated")) == heard
+
+
+def test_a_modern_subscription_tells_of_each_change(proxies: Proxies, bench: Workbench) -> None:
+    client = start_bench(proxies, True)
+    client.begin("subscriptions/listen", {"notifications": {"resourceSubscriptions": ["bench://note"]}}, "stream")
+    client.hear("notifications/subscriptions/acknowledged")
+
+    client.call("write_note", text="new")
+
+    updated = client.hear("notifications/resources/updated")
+    assert updated["uri"] == "bench://note"
+    assert updated["_meta"]["io.modelcontextprotocol/subscriptionId"] == "stream"
+
+
+def test_a_subscription_outlives_a_crash(proxies: Proxies, bench: Workbench) -> None:
+    client = start_bench(proxies, False)
+    client.result("resources/subscribe", {"uri": "bench://note"})
+    client.call_result("die", code=1)
+    client.wait_connected(generation=2)
+
+    def told() -> object:
+        client.call("write_note", text="after the crash")
+        return client.heard("notifications/resources/updated")
+
+    client.wait_health(lambda _: told(), "telling of changes again")
+
+
+# --- a command, in the four pairings of eras --------------------------------------------------------------------------
+
+
+@COMMANDS
+@ERAS
+def test_what_a_command_offers_is_offered(proxies: Proxies, era: str, modern: bool) -> None:
+    client = start_command(proxies, era, modern)
+
+    assert {"echo", "uno_health", "uno_execute_tool"} <= set(client.tools())
+    assert "uno_app_select_solution" not in client.tools(), "there is no solution behind a command"
+    assert {"odd://note", "uno://health"} <= {each["uri"] for each in client.result("resources/list")["resources"]}
+    assert client.result("prompts/list")["prompts"][0]["name"] == "greet"
+    [template] = client.result("resources/templates/list")["resourceTemplates"]
+    assert template["uriTemplate"] == "odd://note/{name}"
+    assert client.result("resources/read", {"uri": "odd://note"})["contents"][0]["text"] == "noted"
+    assert client.result("prompts/get", {"name": "greet"})["messages"][0]["content"]["text"] == "Hello!"
+    completion = {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "who", "value": ""}}
+    assert client.result("completion/complete", completion)["completion"]["values"] == ["Ada", "Alan"]
+    assert client.call("echo", text="ü") == "ü"
+
+
+@COMMANDS
+@ERAS
+def test_errors_of_a_command_pass_as_they_are(proxies: Proxies, era: str, modern: bool) -> None:
+    client = start_command(proxies, era, modern)
+
+    error = client.error(
+        "tools/call", {"name": "error", "arguments": {"code": -31999, "message": "own", "data": {"why": ["x"]}}}
+    )
+
+    assert error == {"code": -31999, "message": "own", "data": {"why": ["x"]}}
+    assert client.call_result("fail")["isError"] is True
+
+
+@COMMANDS
+@ERAS
+def test_methods_and_fields_that_nobody_knows_pass(proxies: Proxies, era: str, modern: bool) -> None:
+    client = start_command(proxies, era, modern)
+
+    result = client.result("odd/future", {"new": {"deep": [1, None, "ü"]}})
+
+    assert result["method"] == "odd/future"
+    assert result["params"]["new"] == {"deep": [1, None, "ü"]}
+    assert result["fieldOfTheFuture"] == {"ä": 1}
+
+
+@COMMANDS
+@ERAS
+@pytest.mark.parametrize("method", ["sampling/createMessage", "elicitation/create", "roots/list"])
+def test_questions_of_a_command_reach_the_client_in_its_era(
+    proxies: Proxies, era: str, modern: bool, method: str
+) -> None:
+    capabilities, params, answer = QUESTIONS[method]
+    client = start_command(proxies, era, modern, capabilities)
+
+    told = answered(client, "ask", {"method": method, "params": params}, {method: lambda _: answer})
+
+    assert json.loads(told)["result"] == answer
+
+
+@COMMANDS
+@ERAS
+def test_progress_of_a_command(proxies: Proxies, era: str, modern: bool) -> None:
+    client = start_command(proxies, era, modern)
+
+    client.result("tools/call", {"name": "progress", "arguments": {"steps": 2}, "_meta": {"progressToken": "mine"}})
+
+    assert [(each["progressToken"], each["progress"]) for each in client.heard("notifications/progress")] == [
+        ("mine", 1),
+        ("mine", 2),
+    ]
+
+
+@COMMANDS
+def test_tools_that_a_command_removes_are_gone(proxies: Proxies, era: str) -> None:
+    client = start_command(proxies, era, False)
+
+    client.call("remove", names=["echo", "count"])
+
+    client.hear("notifications/tools/list_changed")
+    assert not {"echo", "count"} & set(client.tools())
+    assert client.error("tools/call", {"name": "echo", "arguments": {}})["code"] == -32602
+
+
+@COMMANDS
+def test_what_a_command_says_of_itself_is_passed_on(proxies: Proxies, era: str) -> None:
+    client = start_command(proxies, era, False)
+    client.close_stdin()
+    client.exit_code()
+
+    second = proxies.start("--", *odd_server(era=era))
+    said = second.initialize()
+
+    assert "Be odd." in said["instructions"], "known from the catalogue"
+    assert said["capabilities"]["completions"] == {}
+    upstream = second.wait_connected()["proxy"]["upstream"]
+    assert (upstream["name"], upstream["version"], upstream["kind"]) == ("odd", "1.0", "command")
+
+
+@COMMANDS
+def test_a_command_knows_who_its_client_is(proxies: Proxies, era: str) -> None:
+    client = start_command(proxies, era, False, {"sampling": {}, "elicitation": {"form": {}, "url": {}}})
+
+    facts = json.loads(client.call("facts"))
+
+    assert facts["era"] == era
+    assert facts["cwd"] == str(proxies.machine.workspace)
+    assert {"sampling", "elicitation"} <= facts["capabilities"].keys()
+
+
+def test_a_notification_that_nobody_knows_reaches_the_command(proxies: Proxies, tmp_path: Path) -> None:
+    notes = Notes(tmp_path / "notes")
+    client = start_command(proxies, "handshake", False, notes=notes)
+
+    client.notify("notifications/future", {"x": 1})
+
+    wait_for(lambda: "notifications/future" in notes.methods() or None)
+    told = next(message for message in notes.received if message.get("method") == "notifications/future")
+    assert told["params"] == {"x": 1}
+
+
+def test_a_notification_of_the_command_that_nobody_knows_reaches_the_client(proxies: Proxies) -> None:
+    client = start_command(proxies, "handshake", False)
+
+    client.call("say", method="notifications/future", params={"x": 1})
+
+    assert client.hear("notifications/future")["x"] == 1

@@ -1,0 +1,403 @@
+"""Which workspace? None, several, one that appears, one that the client names, one that nobody trusts."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.files import write
+from support.golden import GOLDEN
+from support.machine import Machine
+from support.proxies import Proxies, ProxyClient
+from support.workspace import WorkspaceBuilder
+
+from .conftest import WORKBENCH, Workbench
+
+OWN = ["uno_health", "uno_app_select_solution", "uno_discover_tools", "uno_execute_tool"]
+
+
+def addins_in(folder: Path) -> Path:
+    target = folder / ".devtools" / "addins" / "workbench.py"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(WORKBENCH, target)
+    return folder
+
+
+def issue(report: dict[str, Any], code: str) -> dict[str, str]:
+    found = [issue for issue in report["issues"] if issue["code"] == code]
+    assert len(found) == 1, f"{code} in {json.dumps(report['issues'], indent=1)}"
+    return dict(found[0])
+
+
+# --- none -------------------------------------------------------------------------------------------------------------
+
+
+def test_without_a_workspace_the_proxy_answers_and_health_says_what_to_do(proxies: Proxies) -> None:
+    client = proxies.start()
+    client.initialize(capabilities={"roots": {}})
+    client.replies["roots/list"] = lambda _: {"roots": []}
+
+    report = client.wait_state("Degraded")
+
+    assert report["status"] == "Unhealthy"
+    assert report["resolutionKind"] == "NoCandidates"
+    assert issue(report, "HostNotStarted")["severity"] == "Fatal"
+    assert issue(report, "NoSolutionFound")["remediation"]
+    assert "uno_health" in client.tools()
+    assert client.call_result("echo", text="x")["isError"] is True
+
+
+def test_when_add_ins_appear_in_the_folder_it_starts_by_itself(proxies: Proxies, machine: Machine) -> None:
+    client = proxies.start()
+    client.initialize(capabilities={"roots": {}})
+    client.replies["roots/list"] = lambda _: {"roots": []}
+    client.wait_state("Degraded")
+
+    addins_in(machine.workspace)
+
+    client.wait_connected()
+    assert client.call("echo", text="it is there") == "it is there"
+    assert client.heard("notifications/tools/list_changed")
+
+
+def test_when_a_solution_appears_it_starts_by_itself(proxies: Proxies, workspace: WorkspaceBuilder) -> None:
+    client = proxies.start()
+    client.initialize(capabilities={"roots": {}})
+    client.replies["roots/list"] = lambda _: {"roots": []}
+    client.wait_state("Degraded")
+
+    workspace.global_json({"Uno.Sdk": "6.5.31"}).project("App/App.csproj", restored=False).solution("App.slnx")
+
+    report = client.wait_health(lambda report: report["selectedSolutionPath"], "aware of the solution")
+    assert report["selectedSolutionPath"] == str(workspace.root / "App.slnx")
+    client.wait_connected()
+
+
+# --- several ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two(workspace: WorkspaceBuilder) -> WorkspaceBuilder:
+    """Two solutions side by side, on a machine without .NET."""
+    return workspace.global_json({"Uno.Sdk": "6.5.31"}).solution("A.slnx", []).solution("B.slnx", [])
+
+
+def test_of_several_solutions_none_is_guessed_and_a_tool_chooses(proxies: Proxies, two: WorkspaceBuilder) -> None:
+    client = proxies.start()
+    client.initialize(capabilities={"roots": {}})
+    client.replies["roots/list"] = lambda _: {"roots": []}
+    report = client.wait_health(lambda report: report["resolutionKind"] == "Ambiguous", "ambiguous")
+    assert sorted(report["candidateSolutions"]) == [str(two.root / "A.slnx"), str(two.root / "B.slnx")]
+    assert "uno_app_select_solution" in issue(report, "WorkspaceAmbiguous")["remediation"]
+
+    result = client.call_result("uno_app_select_solution", solutionPath=str(two.root / "B.slnx"))
+
+    told = json.loads(result["content"][0]["text"])
+    assert list(told) == list(_recorded_selection("fs"))
+    assert (told["status"], told["devServerAction"]) == ("started", "Start")
+    assert told["selectedSolutionPath"] == str(two.root / "B.slnx")
+    report = client.wait_connected()
+    assert (report["selectedSolutionPath"], report["selectionSource"]) == (str(two.root / "B.slnx"), "UserSelected")
+
+
+def test_the_solution_can_be_chosen_again(proxies: Proxies, two: WorkspaceBuilder) -> None:
+    client = proxies.start()
+    client.initialize()
+
+    def choose(name: str, **more: object) -> str:
+        path = str(two.root / name)
+        result = client.call_result("uno_app_select_solution", solutionPath=path, **more)
+        return str(json.loads(result["content"][0]["text"])["status"])
+
+    client.wait_health(lambda report: report["resolutionKind"] == "Ambiguous", "ambiguous")
+    assert choose("A.slnx") == "started"
+    first = client.wait_connected()["hostProcessId"]
+    assert choose("A.slnx") == "already_selected"
+    assert choose("B.slnx") == "restarted"
+    second = client.wait_health(
+        lambda report: report["connectionState"] == "Connected" and report["hostProcessId"] != first, "restarted"
+    )
+    assert second["selectedSolutionPath"] == str(two.root / "B.slnx")
+    assert "HostCrashed" not in client.issue_codes()
+    assert choose("B.slnx", forceRestart=True) == "restarted"
+    third = client.wait_health(
+        lambda report: (
+            report["connectionState"] == "Connected" and report["hostProcessId"] not in (first, second["hostProcessId"])
+        ),
+        "restarted again",
+    )
+    assert third["proxy"]["lastExit"] is None, "a restart that was wanted is no crash"
+
+
+@pytest.mark.parametrize("path", ["{DIR}/none.sln", "relative.sln", "/elsewhere/App.sln"])
+def test_a_solution_that_is_none_of_the_candidates_is_rejected(
+    proxies: Proxies, two: WorkspaceBuilder, path: str
+) -> None:
+    client = proxies.start()
+    client.initialize()
+    client.wait_health(lambda report: report["resolutionKind"] == "Ambiguous", "ambiguous")
+
+    result = client.call_result("uno_app_select_solution", solutionPath=path.replace("{DIR}", str(two.root)))
+
+    told = json.loads(result["content"][0]["text"])
+    recorded = _recorded_selection("ns")
+    assert result["isError"] is True
+    assert (told["status"], told["devServerAction"]) == (recorded["status"], recorded["devServerAction"])
+    assert [issue["code"] for issue in told["issues"]] == [issue["code"] for issue in recorded["issues"]]
+
+
+@pytest.mark.parametrize("arguments", [{}, {"solutionPath": 3}, {"solutionPath": ""}])
+def test_a_choice_without_a_path_is_told_what_is_missing(
+    proxies: Proxies, two: WorkspaceBuilder, arguments: dict[str, object]
+) -> None:
+    client = proxies.start()
+    client.initialize()
+
+    result = client.call_result("uno_app_select_solution", **arguments)
+
+    assert result["isError"] is True
+    assert "solutionPath" in result["content"][0]["text"]
+
+
+def _recorded_selection(request: str) -> dict[str, Any]:
+    """What the .NET proxy answered to uno_app_select_solution."""
+    path = GOLDEN / "host" / "mcp-app" / "cancel-concurrent-restart.json"
+    lines = [
+        entry["line"]
+        for entry in json.loads(path.read_text("utf-8"))["log"]
+        if entry.get("dir") == "<" and "line" in entry
+    ]
+    message = next(message for message in map(json.loads, lines) if message.get("id") == request)
+    told: dict[str, Any] = json.loads(message["result"]["content"][0]["text"])
+    return told
+
+
+def test_with_solution_dir_the_workspace_is_that_one(proxies: Proxies, machine: Machine) -> None:
+    there = addins_in(machine.root / "there")
+
+    client = proxies.connected("--solution-dir", str(there))
+
+    report = client.health()
+    assert report["effectiveWorkspaceDirectory"] == str(there)
+    assert report["selectionSource"] == "UserSelected"
+    assert client.call("echo", text="hi") == "hi"
+
+
+# --- the client names it: roots ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("capability", [{}, {"listChanged": True}])
+def test_the_roots_of_the_client_are_its_workspace(
+    proxies: Proxies, machine: Machine, capability: dict[str, bool]
+) -> None:
+    there = addins_in(machine.root / "with space é")
+    client = proxies.start()
+    client.replies["roots/list"] = lambda _: {"roots": [{"uri": there.as_uri(), "name": "project"}]}
+    client.initialize(capabilities={"roots": capability})
+
+    report = client.wait_connected()
+
+    assert report["effectiveWorkspaceDirectory"] == str(there)
+    assert report["selectionSource"] == "RootsConfirmed"
+    assert client.call("echo", text="hi") == "hi"
+    assert "uno_app_initialize" not in client.tools()
+
+
+def test_a_modern_client_is_served_without_being_asked_for_roots_first(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.start()
+    client.capabilities = {"roots": {}}
+    client.modern = True
+    client.result("server/discover")
+
+    client.wait_connected()
+
+    assert client.call("echo", text="hi") == "hi"
+    assert client.asked == []
+
+
+def test_a_client_that_never_answers_roots_list_still_has_tools_and_the_process_ends(
+    proxies: Proxies, bench: Workbench
+) -> None:
+    """The .NET proxy was recorded without an answer to tools/list, and alive 40 s after its client had gone."""
+    client = proxies.start()
+    client.replies["roots/list"] = None
+    client.initialize(capabilities={"roots": {}})
+
+    assert set(OWN) <= set(client.tools())
+    client.wait_connected()
+    assert client.call("echo", text="hi") == "hi"
+    client.close_stdin()
+    assert client.exit_code(3) == 0
+
+
+def test_a_client_that_refuses_roots_list_is_served_where_it_stands(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.start()
+    client.initialize(capabilities={"roots": {}})  # answered with "no such method"
+
+    client.wait_connected()
+
+    assert client.call("echo", text="hi") == "hi"
+
+
+@pytest.mark.parametrize("roots", [[], [{"uri": "https://example.org/"}], [{"uri": 3}], "?", [{}]])
+def test_roots_that_name_no_folder_leave_the_workspace_as_it_is(
+    proxies: Proxies, bench: Workbench, roots: object
+) -> None:
+    client = proxies.start()
+    client.replies["roots/list"] = lambda _: {"roots": roots}
+    client.initialize(capabilities={"roots": {}})
+
+    client.wait_connected()
+
+    assert client.health()["effectiveWorkspaceDirectory"] == str(bench.machine.workspace)
+
+
+# --- the client names it: uno_app_initialize --------------------------------------------------------------------------
+
+
+@pytest.fixture
+def lost(proxies: Proxies) -> ProxyClient:
+    """A client without roots, in a folder that is no workspace."""
+    client = proxies.start()
+    client.initialize()
+    client.wait_health(lambda report: report["proxy"]["fallback"], "in fallback mode")
+    return client
+
+
+def test_without_roots_and_without_a_workspace_there_is_a_tool_that_names_it(lost: ProxyClient) -> None:
+    log = json.loads((GOLDEN / "host" / "mcp-app" / "force-roots-fallback.json").read_text("utf-8"))["log"]
+    messages = [json.loads(entry["line"]) for entry in log if entry.get("dir") == "<" and "line" in entry]
+    recorded = next(message["result"]["tools"] for message in messages if message.get("id") == 1)
+
+    tools = lost.result("tools/list")["tools"]
+
+    named = [tool["name"] for tool in tools if tool["name"] != "uno_app_set_roots"]
+    assert named == [tool["name"] for tool in recorded]
+    ours = next(tool for tool in tools if tool["name"] == "uno_app_initialize")
+    theirs = next(tool for tool in recorded if tool["name"] == "uno_app_initialize")
+    assert ours["inputSchema"]["required"] == theirs["inputSchema"]["required"]
+    assert ours["inputSchema"]["properties"].keys() == theirs["inputSchema"]["properties"].keys()
+    assert ours["annotations"].items() >= theirs["annotations"].items()
+    report = lost.health()
+    assert "uno_app_initialize" in issue(report, "HostNotStarted")["remediation"]
+
+
+@pytest.mark.parametrize("name", ["uno_app_initialize", "uno_app_set_roots"])
+def test_the_tool_that_names_the_workspace_starts_it(lost: ProxyClient, machine: Machine, name: str) -> None:
+    there = addins_in(machine.root / "there")
+
+    told = json.loads(lost.call(name, workspaceDirectory=str(there)))
+
+    assert list(told) == ["status", "workspaceDirectory", "toolCount", "message"]
+    assert (told["status"], told["workspaceDirectory"]) == ("ready", str(there))
+    assert told["toolCount"] > 5
+    assert lost.call("echo", text="hi") == "hi"
+    assert "uno_app_initialize" not in lost.tools()
+    assert lost.heard("notifications/tools/list_changed")
+
+
+def test_a_workspace_that_is_none_is_told_as_such_and_can_be_named_again(lost: ProxyClient, machine: Machine) -> None:
+    empty = machine.root / "empty"
+    empty.mkdir()
+
+    told = json.loads(lost.call("uno_app_initialize", workspaceDirectory=str(empty)))
+    assert told["status"] == "degraded"
+
+    told = json.loads(lost.call("uno_app_initialize", workspaceDirectory=str(addins_in(machine.root / "there"))))
+    assert told["status"] == "ready"
+
+
+@pytest.mark.parametrize("arguments", [{}, {"workspaceDirectory": 3}, {"workspaceDirectory": "relative"}])
+def test_a_name_that_is_no_absolute_path_is_refused(lost: ProxyClient, arguments: dict[str, object]) -> None:
+    result = lost.call_result("uno_app_initialize", **arguments)
+
+    assert result["isError"] is True
+    assert "workspaceDirectory" in result["content"][0]["text"]
+
+
+def test_with_force_roots_fallback_even_a_workspace_waits_to_be_named(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.start("--force-roots-fallback")
+    client.initialize(capabilities={"roots": {}})
+    client.wait_health(lambda report: report["proxy"]["fallback"], "in fallback mode")
+    assert "uno_app_initialize" in client.tools()
+    assert proxies.processes() == [client.process.pid], "no Host was started"
+
+    told = json.loads(client.call("uno_app_initialize", workspaceDirectory=str(bench.machine.workspace)))
+
+    assert told["status"] == "ready"
+    assert client.call("echo", text="hi") == "hi"
+
+
+# --- nobody has agreed ------------------------------------------------------------------------------------------------
+
+
+SPY = """
+import pathlib
+pathlib.Path({path!r}).touch()
+
+def register(addin):
+    addin.tool(name="spy")(lambda: "spied")
+"""
+
+
+@pytest.fixture
+def hostile(machine: Machine) -> Path:
+    """The mark that the code of a workspace leaves when it runs."""
+    mark = machine.root / "it-ran"
+    write(machine.workspace / ".devtools" / "addins" / "spy.py", SPY.format(path=str(mark)))
+    return mark
+
+
+@pytest.fixture
+def strangers(machine: Machine) -> Iterator[Proxies]:
+    with Proxies(machine) as proxies:
+        yield proxies
+
+
+def test_code_of_a_workspace_that_nobody_trusts_does_not_run_and_health_says_how_to_agree(
+    strangers: Proxies, hostile: Path
+) -> None:
+    client = strangers.start()
+    client.initialize()
+
+    report = client.wait_health(lambda report: "WorkspaceNotTrusted" in str(report["issues"]), "aware of the stranger")
+    client.wait_state("Connected", "Degraded")
+
+    assert "uno-devserver trust" in issue(report, "WorkspaceNotTrusted")["remediation"]
+    assert "spy" not in client.tools()
+    assert not hostile.exists()
+
+
+def test_when_the_user_agrees_the_code_runs(strangers: Proxies, hostile: Path, machine: Machine) -> None:
+    client = strangers.start()
+    client.initialize()
+    client.wait_state("Connected", "Degraded")
+
+    agreed = machine.run("trust")
+
+    assert agreed.exit_code == 0
+    client.close_stdin()
+    client.exit_code()
+    second = strangers.connected()
+    assert second.call("spy") == "spied"
+    assert "WorkspaceNotTrusted" not in second.issue_codes()
+    assert hostile.exists()
+
+
+def test_the_workspace_of_a_stranger_cannot_agree_for_itself(
+    strangers: Proxies, hostile: Path, machine: Machine
+) -> None:
+    write(machine.workspace / ".devtools" / "host.config.jsonc", '{"trusted": true, "trust": true}')
+    write(machine.workspace / ".env", "UNO_DEVSERVER_TRUST=1")
+    client = strangers.start()
+    client.initialize()
+
+    client.wait_state("Connected", "Degraded")
+
+    assert "WorkspaceNotTrusted" in client.issue_codes()
+    assert not hostile.exists()
