@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..protocol.parties import ServerInfo
+    from .catalogue import Catalogue
 
 
 class Lists(Value):
@@ -32,11 +33,13 @@ class Board:
         lists: Lists,
         health: Callable[[], dict[str, object]],
         *,
+        catalogue: Catalogue | None = None,
         holds_tools: bool = False,
     ) -> None:
         self.server = server  # name, version, instructions: ours with the upstream's
         self.capabilities = capabilities
         self.lists = lists
+        self.catalogue = catalogue  # what the lists came from at the start
         self.fresh = False  # whether the lists come from the upstream that is connected, and not from the catalogue
         self.health = health  # makes the HealthReport at the moment it is asked for, without waiting for anything
         self.holds_tools = holds_tools  # tools/list is not answered from here, but by the engine when it can

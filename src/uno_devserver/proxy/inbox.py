@@ -28,9 +28,14 @@ class Inbox:
                 loop.call_soon_threadsafe(self._hand_over)
             except RuntimeError:
                 pass  # the engine has ended, and so will the front
+        elif loop is None and self._take is not None:
+            self._hand_over()
 
-    def open(self, loop: AbstractEventLoop, take: Callable[[Any], None]) -> None:
-        """From the loop's thread: `take` gets what waits, and from now on everything as it comes."""
+    def open(self, loop: AbstractEventLoop | None, take: Callable[[Any], None]) -> None:
+        """From the loop's thread: `take` gets what waits, and from now on everything as it comes.
+
+        Without a loop it is called in the thread that puts something in.
+        """
         self._take = take
         self._loop = loop
         self._hand_over()

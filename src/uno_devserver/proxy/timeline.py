@@ -7,14 +7,14 @@ import time
 
 class Timeline:
     def __init__(self) -> None:
-        # What the interpreter did before this line took the processor's time and nothing else: its own start.
+        # What the interpreter did before this line was its own start, and took the processor's time and no other.
         self._began = time.monotonic() - time.process_time()
-        self._stages: dict[str, float] = {}
+        self._stages: dict[str, int] = {}
 
-    def mark(self, stage: str) -> float:
-        """The milliseconds until now; kept for the first time that a stage is reached. From any thread."""
-        return self._stages.setdefault(stage, round((time.monotonic() - self._began) * 1000, 1))
+    def mark(self, stage: str) -> int:
+        """The milliseconds until now, or until the stage was reached for the first time. From any thread."""
+        return self._stages.setdefault(stage, round((time.monotonic() - self._began) * 1000))
 
-    def stages(self) -> dict[str, float]:
-        """What was reached when, in milliseconds, in this order."""
-        return dict(self._stages)
+    def stages(self) -> tuple[tuple[str, int], ...]:
+        """What was reached when, in this order."""
+        return tuple(self._stages.items())

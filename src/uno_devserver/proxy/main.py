@@ -1,0 +1,188 @@
+"""The proxy as a process: the front answers from the first moment, the engine comes behind it, and both go together.
+
+It is gone 300 ms after its client at the latest, whatever hangs. Cheap to import.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import select
+import sys
+
+from .. import __version__
+from ..protocol.parties import ServerInfo
+from ..system.folders import folders
+from ..system.log import log
+from .board import Board
+from .catalogue import identity_of, load
+from .engine_thread import EngineThread
+from .front import Front
+from .inbox import Inbox
+from .lines import Lines
+from .lists import Offered, merged
+from .outlet import Outlet
+from .streams import own_streams
+from .timeline import Timeline
+from .tools import capabilities, instructions
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .engine_thread import Run, Write
+    from .options import Options
+
+NAME = "uno-devserver"
+READ_BYTES = 64 * 1024  # what a pipe holds
+# For the engine to stop its upstream, and for the client to take what is left: together the 300 ms that we have.
+ENGINE_SECONDS = 0.25
+OUTPUT_SECONDS = 0.04
+# While a client leaves too much unread, we read nothing of it, but look whether it is still there.
+FULL_SECONDS = 0.1
+# How long the front waits for its turn while the engine is busy, importing or relaying.
+SWITCH_SECONDS = 0.0005
+# A client that is waiting for us has written already; one that pauses longer than this does not notice what it costs that
+# the engine begins. Begun at once, it would delay the first answers by a millisecond or more, and be ready no sooner.
+START_MS = 5
+
+
+def serve(options: Options, run: Run | None = None) -> int:
+    """Be the proxy until the client has gone; the process ends with it. Only --force-generate-tool-cache returns."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+    return _Proxy(options, run or _run_engine).serve()
+
+
+class _Proxy:
+    def __init__(self, options: Options, run: Run) -> None:
+        self._options = options
+        timeline, board = Timeline(), _first_board(options)
+        board.health = lambda: _first_health(options, timeline)
+        self._source, self._sink = own_streams()
+        self._inbox, self._outlet = Inbox(), Outlet(self._sink)
+        self._front = Front(board, self._put, self._outlet.write, timeline)
+        self._engine = EngineThread(run, options, board, self._inbox, self._front.write, timeline)
+        self._ending = _thread.allocate_lock()  # taken once, and never given back
+
+    def serve(self) -> int:
+        try:
+            if self._options.only_catalogue:
+                self._begin()
+                self._engine.wait()
+                return self._engine.exit_code or 0
+            self._end(self._listen() if hasattr(select, "poll") else self._listen_on_windows())
+        except KeyboardInterrupt:  # before signals are heeded
+            self._end("it was interrupted")
+        return 0
+
+    def _put(self, message: tuple[str, Any]) -> None:
+        self._inbox.put(message)
+        kind, value = message
+        if kind == "read" or (kind == "message" and "id" in value):
+            self._begin()
+
+    def _begin(self) -> None:
+        """What comes behind the first answers."""
+        if self._engine.started:
+            return
+        self._heed_signals()
+        self._engine.start()
+        from .client_watch import watch_client
+
+        _thread.start_new_thread(watch_client, (self._end,))
+
+    def _listen(self) -> str:
+        """Take what the client writes, until it has gone; returns how one could see that."""
+        waiting = select.poll()
+        waiting.register(self._source, select.POLLIN)
+        waiting.register(self._sink, 0)  # errors are reported in any case
+        lines = Lines()
+        while True:
+            events = dict(waiting.poll(None if self._engine.started else START_MS))
+            if not events:
+                self._begin()
+            elif self._source in events:
+                data = os.read(self._source, READ_BYTES)
+                for line in lines.feed(data) if data else lines.finish():
+                    self._front.take(line)
+                if not data:
+                    return "the client closed our input"
+            if (self._sink in events and self._source not in events) or not self._client_reads():
+                return "the client does not read any more"
+
+    def _client_reads(self) -> bool:
+        """Wait while it leaves too much unread; False when it has gone meanwhile."""
+        leaving = select.poll()
+        leaving.register(self._source, 0)
+        while self._outlet.full and not self._outlet.wait(FULL_SECONDS):
+            if leaving.poll(0):
+                return False
+        return not self._outlet.gone
+
+    def _listen_on_windows(self) -> str:
+        """Nothing tells there whether somebody has written, so only threads can do something else meanwhile."""
+        self._begin()
+        lines = Lines()
+        while data := os.read(self._source, READ_BYTES):
+            for line in lines.feed(data):
+                self._front.take(line)
+        return "the client closed our input"
+
+    def _heed_signals(self) -> None:
+        import signal
+
+        for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK"):
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # nohup relies on that
+                signal.signal(number, lambda *_: _thread.start_new_thread(self._end, ("a signal asked for it",)))
+
+    def _end(self, reason: str) -> None:
+        """From any thread; whoever comes second waits here for the end of the process."""
+        self._ending.acquire()
+        log.debug(f"Ending: {reason}.")
+        self._inbox.put(("end", reason))
+        if self._engine.started:
+            self._engine.wait(ENGINE_SECONDS)
+        self._outlet.wait(OUTPUT_SECONDS)
+        os._exit(0)  # threads may hang; nothing is left that would have to be closed
+
+
+def _first_board(options: Options) -> Board:
+    """What is known before anything has been looked at: our own tools, and what the upstream had the last time."""
+    catalogue = None
+    if not options.force_fallback:  # then nobody knows yet which workspace it will be
+        catalogue, problem = load(folders().state, identity_of(options))
+        if problem:
+            log.warn(problem)
+    offered = catalogue.offered if catalogue else Offered()
+    lists, own = merged(offered, uses_host=options.uses_host, fallback=options.force_fallback)
+    server = ServerInfo(NAME, __version__, instructions=instructions(catalogue.instructions if catalogue else None))
+    board = Board(
+        server,
+        capabilities(catalogue.capabilities if catalogue else {}),
+        lists,
+        dict,
+        catalogue=catalogue,
+        holds_tools=options.wait_tools,
+    )
+    board.own_tools = own
+    return board
+
+
+def _first_health(options: Options, timeline: Timeline) -> dict[str, object]:
+    from .health import ProxyFacts, report
+
+    return report(ProxyFacts(options, timeline=timeline.stages(), fallback=options.force_fallback))
+
+
+def _run_engine(options: Options, board: Board, inbox: Inbox, write: Write, timeline: Timeline) -> int | None:
+    import gc
+
+    from ..system.output import unhurried_output
+    from . import engine
+
+    # All that was imported stays for ever: it need not be looked through again and again.
+    gc.freeze()
+    gc.enable()
+    with unhurried_output():
+        return engine.run(options, board, inbox, write, timeline)
