@@ -12,7 +12,7 @@ import pytest
 from support.bundled import wait_for
 from support.hosts import is_running
 from support.odd_servers import Notes, odd_server
-from support.proxies import Proxies
+from support.proxies import Proxies, ProxyClient
 
 from .conftest import Workbench
 
@@ -192,10 +192,7 @@ def test_a_host_that_dies_of_its_add_in_works_again_when_the_file_is_repaired(
     client.wait_health(lambda _: _answers(client, "mended"), "able to call the tool of the add-in that was repaired")
 
 
-def _answers(client: object, tool: str) -> bool:
-    from support.proxies import ProxyClient
-
-    assert isinstance(client, ProxyClient)
+def _answers(client: ProxyClient, tool: str) -> bool:
     answer = client.request("tools/call", {"name": tool, "arguments": {}})
     return "result" in answer and not answer["result"].get("isError")
 

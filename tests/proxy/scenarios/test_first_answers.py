@@ -252,11 +252,13 @@ def test_a_line_beyond_all_bounds_is_refused_and_the_session_goes_on(proxies: Pr
     client = proxies.start()
     client.initialize()
 
+    client.expect("huge")
     client.send_bytes(b'{"jsonrpc":"2.0","id":"huge","method":"tools/call","params":{"x":"')
     for _ in range(40):
         client.send_bytes(b"x" * 1_000_000)
     client.send_bytes(b'"}}\n')
 
+    assert client.answer("huge")["error"]["code"] == -32600
     assert client.result("ping") == {}
 
 
