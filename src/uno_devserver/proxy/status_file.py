@@ -34,7 +34,6 @@ class StatusFile:
 
     def __init__(self, state: str) -> None:
         self._path = os.path.join(state, FOLDER, f"{os.getpid()}.json")
-        self._created = process_started(os.getpid())
         self._facts: ProxyFacts | None = None  # what is to be written
         self._removing = False
         self._changed = threading.Condition()
@@ -55,9 +54,9 @@ class StatusFile:
         self._thread.join(REMOVE_SECONDS)
 
     def _run(self) -> None:
-        written = b""
+        written, created = b"", process_started(os.getpid())
         while (facts := self._next()) is not None:
-            content = json.dumps(_status(facts, self._created)).encode()
+            content = json.dumps(_status(facts, created)).encode()
             try:
                 if content != written:
                     write_atomic(self._path, content)
