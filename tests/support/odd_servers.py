@@ -34,6 +34,7 @@ MANNERS = {
     "until": "a file: it begins to read when that exists",
     "dies": "the exit code it ends with before it reads anything; negative: the signal",
     "dies_times": "it does so at its first so many starts only (needs notes)",
+    "shy": "ends when the first message is not initialize, as servers made with some SDKs do",
     "closes": "closes its stdout at the start, and lives",
     "refuses": "the code of the error that it answers every request with",
     "never_reads": "does not read its input",
@@ -54,6 +55,7 @@ TOOLS = {
     "die": "ends at once, with exit code `code` or by signal `signal`; last words on stderr",
     "close": "closes stdout, and lives",
     "deaf": "answers, and reads no more input",
+    "shut": "answers, closes stdin, and lives",
     "big": "answers with `bytes` characters",
     "fail": "a result that is marked as an error",
     "error": "an error with `code`, `message`, `data`",
@@ -189,7 +191,11 @@ class Server:
             if self._notes:
                 with open(os.path.join(self._notes, "received"), "ab") as stream:
                     stream.write(line)
-            self._take(json.loads(line))
+            message = json.loads(line)
+            if "shy" in self._manners and not self._era and message.get("method") != "initialize":
+                os.write(2, b"Error: expected initialize\n")
+                _die(1)
+            self._take(message)
             if not self._reads:
                 return
 
@@ -204,7 +210,7 @@ class Server:
             self._notified(method, message.get("params") or {})
         else:
             request = self._running[message["id"]] = Request(message)
-            if method == "tools/call" and request.params.get("name") not in ("deaf", "count"):
+            if method == "tools/call" and request.params.get("name") not in ("deaf", "shut", "count"):
                 threading.Thread(target=self._answer, args=(method, request), daemon=True).start()
             else:
                 self._answer(method, request)
@@ -392,6 +398,12 @@ class Server:
     def _tool_deaf(self, _: Request) -> object:
         self._reads = False
         return "deaf"
+
+    def _tool_shut(self, request: Request) -> object:
+        self._write({"id": request.id, "result": {"resultType": "complete", **_text("shut")}})
+        os.close(0)
+        self._reads = False
+        raise Died
 
     def _tool_big(self, request: Request) -> object:
         return "x" * request.arguments["bytes"]

@@ -1,0 +1,641 @@
+"""Conversations over lines: requests and answers, progress, cancellation, what is told, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from protocol.conversations import asynchronous
+from support.mcp_peers import TestPeer
+from uno_devserver.protocol.client.connection import Lost, Peer
+from uno_devserver.protocol.jsonrpc import RpcError
+from uno_devserver.system.log import DEBUG, log
+
+from .wires import Wire, handshake_wire, modern_wire
+
+META = "io.modelcontextprotocol/"
+
+
+def _call(wire: Wire, peer: Peer, name: str = "t", **params: Any) -> asyncio.Task[msgspec.Raw]:
+    return asyncio.ensure_future(wire.connection.request("tools/call", {"name": name, **params}, peer))
+
+
+# requests and answers
+
+
+@asynchronous
+async def test_answers_find_their_requests_in_any_order() -> None:
+    wire = await handshake_wire(TestPeer())
+    first, second = _call(wire, TestPeer(), "a"), _call(wire, TestPeer(), "b")
+    one, two = await wire.next(), await wire.next()
+
+    wire.answer(two, {"said": two["params"]["name"]})
+    wire.answer(one, {"said": one["params"]["name"]})
+
+    assert one["id"] != two["id"]
+    assert json.loads(bytes(await first)) == {"said": "a"}
+    assert json.loads(bytes(await second)) == {"said": "b"}
+
+
+@asynchronous
+async def test_a_result_comes_as_the_bytes_that_the_server_wrote() -> None:
+    wire = await handshake_wire(TestPeer())
+    call = _call(wire, TestPeer())
+    number = (await wire.next())["id"]
+
+    wire.connection.heard(b'{"id":%d,"future":1,"result": {"b" : 1.50, "a":"\\u00e4"} ,"jsonrpc":"2.0"}' % number)
+
+    assert bytes(await call) == b'{"b" : 1.50, "a":"\\u00e4"}'
+
+
+@asynchronous
+async def test_an_error_answer_is_raised_as_the_server_said_it() -> None:
+    wire = await handshake_wire(TestPeer())
+    call = _call(wire, TestPeer())
+
+    wire.refuse(await wire.next(), -32010, "busy", data={"after": 3})
+
+    with pytest.raises(RpcError) as caught:
+        await call
+    assert (caught.value.code, caught.value.message, caught.value.data) == (-32010, "busy", {"after": 3})
+
+
+@asynchronous
+async def test_answers_that_nobody_waits_for_are_dropped(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "level", DEBUG)
+    wire = await handshake_wire(TestPeer())
+    cancelled, call = _call(wire, TestPeer()), _call(wire, TestPeer())
+    late, request = await wire.next(), await wire.next()
+    cancelled.cancel()
+    assert (await wire.next())["method"] == "notifications/cancelled"
+
+    wire.answer(late, {"too": "late"})
+    wire.say(id="of somebody else", result={})
+    wire.say(id=99, result={})
+    wire.answer(request, {"first": 1})
+    wire.answer(request, {"second": 2})
+
+    assert bytes(await call) == b'{"first": 1}'
+    assert capsys.readouterr().err.count("nobody waits") == 4
+
+
+@asynchronous
+async def test_an_error_without_a_number_is_for_the_only_request() -> None:
+    """Servers write it when they could not read the request; nothing else would ever come."""
+    wire = await handshake_wire(TestPeer())
+    call = _call(wire, TestPeer())
+    await wire.next()
+
+    wire.say(id=None, error={"code": -32700, "message": "Parse error"})
+
+    with pytest.raises(RpcError, match="Parse error"):
+        await call
+
+
+@asynchronous
+async def test_several_messages_in_one_line_count_one_by_one() -> None:
+    wire = await handshake_wire(TestPeer())
+    calls = [_call(wire, TestPeer()) for _ in range(2)]
+    numbers = [(await wire.next())["id"] for _ in calls]
+
+    batch = [{"jsonrpc": "2.0", "id": number, "result": {"n": number}} for number in numbers]
+    wire.connection.heard(json.dumps(batch).encode())
+
+    assert [json.loads(bytes(await call))["n"] for call in calls] == numbers
+
+
+# the eras
+
+
+@asynchronous
+async def test_a_modern_server_is_told_with_each_request_who_asks() -> None:
+    wire = await modern_wire(TestPeer("first"))
+    peer = TestPeer("second", log_level="debug", elicitation={})
+
+    call = _call(wire, peer, _meta={"own": 1, f"{META}protocolVersion": "2099-01-01"})
+    request = await wire.next()
+    wire.answer(request, {})
+    await call
+
+    assert request["params"]["_meta"] == {
+        f"{META}clientCapabilities": {"elicitation": {}},
+        f"{META}clientInfo": {"name": "second", "version": "1.0"},
+        f"{META}logLevel": "debug",
+        "own": 1,
+        f"{META}protocolVersion": "2026-07-28",
+    }
+
+
+@asynchronous
+async def test_a_handshake_server_never_sees_a_modern_envelope() -> None:
+    wire = await handshake_wire(TestPeer())
+
+    _call(wire, TestPeer(modern=True), _meta={"own": 1, f"{META}protocolVersion": "2026-07-28"})
+
+    assert (await wire.next())["params"] == {"name": "t", "_meta": {"own": 1}}
+
+
+@asynchronous
+async def test_a_modern_servers_questions_are_asked_of_a_handshake_client_and_the_call_is_made_again() -> None:
+    wire = await modern_wire(TestPeer())
+    peer = TestPeer(answer=lambda method, params: {"answer": params["q"]})
+    call = _call(wire, peer, arguments={"a": 1})
+
+    first = await wire.next()
+    question = {"method": "elicitation/create", "params": {"q": "why"}}
+    wire.answer(first, {"resultType": "input_required", "inputRequests": {"x": question}, "requestState": "s"})
+    again = await wire.next()
+    wire.answer(again, {"resultType": "complete"})
+    await call
+
+    assert peer.asked == [("elicitation/create", {"q": "why"}, "x")]
+    assert again["id"] != first["id"]
+    assert again["params"]["arguments"] == {"a": 1}
+    assert again["params"]["inputResponses"] == {"x": {"answer": "why"}}
+    assert again["params"]["requestState"] == "s"
+
+
+@asynchronous
+async def test_a_modern_client_gets_the_questions_of_a_modern_server_as_they_are() -> None:
+    wire = await modern_wire(TestPeer(modern=True))
+    call = _call(wire, TestPeer(modern=True))
+
+    wire.answer(await wire.next(), {"resultType": "input_required", "inputRequests": {}})
+
+    assert json.loads(bytes(await call))["resultType"] == "input_required"
+
+
+# cancellation
+
+
+@asynchronous
+async def test_who_cancels_a_request_tells_the_server_by_our_number() -> None:
+    wire = await handshake_wire(TestPeer())
+    call = _call(wire, TestPeer())
+    request = await wire.next()
+
+    call.cancel()
+
+    told = await wire.next()
+    assert (told["method"], told["params"]) == ("notifications/cancelled", {"requestId": request["id"]})
+
+
+@asynchronous
+async def test_a_request_that_was_not_sent_yet_is_not_sent_when_it_is_cancelled() -> None:
+    wire = await handshake_wire(TestPeer())
+    wire.room = False
+    call = _call(wire, TestPeer())
+    request = await wire.next()
+
+    call.cancel()
+    await asyncio.wait([call])
+
+    assert [json.loads(line.data)["id"] for line in wire.withdrawn] == [request["id"]]
+    await wire.nothing()
+
+
+# progress
+
+
+@asynchronous
+async def test_clients_that_use_the_same_progress_token_hear_of_their_own_requests_only() -> None:
+    wire = await handshake_wire(TestPeer())
+    one, two = TestPeer(), TestPeer()
+    for peer, token in ((one, 7), (two, "7")):
+        _call(wire, peer, _meta={"progressToken": token})
+    first, second = await wire.next(), await wire.next()
+
+    for request in (second, first):
+        token = request["params"]["_meta"]["progressToken"]
+        wire.say(method="notifications/progress", params={"progressToken": token, "progress": request["id"]})
+
+    assert first["params"]["_meta"]["progressToken"] != second["params"]["_meta"]["progressToken"]
+    assert one.heard == [("notifications/progress", {"progressToken": 7, "progress": first["id"]})]
+    assert two.heard == [("notifications/progress", {"progressToken": "7", "progress": second["id"]})]
+
+
+@pytest.mark.parametrize("token", [99, "x", None, [1], {"a": 1}])
+@asynchronous
+async def test_progress_of_nothing_is_dropped(token: object) -> None:
+    peer = TestPeer()
+    wire = await handshake_wire(peer)
+    caller = TestPeer()
+    call = _call(wire, caller)  # which wants no progress
+    request = await wire.next()
+
+    wire.say(method="notifications/progress", params={"progressToken": token, "progress": 1})
+    wire.say(method="notifications/progress", params={"progressToken": request["id"], "progress": 1})
+    wire.answer(request, {})
+
+    await call
+    assert peer.heard == caller.heard == []
+
+
+# what belongs to no request
+
+
+@pytest.mark.parametrize(
+    "method",
+    ["notifications/tools/list_changed", "notifications/message", "notifications/resources/updated", "odd/unknown"],
+)
+@asynchronous
+async def test_what_belongs_to_no_request_is_told_to_the_peer_of_the_connection(method: str) -> None:
+    peer = TestPeer()
+    wire = await handshake_wire(peer)
+    caller = TestPeer()
+    _call(wire, caller)
+
+    wire.say(method=method, params={"level": "info", "uri": "u", "more": [1]})
+
+    assert peer.heard == [(method, {"level": "info", "uri": "u", "more": [1]})]
+    assert caller.heard == []
+
+
+@asynchronous
+async def test_a_modern_servers_log_is_told_to_the_only_request_that_wants_it() -> None:
+    peer = TestPeer()
+    wire = await modern_wire(peer)
+    wants, does_not = TestPeer(log_level="info"), TestPeer()
+    for one in (wants, does_not):
+        _call(wire, one)
+        await wire.next()
+
+    wire.say(method="notifications/message", params={"level": "info", "data": "x"})
+    _call(wire, TestPeer(log_level="info"))
+    await wire.next()
+    wire.say(method="notifications/message", params={"level": "info", "data": "y"})
+
+    assert wants.heard == [("notifications/message", {"level": "info", "data": "x"})]
+    assert peer.heard == [("notifications/message", {"level": "info", "data": "y"})]
+    assert does_not.heard == []
+
+
+@asynchronous
+async def test_a_peer_that_fails_does_not_stop_the_conversation(capsys: pytest.CaptureFixture[str]) -> None:
+    class Failing(TestPeer):
+        def notify(self, method: str, params: Any) -> None:
+            raise ValueError("a bug")
+
+    wire = await handshake_wire(Failing())
+    call = _call(wire, TestPeer())
+    request = await wire.next()
+
+    wire.say(method="notifications/tools/list_changed")
+    wire.answer(request, {})
+
+    await call
+    assert "a bug" in capsys.readouterr().err
+
+
+@asynchronous
+async def test_a_handshake_server_is_told_of_everything_but_foreign_cancellations() -> None:
+    wire = await handshake_wire(TestPeer())
+
+    await wire.connection.notify("notifications/cancelled", {"requestId": 1})
+    await wire.connection.notify("notifications/roots/list_changed", {})
+
+    assert (await wire.next())["method"] == "notifications/roots/list_changed"
+    await wire.nothing()
+
+
+@asynchronous
+async def test_a_modern_server_is_not_told_what_its_era_does_not_know() -> None:
+    wire = await modern_wire(TestPeer())
+
+    await wire.connection.notify("notifications/initialized", {})
+    await wire.connection.notify("notifications/roots/list_changed", {})
+    await wire.connection.notify("notifications/of/the/future", {"a": 1})
+
+    assert (await wire.next())["params"] == {"a": 1}
+    await wire.nothing()
+
+
+@asynchronous
+async def test_what_cannot_be_told_any_more_is_nobodys_failure() -> None:
+    wire = await handshake_wire(TestPeer())
+    wire.gone = True
+
+    await wire.connection.notify("notifications/roots/list_changed", {})
+
+
+# questions
+
+
+@asynchronous
+async def test_a_question_goes_to_the_client_of_the_only_request_and_its_answer_back() -> None:
+    wire = await handshake_wire(TestPeer())
+    caller = TestPeer(answer=lambda method, params: {"role": "assistant"})
+    _call(wire, caller)
+    request = await wire.next()
+
+    wire.say(id=request["id"], method="sampling/createMessage", params={"maxTokens": 5})  # a number that we use, too
+
+    assert await wire.next() == {"jsonrpc": "2.0", "id": request["id"], "result": {"role": "assistant"}}
+    assert caller.asked == [("sampling/createMessage", {"maxTokens": 5}, None)]
+
+
+@pytest.mark.parametrize("requests", [0, 2])
+@asynchronous
+async def test_a_question_that_could_be_anybodys_goes_to_the_peer_of_the_connection(requests: int) -> None:
+    peer = TestPeer(answer=lambda method, params: {"roots": []})
+    wire = await handshake_wire(peer)
+    for _ in range(requests):
+        _call(wire, TestPeer())
+        await wire.next()
+
+    wire.say(id="r", method="roots/list")
+
+    assert await wire.next() == {"jsonrpc": "2.0", "id": "r", "result": {"roots": []}}
+
+
+@asynchronous
+async def test_our_own_requests_do_not_count_when_it_is_to_be_known_who_is_asked() -> None:
+    wire = await modern_wire(TestPeer())
+    following = asyncio.ensure_future(wire.connection.follow(frozenset()))
+    await wire.next()
+    caller = TestPeer(answer=lambda method, params: {"roots": []})
+    _call(wire, caller)
+    await wire.next()
+
+    wire.say(id="r", method="roots/list")
+
+    await wire.next()
+    assert caller.asked == [("roots/list", {}, None)]
+    following.cancel()
+
+
+@asynchronous
+async def test_a_question_that_is_refused_is_answered_with_that_error() -> None:
+    wire = await handshake_wire(TestPeer())
+
+    wire.say(id=5, method="roots/list", params={})
+
+    error = {"code": -32601, "message": "The test does not answer 'roots/list'."}
+    assert await wire.next() == {"jsonrpc": "2.0", "id": 5, "error": error}
+
+
+@asynchronous
+async def test_a_ping_is_answered_at_once_and_nobody_is_asked() -> None:
+    peer = TestPeer()
+    wire = await handshake_wire(peer)
+
+    wire.say(id="p", method="ping")
+
+    assert await wire.next() == {"jsonrpc": "2.0", "id": "p", "result": {}}
+    assert peer.asked == []
+
+
+@asynchronous
+async def test_a_question_that_the_server_takes_back_is_not_answered() -> None:
+    started, ended = asyncio.Event(), asyncio.Event()
+
+    class Thinking(TestPeer):
+        async def ask(self, method: str, params: Any, name: str | None = None) -> Any:
+            started.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+    wire = await handshake_wire(Thinking())
+    wire.say(id=3, method="elicitation/create")
+    await started.wait()
+
+    wire.say(method="notifications/cancelled", params={"requestId": 3})
+
+    await ended.wait()
+    await wire.nothing()
+
+
+# following
+
+
+@asynchronous
+async def test_a_handshake_server_is_told_of_each_resource_once() -> None:
+    wire = await handshake_wire(TestPeer())
+
+    async def told(uris: set[str], count: int) -> list[tuple[str, str]]:
+        following = asyncio.ensure_future(wire.connection.follow(frozenset(uris)))
+        messages = []
+        for _ in range(count):
+            messages.append(await wire.next())
+            wire.answer(messages[-1], {})
+        await following
+        await wire.nothing()
+        return sorted((message["method"], message["params"]["uri"]) for message in messages)
+
+    assert await told(set(), 0) == []
+    assert await told({"a", "b"}, 2) == [("resources/subscribe", "a"), ("resources/subscribe", "b")]
+    assert await told({"b", "c"}, 2) == [("resources/subscribe", "c"), ("resources/unsubscribe", "a")]
+
+
+@asynchronous
+async def test_a_resource_that_cannot_be_followed_is_refused_and_can_be_tried_again() -> None:
+    wire = await handshake_wire(TestPeer())
+    for _ in range(2):
+        following = asyncio.ensure_future(wire.connection.follow(frozenset({"a"})))
+        wire.refuse(await wire.next(), -32602, "no such resource")
+        with pytest.raises(RpcError, match="no such resource"):
+            await following
+
+
+@asynchronous
+async def test_a_modern_subscription_ends_only_when_its_successor_counts() -> None:
+    peer = TestPeer()
+    wire = await modern_wire(peer)
+
+    async def acknowledged(uris: set[str]) -> dict[str, Any]:
+        following = asyncio.ensure_future(wire.connection.follow(frozenset(uris)))
+        listen = await wire.next()
+        await wire.nothing()  # until it is acknowledged
+        assert not following.done()
+        wire.say(
+            method="notifications/subscriptions/acknowledged", params={"_meta": {f"{META}subscriptionId": listen["id"]}}
+        )
+        await following
+        return listen
+
+    first = await acknowledged(set())
+    second = await acknowledged({"u"})
+
+    assert first["method"] == second["method"] == "subscriptions/listen"
+    lists = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
+    assert second["params"]["notifications"] == {**lists, "resourceSubscriptions": ["u"]}
+    cancelled = await wire.next()
+    assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", first["id"])
+    assert peer.heard == []
+
+
+@asynchronous
+async def test_what_a_subscription_brings_is_told_without_our_number() -> None:
+    peer = TestPeer()
+    wire = await modern_wire(peer)
+    number = f"{META}subscriptionId"
+
+    wire.say(method="notifications/tools/list_changed", params={"_meta": {number: 2}})
+    wire.say(method="notifications/resources/updated", params={"uri": "u", "_meta": {number: 2, "own": 1}})
+
+    assert peer.heard == [
+        ("notifications/tools/list_changed", {}),
+        ("notifications/resources/updated", {"uri": "u", "_meta": {"own": 1}}),
+    ]
+
+
+@asynchronous
+async def test_a_modern_server_without_subscriptions_matters_only_to_those_who_follow_a_resource() -> None:
+    wire = await modern_wire(TestPeer())
+
+    lists = asyncio.ensure_future(wire.connection.follow(frozenset()))
+    wire.refuse(await wire.next(), -32601)
+    await lists
+    resource = asyncio.ensure_future(wire.connection.follow(frozenset({"u"})))
+    wire.refuse(await wire.next(), -32601, "no subscriptions here")
+
+    with pytest.raises(RpcError, match="no subscriptions here"):
+        await resource
+
+
+@asynchronous
+async def test_a_handshake_server_is_told_the_level_of_its_log_and_a_modern_one_is_not() -> None:
+    wire = await handshake_wire(TestPeer())
+    setting = asyncio.ensure_future(wire.connection.set_level("debug"))
+    request = await wire.next()
+    wire.answer(request, {})
+    await setting
+    assert (request["method"], request["params"]) == ("logging/setLevel", {"level": "debug"})
+
+    modern = await modern_wire(TestPeer())
+    await modern.connection.set_level("debug")
+    await modern.nothing()
+
+
+# the end
+
+
+@asynchronous
+async def test_who_waits_when_the_server_ends_learns_whether_it_may_have_seen_the_request() -> None:
+    wire = await handshake_wire(TestPeer())
+    sent = _call(wire, TestPeer())
+    await wire.next()
+    wire.room = False
+    unsent = _call(wire, TestPeer())
+    await wire.next()
+
+    wire.connection.ended()
+
+    for call, seen in ((sent, True), (unsent, False)):
+        with pytest.raises(Lost) as lost:
+            await call
+        assert lost.value.sent is seen
+
+
+@asynchronous
+async def test_a_server_that_listens_no_more_may_still_answer_what_it_has_heard() -> None:
+    wire = await handshake_wire(TestPeer())
+    sent = _call(wire, TestPeer())
+    request = await wire.next()
+    wire.room = False
+    unsent = _call(wire, TestPeer())
+    await wire.next()
+
+    wire.connection.deaf()
+    with pytest.raises(Lost) as lost:
+        await unsent
+    wire.answer(request, {"last": "words"})
+
+    assert lost.value.sent is False
+    assert json.loads(bytes(await sent)) == {"last": "words"}
+
+
+@asynchronous
+async def test_closing_is_the_owners_business() -> None:
+    """Others may speak in the same conversation."""
+    wire = await handshake_wire(TestPeer())
+    call = _call(wire, TestPeer())
+    request = await wire.next()
+
+    await wire.connection.close()
+    wire.answer(request, {})
+
+    await call
+    await wire.nothing()
+
+
+# bad input
+
+GARBAGE = [
+    b"hello", b"\xff\xfe\x00", b"[1, 2]", b'"text"', b"null", b"{", b'{"jsonrpc": "2.0", "id"', b"{}", b'{"id": 3}',
+    b'{"jsonrpc":"2.0","id":null}', b'{"method":5}', b'{"method":"x","params":[1]}', b'{"id":[1],"method":"ping"}',
+    b'{"method":"notifications/cancelled","params":{"requestId":{"a":[1]}}}', b"[" * 100_000, b"\xef\xbb\xbf",
+    b'{"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"%ssubscriptionId":[]}}}' % META.encode(),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", GARBAGE, ids=range(len(GARBAGE)))
+@asynchronous
+async def test_garbage_is_skipped(line: bytes) -> None:
+    wire = await handshake_wire(TestPeer())
+    call = _call(wire, TestPeer())
+    request = await wire.next()
+
+    wire.connection.heard(line)
+    wire.answer(request, {"a": 1})
+
+    assert json.loads(bytes(await call)) == {"a": 1}
+
+
+@asynchronous
+async def test_garbage_is_logged_in_short(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log, "level", DEBUG)
+    wire = await handshake_wire(TestPeer())
+
+    wire.connection.heard(b"Downloading " + b"." * 1_000_000)
+
+    said = capsys.readouterr().err
+    assert "Downloading ....." in said
+    assert len(said) < 1000
+
+
+scalars = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+)
+METHODS = ("ping", "roots/list", "notifications/progress", "notifications/cancelled", "notifications/message", "x")
+messages = st.fixed_dictionaries(
+    {},
+    optional={
+        "jsonrpc": st.just("2.0"),
+        "id": values.filter(lambda value: value not in (2, 3)),  # those that are waited for
+        "method": st.sampled_from(METHODS) | values,
+        "params": st.fixed_dictionaries(
+            {}, optional={"progressToken": values, "requestId": values, "_meta": values, "level": values}
+        )
+        | values,
+        "result": values,
+        "error": values,
+    },
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(messages.map(lambda value: json.dumps(value).encode()) | st.binary(max_size=30), max_size=5))
+def test_whatever_a_server_writes_the_conversation_goes_on(lines: list[bytes]) -> None:
+    async def conversation() -> None:
+        wire = await handshake_wire(TestPeer())
+        calls = [_call(wire, TestPeer()) for _ in range(2)]  # so that an error without a number is nobody's
+        requests = [await wire.next() for _ in calls]
+        for line in lines:
+            wire.connection.heard(line)
+        for request in requests:
+            wire.answer(request, {"a": request["id"]})
+        assert [json.loads(bytes(await call)) for call in calls] == [{"a": request["id"]} for request in requests]
+
+    asyncio.run(asyncio.wait_for(conversation(), 10))

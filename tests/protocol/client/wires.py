@@ -1,0 +1,82 @@
+"""A conversation over lines without a process: what the client writes can be looked at, what it hears is said here."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from support.mcp_peers import MODERN, TestPeer
+from uno_devserver.protocol.client.connection import Lost
+from uno_devserver.protocol.client.lines import Line
+from uno_devserver.protocol.client.stdio import StdioConnection
+
+WAIT_SECONDS = 10  # longer than any step takes on a busy machine
+
+
+class Wire:
+    """The server's end."""
+
+    def __init__(self, peer: TestPeer) -> None:
+        self.connection = StdioConnection(peer)
+        self.room = True  # else lines wait, and are not sent
+        self.gone = False
+        self.withdrawn: list[Line] = []
+        self._lines: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+
+    def write(self, data: bytes) -> Line:
+        if self.gone:
+            raise Lost("it is gone", sent=False)
+        line = Line(data)
+        line.sent = self.room
+        self._lines.put_nowait(json.loads(data))
+        return line
+
+    def withdraw(self, line: Line) -> bool:
+        if not line.sent:
+            self.withdrawn.append(line)
+        return not line.sent
+
+    async def next(self) -> dict[str, Any]:
+        """The next message of the client."""
+        return await asyncio.wait_for(self._lines.get(), WAIT_SECONDS)
+
+    async def nothing(self) -> None:
+        """Holds when the client, having had its turn, has written nothing more."""
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert self._lines.empty(), self._lines.get_nowait()
+
+    def say(self, **message: Any) -> None:
+        self.connection.heard(json.dumps({"jsonrpc": "2.0", **message}).encode())
+
+    def answer(self, request: dict[str, Any], result: dict[str, Any]) -> None:
+        self.say(id=request["id"], result=result)
+
+    def refuse(self, request: dict[str, Any], code: int, message: str = "no", **more: Any) -> None:
+        self.say(id=request["id"], error={"code": code, "message": message, **more})
+
+
+DISCOVERED = {"supportedVersions": [MODERN], "capabilities": {"tools": {}}, "instructions": "Be nice."}
+
+
+def initialized(version: str = "2025-11-25") -> dict[str, Any]:
+    return {"protocolVersion": version, "capabilities": {"logging": {}}, "serverInfo": {"name": "s", "version": "2"}}
+
+
+async def handshake_wire(peer: TestPeer) -> Wire:
+    """A conversation that has begun in the handshake era."""
+    wire = Wire(peer)
+    begin = asyncio.ensure_future(wire.connection.begin(wire, modern_first=False))
+    wire.answer(await wire.next(), initialized())
+    await begin
+    assert (await wire.next())["method"] == "notifications/initialized"
+    return wire
+
+
+async def modern_wire(peer: TestPeer) -> Wire:
+    wire = Wire(peer)
+    begin = asyncio.ensure_future(wire.connection.begin(wire, modern_first=True))
+    wire.answer(await wire.next(), DISCOVERED)
+    await begin
+    return wire
