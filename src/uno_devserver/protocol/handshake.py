@@ -58,8 +58,9 @@ class Handshake:
         """Run calls that were made together. Each is answered on its channel, unless its client does not want that."""
         waiting = set(calls)
         for call in calls:
+            answer = self._answer if len(call.session.calls) < self._policy.calls else self._refuse
             call.session.calls.add(call)
-            call.task = self._tasks.start(outcome(self._answer, call))
+            call.task = self._tasks.start(outcome(answer, call))
             call.task.add_done_callback(partial(self._done, call, waiting, all_said))
         if not waiting:
             all_said()
@@ -110,13 +111,13 @@ class Handshake:
         except FAILURES as error:
             log.warn(f"'{shown(message.method)}' could not be handled: {error!r}")
 
+    async def _refuse(self, call: Call) -> Answer:  # noqa: ARG002
+        raise RpcError(BUSY, f"{self._policy.calls} calls of this session run already.")
+
     async def _answer(self, call: Call) -> Answer:
         """What the session itself can answer, else what the service says."""
-        session = call.session
+        session, method = call.session, call.method
         assert isinstance(session, Session)
-        if len(session.calls) > self._policy.calls:
-            raise RpcError(BUSY, f"{self._policy.calls} calls of this session run already.")
-        method = call.method
         if method == "ping":
             return {}
         if method == "logging/setLevel" and "logging" in self._service.capabilities():

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 from .channel import Channel, Kind
-from .eras import SUBSCRIPTION_KEY, modern_result
+from .eras import SUBSCRIPTION_KEY, modern_error, modern_result
 from .followed import Followed
 from .jsonrpc import BUSY, INVALID_PARAMS, Id, RpcError, RpcRequest, notification_message, result_message
 from .parties import ServerInfo
@@ -111,7 +111,7 @@ class Subscriptions:
             granted[RESOURCES] = [uri for uri in wanted if uri in begun]
         refusal = next((error for error in said if isinstance(error, RpcError)), None)
         if refusal is not None and not granted:
-            raise refusal
+            raise modern_error(refusal)
         return frozenset(begun)
 
 

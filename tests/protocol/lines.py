@@ -1,0 +1,103 @@
+"""Conversations with the endpoint over lines: a client that keeps everything it was told, in order."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from uno_devserver.protocol.policy import DEFAULT_POLICY
+from uno_devserver.protocol.stdio import Stdio
+
+from .conversations import MODERN, WAIT_SECONDS, ScriptedService
+
+CLIENT = {"name": "c", "version": "1"}
+SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
+
+
+class LineClient:
+    """Speaks the handshake era."""
+
+    def __init__(self, service: ScriptedService, **policy: Any) -> None:
+        self.endpoint = Stdio(service, self._read, DEFAULT_POLICY.replace(**policy))
+        self._said: asyncio.Queue[bytes] = asyncio.Queue()
+        self._last_id = 0
+
+    def _read(self, data: bytes) -> None:
+        assert b"\n" not in data
+        assert b"\r" not in data
+        self._said.put_nowait(data)
+
+    async def raw(self) -> bytes:
+        """The next message as it came."""
+        return await asyncio.wait_for(self._said.get(), WAIT_SECONDS)
+
+    async def message(self) -> dict[str, Any]:
+        return dict(json.loads(await self.raw()))
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing was said that was not looked at."""
+        return self._said.empty()
+
+    def rest(self) -> list[dict[str, Any]]:
+        """What was said until now."""
+        return [json.loads(self._said.get_nowait()) for _ in range(self._said.qsize())]
+
+    def send(self, method: str, params: Any = None, *, request_id: Any = None) -> Any:
+        """A request; its id."""
+        if request_id is None:
+            self._last_id += 1
+            request_id = self._last_id
+        self.endpoint.take({"jsonrpc": "2.0", "id": request_id, "method": method, **self._params(method, params)})
+        return request_id
+
+    def call(self, tool: str, *, request_id: Any = None, **more: Any) -> Any:
+        return self.send("tools/call", {"name": tool, **more}, request_id=request_id)
+
+    async def ask(self, method: str, params: Any = None, *, request_id: Any = None) -> dict[str, Any]:
+        """A request, and what is said next."""
+        self.send(method, params, request_id=request_id)
+        return await self.message()
+
+    def tell(self, method: str, params: Any = None) -> None:
+        self.endpoint.take({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
+
+    def cancel(self, request_id: Any) -> None:
+        self.tell("notifications/cancelled", {"requestId": request_id})
+
+    def respond(self, request_id: Any, **what: Any) -> None:
+        self.endpoint.take({"jsonrpc": "2.0", "id": request_id, **what})
+
+    async def initialize(self, version: str = "2025-11-25", **capabilities: Any) -> dict[str, Any]:
+        params = {"protocolVersion": version, "capabilities": capabilities, "clientInfo": CLIENT}
+        answer = await self.ask("initialize", params, request_id="init")
+        self.tell("notifications/initialized")
+        return dict(answer["result"])
+
+    def _params(self, method: str, params: Any) -> dict[str, Any]:
+        return {} if params is None else {"params": params}
+
+
+class ModernLineClient(LineClient):
+    """Puts the envelope into every request."""
+
+    def __init__(self, service: ScriptedService, capabilities: Any = None, **policy: Any) -> None:
+        super().__init__(service, **policy)
+        self.capabilities = {"elicitation": {}, "roots": {}} if capabilities is None else capabilities
+
+    def _params(self, method: str, params: Any) -> dict[str, Any]:
+        own = dict(params or {})
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientCapabilities": self.capabilities,
+            "io.modelcontextprotocol/clientInfo": CLIENT,
+            **own.get("_meta", {}),
+        }
+        return {"params": {**own, "_meta": meta}}
+
+
+async def connected(service: ScriptedService, version: str = "2025-11-25", **capabilities: Any) -> LineClient:
+    client = LineClient(service)
+    await client.initialize(version, **capabilities)
+    return client

@@ -1,0 +1,675 @@
+"""The handshake era over lines."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import msgspec
+import pytest
+
+from uno_devserver.protocol.eras import HANDSHAKE_VERSIONS, MISSING_CAPABILITY
+from uno_devserver.protocol.jsonrpc import (
+    BUSY,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    STOPPED,
+    RpcError,
+)
+from uno_devserver.protocol.parties import ClientInfo
+from uno_devserver.protocol.service import Call, Result, Session
+
+from .conversations import ScriptedService, asynchronous, text, until
+from .lines import CLIENT, LineClient, connected
+
+QUESTION = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
+
+
+async def _echo(call: Call) -> Result:
+    return text(call.params["arguments"]["text"])
+
+
+async def _who(call: Call) -> Result:
+    return text((await call.ask("elicitation/create", QUESTION))["content"]["name"])
+
+
+class Waiting:
+    """A tool that waits, and knows what became of it."""
+
+    def __init__(self) -> None:
+        self.started, self.go, self.stopped = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, call: Call) -> Result:
+        self.started.set()
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.stopped.set()
+            raise
+        call.notify("notifications/progress", {"progressToken": 1, "progress": 1})
+        return text("waited")
+
+
+@pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)
+@asynchronous
+async def test_a_handshake_agrees_on_the_clients_version(version: str) -> None:
+    service = ScriptedService()
+    client = LineClient(service)
+
+    result = await client.initialize(version)
+
+    assert result["protocolVersion"] == version
+    assert result["serverInfo"] == {"name": "scripted", "version": "1.2.3", "title": "A scripted service"}
+    assert result["instructions"] == "Be nice."
+    assert result["capabilities"] == service.declared
+    assert client.endpoint.session is service.sessions[0]
+    assert client.endpoint.session.client == ClientInfo("c", "1", {}, version)
+
+
+@asynchronous
+async def test_a_version_that_nobody_knows_becomes_the_newest() -> None:
+    assert (await LineClient(ScriptedService()).initialize("1999-01-01"))["protocolVersion"] == "2025-11-25"
+
+
+@asynchronous
+async def test_an_ill_formed_handshake_is_refused_and_opens_nothing() -> None:
+    service = ScriptedService()
+    client = LineClient(service)
+
+    refused = await client.ask("initialize", {"capabilities": 5})
+
+    assert refused["error"]["code"] == INVALID_PARAMS
+    assert client.endpoint.session is None
+    assert service.sessions == []
+
+
+@asynchronous
+async def test_whoever_hears_of_a_client_speaks_after_the_answer_to_its_handshake() -> None:
+    class Greeting(ScriptedService):
+        def opened(self, session: Session) -> None:
+            session.notify("notifications/message", {"level": "info", "data": "hello"})
+
+    client = LineClient(Greeting())
+    client.send("initialize", {"protocolVersion": "2025-11-25"}, request_id=1)
+
+    assert [(await client.message()).get("id") for _ in range(2)] == [1, None]
+
+
+@asynchronous
+async def test_a_second_handshake_changes_the_client_and_keeps_the_session() -> None:
+    service = ScriptedService()
+    client = await connected(service)
+    await client.initialize("2025-06-18", roots={})
+
+    assert len(service.sessions) == 1
+    assert service.sessions[0].client == ClientInfo("c", "1", {"roots": {}}, "2025-06-18")
+
+
+@asynchronous
+async def test_a_client_that_was_answered_elsewhere_is_introduced() -> None:
+    service = ScriptedService(who=_who)
+    client = LineClient(service)
+    client.endpoint.introduce(ClientInfo("front", "2", {"elicitation": {}}, "2025-06-18"))
+    client.tell("notifications/initialized")
+    client.call("who", request_id=1)
+    question = await client.message()
+    client.respond(question["id"], result={"action": "accept", "content": {"name": "Ada"}})
+
+    assert await client.message() == {"jsonrpc": "2.0", "id": 1, "result": text("Ada")}
+    assert service.sessions[0].client.name == "front"
+    assert service.told == []
+
+
+@asynchronous
+async def test_a_modern_client_that_is_introduced_has_no_session() -> None:
+    service = ScriptedService()
+    client = LineClient(service)
+    client.endpoint.introduce(ClientInfo("modern", "1", {}, "2026-07-28"))
+    client.endpoint.broadcast("notifications/tools/list_changed")
+
+    assert client.endpoint.session is None
+    assert service.sessions == []
+    assert client.silent
+
+
+@asynchronous
+async def test_requests_are_answered_without_a_handshake() -> None:
+    service = ScriptedService(echo=_echo)
+    client = LineClient(service)
+
+    pong = await client.ask("ping", request_id="p")
+    before = client.endpoint.session
+    called = await client.ask("tools/call", {"name": "echo", "arguments": {"text": "hi"}})
+
+    assert pong == {"jsonrpc": "2.0", "id": "p", "result": {}}
+    assert before is None
+    assert called["result"] == text("hi")
+    assert service.sessions[0].client == ClientInfo(None, None, {}, "2025-11-25")
+
+
+@asynchronous
+async def test_a_request_that_follows_its_handshake_at_once_belongs_to_it() -> None:
+    service = ScriptedService(echo=_echo)
+    client = LineClient(service)
+    client.send("initialize", {"protocolVersion": "2025-06-18", "clientInfo": CLIENT})
+    client.call("echo", arguments={"text": "early"})
+    await client.message()
+
+    assert (await client.message())["result"] == text("early")
+    assert [session.client.name for session in service.sessions] == ["c"]
+
+
+@asynchronous
+async def test_calls_run_beside_each_other_and_ids_keep_their_type() -> None:
+    first, second = Waiting(), Waiting()
+    client = await connected(ScriptedService(first=first, second=second))
+    client.call("first", request_id=1)
+    client.call("second", request_id="1")
+    await first.started.wait()
+    await second.started.wait()
+
+    second.go.set()
+    await client.message()  # progress
+    after_second = await client.message()
+    first.go.set()
+    await client.message()
+    after_first = await client.message()
+
+    assert (after_second["id"], after_first["id"]) == ("1", 1)
+
+
+@asynchronous
+async def test_what_a_call_says_comes_before_its_answer_from_any_thread() -> None:
+    async def chat(call: Call) -> Result:
+        def talk() -> None:
+            for level in ("debug", "info", "error"):
+                call.notify("notifications/message", {"level": level, "data": level})
+
+        talk()
+        await asyncio.to_thread(talk)
+        return text("done")
+
+    client = await connected(ScriptedService(chat=chat))
+    client.call("chat", request_id=7)
+    messages = [await client.message() for _ in range(5)]
+
+    assert [message["params"]["level"] for message in messages[:4]] == ["info", "error"] * 2
+    assert messages[4] == {"jsonrpc": "2.0", "id": 7, "result": text("done")}
+
+
+@asynchronous
+async def test_nothing_is_said_for_a_call_after_its_answer() -> None:
+    calls: list[Call] = []
+
+    async def leave(call: Call) -> Result:
+        calls.append(call)
+        return text("left")
+
+    client = await connected(ScriptedService(leave=leave), elicitation={})
+    client.call("leave")
+    await client.message()
+    calls[0].notify("notifications/progress", {"progressToken": 1, "progress": 1})
+    calls[0].close_stream()
+
+    assert client.silent
+
+
+@asynchronous
+async def test_a_cancelled_call_is_stopped_and_not_answered_and_its_id_is_free() -> None:
+    wait = Waiting()
+    client = await connected(ScriptedService(wait=wait, echo=_echo))
+    client.call("wait", request_id=1)
+    await wait.started.wait()
+
+    client.cancel(1)
+    again = await client.ask("tools/call", {"name": "echo", "arguments": {"text": "again"}}, request_id=1)
+    await wait.stopped.wait()
+
+    assert again == {"jsonrpc": "2.0", "id": 1, "result": text("again")}
+    assert (await client.ask("ping", request_id=2))["id"] == 2
+    assert client.silent
+
+
+@asynchronous
+async def test_a_call_that_is_cancelled_before_it_has_begun_is_not_answered() -> None:
+    wait = Waiting()
+    client = await connected(ScriptedService(wait=wait, echo=_echo))
+    client.call("wait", request_id=1)
+    client.cancel(1)
+    answer = await client.ask("tools/call", {"name": "echo", "arguments": {"text": "x"}}, request_id=2)
+
+    assert answer["id"] == 2
+    assert not wait.started.is_set()
+
+
+@asynchronous
+async def test_a_cancelled_call_that_goes_on_is_not_heard() -> None:
+    started, ended = asyncio.Event(), asyncio.Event()
+
+    async def stubborn(call: Call) -> Result:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            call.notify("notifications/progress", {"progressToken": 1, "progress": 1})
+        ended.set()
+        return text("done all the same")
+
+    client = await connected(ScriptedService(stubborn=stubborn))
+    client.call("stubborn", request_id=1)
+    await started.wait()
+    client.cancel(1)
+    await ended.wait()
+    await client.ask("ping")
+
+    assert client.silent
+
+
+@pytest.mark.parametrize("wrong", ["1", True, 1.0, None, [1], {"a": 1}, 2])
+@asynchronous
+async def test_only_the_id_itself_cancels(wrong: object) -> None:
+    wait = Waiting()
+    client = await connected(ScriptedService(wait=wait))
+    client.call("wait", request_id=1)
+    await wait.started.wait()
+
+    client.cancel(wrong)
+    client.tell("notifications/cancelled")
+    wait.go.set()
+    await client.message()
+
+    assert (await client.message())["result"] == text("waited")
+
+
+@asynchronous
+async def test_the_id_of_a_running_call_cannot_be_used_again_and_the_call_goes_on() -> None:
+    wait = Waiting()
+    client = await connected(ScriptedService(wait=wait, echo=_echo))
+    client.call("wait", request_id=1)
+    await wait.started.wait()
+
+    twice = await client.ask("tools/call", {"name": "echo", "arguments": {"text": "x"}}, request_id=1)
+    wait.go.set()
+    await client.message()
+    answer = await client.message()
+    later = await client.ask("tools/call", {"name": "echo", "arguments": {"text": "x"}}, request_id=1)
+
+    assert (twice["id"], twice["error"]["code"]) == (1, INVALID_REQUEST)
+    assert answer["result"] == text("waited")
+    assert later["result"] == text("x")
+
+
+@asynchronous
+async def test_the_client_is_asked_under_an_id_of_ours() -> None:
+    client = await connected(ScriptedService(who=_who), elicitation={})
+    client.call("who", request_id="server-1")
+    question = await client.message()
+    client.respond(question["id"], result={"action": "accept", "content": {"name": "Ada"}})
+
+    assert question == {"jsonrpc": "2.0", "id": "server-1", "method": "elicitation/create", "params": QUESTION}
+    assert await client.message() == {"jsonrpc": "2.0", "id": "server-1", "result": text("Ada")}
+
+
+@asynchronous
+async def test_a_client_that_refuses_makes_the_question_fail() -> None:
+    client = await connected(ScriptedService(who=_who), elicitation={})
+    client.call("who")
+    question = await client.message()
+    client.respond(question["id"], error={"code": -1, "message": "the user is away"})
+
+    assert (await client.message())["error"] == {"code": -1, "message": "the user is away"}
+
+
+@asynchronous
+async def test_a_client_is_not_asked_for_what_it_cannot_do() -> None:
+    client = await connected(ScriptedService(who=_who), sampling={})
+    client.call("who")
+
+    assert (await client.message())["error"]["code"] == MISSING_CAPABILITY
+
+
+@pytest.mark.parametrize("relays", [True, False])
+@asynchronous
+async def test_only_a_server_behind_the_service_may_ask_what_we_do_not_know(relays: bool) -> None:
+    async def odd(call: Call) -> Result:
+        return await call.ask("acme/ask", {"x": 1})
+
+    service = ScriptedService(odd=odd)
+    service.relays = relays
+    client = await connected(service)
+    client.call("odd")
+    message = await client.message()
+
+    if relays:
+        client.respond(message["id"], result={"y": 2})
+        assert (message["method"], message["params"]) == ("acme/ask", {"x": 1})
+        assert (await client.message())["result"] == {"y": 2}
+    else:
+        assert message["error"]["code"] == METHOD_NOT_FOUND
+
+
+@asynchronous
+async def test_a_cancelled_call_takes_its_question_back() -> None:
+    client = await connected(ScriptedService(who=_who), elicitation={})
+    client.call("who", request_id=1)
+    question = await client.message()
+    client.cancel(1)
+    withdrawn = await client.message()
+    client.respond(question["id"], result={"action": "accept", "content": {"name": "late"}})
+    await client.ask("ping")
+
+    assert (withdrawn["method"], withdrawn["params"]) == ("notifications/cancelled", {"requestId": question["id"]})
+    assert client.silent
+
+
+@asynchronous
+async def test_a_question_that_nobody_answers_fails_after_its_time() -> None:
+    client = LineClient(ScriptedService(who=_who), ask_seconds=0.01)
+    await client.initialize(elicitation={})
+    client.call("who")
+    await client.message()
+    withdrawn, answer = await client.message(), await client.message()
+
+    assert withdrawn["method"] == "notifications/cancelled"
+    assert answer["error"]["code"] == STOPPED
+
+
+@asynchronous
+async def test_the_client_can_be_asked_outside_any_call() -> None:
+    client = await connected(ScriptedService(), roots={})
+    session = client.endpoint.session
+    assert session is not None
+    roots = asyncio.create_task(session.ask("roots/list", {}))
+    question = await client.message()
+    client.respond(question["id"], result={"roots": []})
+
+    assert question["method"] == "roots/list"
+    assert await roots == {"roots": []}
+    with pytest.raises(RpcError, match="capability"):
+        await session.ask("sampling/createMessage", {})
+
+
+@asynchronous
+async def test_a_question_outside_any_call_ends_with_the_server() -> None:
+    client = await connected(ScriptedService(), roots={})
+    session = client.endpoint.session
+    assert session is not None
+    roots = asyncio.create_task(session.ask("roots/list", {}))
+    await client.message()
+    await client.endpoint.close()
+
+    with pytest.raises(RpcError) as ended:
+        await roots
+    assert ended.value.code == STOPPED
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    [
+        {"jsonrpc": "2.0", "id": "server-9", "result": {}},
+        {"jsonrpc": "2.0", "id": 5, "result": {}},
+        {"jsonrpc": "2.0", "id": None, "error": {"code": 1, "message": "m"}},
+        {"id": 5, "result": {}},
+    ],
+)
+@pytest.mark.parametrize("introduced", [True, False])
+@asynchronous
+async def test_answers_that_nobody_waits_for_are_dropped(nothing: object, introduced: bool) -> None:
+    client = LineClient(ScriptedService())
+    if introduced:
+        await client.initialize()
+    client.endpoint.take(nothing)
+
+    assert (await client.ask("ping", request_id=1))["id"] == 1
+    assert client.silent
+
+
+@pytest.mark.parametrize(
+    ("value", "request_id", "code"),
+    [
+        ("text", None, INVALID_REQUEST),
+        (5, None, INVALID_REQUEST),
+        (None, None, INVALID_REQUEST),
+        ({"id": 3, "method": "ping"}, 3, INVALID_REQUEST),
+        ({"jsonrpc": "2.0", "id": 1.5, "method": "ping"}, None, INVALID_REQUEST),
+        ({"jsonrpc": "2.0", "id": True, "method": "ping"}, None, INVALID_REQUEST),
+        ({"jsonrpc": "2.0", "id": "a", "method": 5}, "a", INVALID_REQUEST),
+        ({"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": [1]}, "a", INVALID_PARAMS),
+    ],
+)
+@asynchronous
+async def test_what_is_no_message_is_answered_with_an_error(value: object, request_id: object, code: int) -> None:
+    client = await connected(ScriptedService())
+    client.endpoint.take(value)
+    refused = await client.message()
+
+    assert (refused["id"], refused["error"]["code"]) == (request_id, code)
+
+
+@asynchronous
+async def test_a_batch_is_taken_where_the_version_has_batches() -> None:
+    service = ScriptedService(echo=_echo)
+    client = await connected(service, "2025-03-26")
+    client.endpoint.take(
+        [
+            {"jsonrpc": "2.0", "id": 1, "method": "ping"},
+            {"jsonrpc": "2.0", "method": "notifications/odd"},
+            [],
+            {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "echo", "arguments": {"text": "x"}}},
+        ]
+    )
+    answers = [await client.message() for _ in range(3)]
+
+    assert [answer["id"] for answer in answers] == [1, None, 2]
+    assert answers[1]["error"]["code"] == INVALID_REQUEST
+    await until(lambda: service.told == [("notifications/odd", {})])
+
+
+@pytest.mark.parametrize(("version", "size"), [("2025-11-25", 1), ("2025-03-26", 0), ("2025-03-26", 101), (None, 1)])
+@asynchronous
+async def test_other_batches_are_refused_as_a_whole(version: str | None, size: int) -> None:
+    client = LineClient(ScriptedService())
+    if version is not None:
+        await client.initialize(version)
+    client.endpoint.take([{"jsonrpc": "2.0", "id": 1, "method": "ping"}] * size)
+    refused = await client.message()
+
+    assert (refused["id"], refused["error"]["code"]) == (None, INVALID_REQUEST)
+    assert client.silent
+
+
+@pytest.mark.parametrize("introduced", [True, False])
+@asynchronous
+async def test_other_notifications_are_the_services(introduced: bool) -> None:
+    service = ScriptedService()
+    client = LineClient(service)
+    if introduced:
+        await client.initialize()
+    client.tell("notifications/initialized")
+    client.tell("notifications/roots/list_changed", {"x": 1})
+
+    await until(lambda: service.told == [("notifications/roots/list_changed", {"x": 1})])
+
+
+@asynchronous
+async def test_a_service_that_fails_on_a_notification_does_no_harm() -> None:
+    class Failing(ScriptedService):
+        async def notified(self, session: Session, method: str, params: Any) -> None:
+            self.told.append((method, params))
+            raise SystemExit(3)
+
+    service = Failing()
+    client = await connected(service)
+    client.tell("notifications/odd")
+    await until(lambda: bool(service.told))
+
+    assert (await client.ask("ping", request_id=1))["id"] == 1
+
+
+@asynchronous
+async def test_changes_are_told_from_any_thread_and_updates_to_who_watches() -> None:
+    service = ScriptedService()
+    client = await connected(service)
+    assert (await client.ask("resources/subscribe", {"uri": "file:///a"}))["result"] == {}
+
+    def change() -> None:
+        client.endpoint.broadcast("notifications/tools/list_changed")
+        client.endpoint.resource_updated("file:///b")
+        client.endpoint.resource_updated("file:///a")
+
+    thread = threading.Thread(target=change)
+    thread.start()
+    changed, updated = await client.message(), await client.message()
+    thread.join()
+    await client.ask("resources/unsubscribe", {"uri": "file:///a"})
+    client.endpoint.resource_updated("file:///a")
+
+    assert changed == {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+    assert (updated["method"], updated["params"]) == ("notifications/resources/updated", {"uri": "file:///a"})
+    assert client.silent
+
+
+@asynchronous
+async def test_the_service_hears_of_the_level_that_the_client_chose() -> None:
+    async def chat(call: Call) -> Result:
+        for level in ("debug", "warning"):
+            call.notify("notifications/message", {"level": level, "data": level})
+        return text("chatted")
+
+    service = ScriptedService(chat=chat)
+    client = await connected(service)
+    answer = await client.ask("logging/setLevel", {"level": "debug"})
+    client.call("chat")
+    heard = [(await client.message())["params"]["data"] for _ in range(2)]
+    await client.message()
+    refused = await client.ask("logging/setLevel", {"level": "loud"})
+
+    assert answer["result"] == {}
+    assert service.levels == ["debug"]
+    assert heard == ["debug", "warning"]
+    assert refused["error"]["code"] == INVALID_PARAMS
+
+
+@asynchronous
+async def test_what_the_service_has_no_capability_for_is_the_services_to_answer() -> None:
+    service = ScriptedService()
+    service.declared = {"tools": {}}
+    client = await connected(service)
+
+    for method in ("logging/setLevel", "resources/subscribe"):
+        assert (await client.ask(method, {"level": "info", "uri": "file:///a"}))["error"]["code"] == METHOD_NOT_FOUND
+    assert (service.levels, service.follows) == ([], [])
+
+
+async def _fails(call: Call) -> Result:
+    raise ValueError("oops")
+
+
+async def _exits(call: Call) -> Result:
+    raise SystemExit(2)
+
+
+async def _cancels(call: Call) -> Result:
+    raise asyncio.CancelledError
+
+
+async def _odd(call: Call) -> Any:
+    return ["no", "object"]
+
+
+async def _unwritable(call: Call) -> Result:
+    return {"content": object()}
+
+
+@pytest.mark.parametrize("tool", [_fails, _exits, _cancels, _odd, _unwritable])
+@asynchronous
+async def test_whatever_a_service_does_becomes_an_answer(tool: Any) -> None:
+    client = await connected(ScriptedService(tool=tool))
+    client.call("tool", request_id=1)
+    answer = await client.message()
+
+    assert (answer["id"], answer["error"]["code"]) == (1, INTERNAL_ERROR)
+    assert (await client.ask("ping"))["result"] == {}
+
+
+@asynchronous
+async def test_a_service_that_cannot_say_what_it_is_fails_one_request() -> None:
+    class Broken(ScriptedService):
+        def capabilities(self) -> dict[str, Any]:
+            raise KeyError("capabilities")
+
+    client = LineClient(Broken(echo=_echo))
+    failed = await client.ask("initialize", {"protocolVersion": "2025-11-25"}, request_id=1)
+    client.call("echo", arguments={"text": "works"})
+
+    assert (failed["id"], failed["error"]["code"]) == (1, INTERNAL_ERROR)
+    assert (await client.message())["result"] == text("works")
+
+
+@asynchronous
+async def test_a_result_that_is_json_already_is_written_as_it_is_on_one_line() -> None:
+    async def raw(call: Call) -> msgspec.Raw:
+        return msgspec.Raw(b'{"b":1,\r\n "a" : "x\\ny",\n"n": 1.50}')
+
+    client = await connected(ScriptedService(raw=raw))
+    client.call("raw", request_id="r")
+
+    assert await client.raw() == b'{"jsonrpc":"2.0","id":"r","result":{"b":1,   "a" : "x\\ny", "n": 1.50}}'
+
+
+@asynchronous
+async def test_calls_are_bounded() -> None:
+    wait = Waiting()
+    client = LineClient(ScriptedService(wait=wait), calls=1)
+    await client.initialize()
+    client.call("wait", request_id=1)
+    client.call("wait", request_id=2)
+
+    refused = await client.message()
+    assert (refused["id"], refused["error"]["code"]) == (2, BUSY)
+
+
+@asynchronous
+async def test_closing_answers_every_call_and_tells_the_service() -> None:
+    wait = Waiting()
+
+    async def stubborn(call: Call) -> Result:
+        for _ in range(100):
+            try:
+                await asyncio.sleep(0.05)
+            except asyncio.CancelledError:
+                call.notify("notifications/progress", {"progressToken": 1, "progress": 1})
+        return text("at last")
+
+    service = ScriptedService(wait=wait, stubborn=stubborn)
+    client = LineClient(service, close_seconds=0.02)
+    await client.initialize()
+    client.call("wait", request_id=1)
+    client.call("stubborn", request_id=2)
+    await wait.started.wait()
+
+    await client.endpoint.close()
+    answers = {message["id"]: message["error"] for message in client.rest() if "id" in message}
+    late = await client.ask("ping", request_id=3)
+    client.tell("notifications/odd")
+    client.endpoint.broadcast("notifications/tools/list_changed")
+
+    assert sorted(answers) == [1, 2]
+    assert {error["code"] for error in answers.values()} == {STOPPED}
+    assert all("unknown" in error["message"] for error in answers.values())
+    assert wait.stopped.is_set()
+    assert late["error"]["code"] == STOPPED
+    assert client.endpoint.session is None
+    assert (service.sessions, service.told) == ([], [])
+    assert client.silent
+
+
+@asynchronous
+async def test_closing_without_a_client_is_nothing() -> None:
+    client = LineClient(ScriptedService())
+    await client.endpoint.close()
+
+    assert client.silent

@@ -1,0 +1,399 @@
+"""The modern era over lines, alone and beside the other one."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from uno_devserver.protocol.eras import MISSING_CAPABILITY, UNSUPPORTED_VERSION
+from uno_devserver.protocol.jsonrpc import (
+    BUSY,
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    STOPPED,
+)
+from uno_devserver.protocol.service import Call, Result
+
+from .conversations import ScriptedService, asynchronous, text, until
+from .lines import SUBSCRIPTION, LineClient, ModernLineClient
+
+QUESTION = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
+SERVER = {"io.modelcontextprotocol/serverInfo": {"name": "scripted", "version": "1.2.3", "title": "A scripted service"}}
+TOOLS = {"notifications": {"toolsListChanged": True}}
+
+
+async def _echo(call: Call) -> Result:
+    return text(call.params["arguments"]["text"])
+
+
+async def _who(call: Call) -> Result:
+    return text((await call.ask("elicitation/create", QUESTION))["content"]["name"])
+
+
+async def _wait(call: Call) -> Result:
+    await asyncio.Event().wait()
+    return {}
+
+
+def watching(*uris: str) -> dict[str, Any]:
+    return {"notifications": {"resourceSubscriptions": list(uris)}}
+
+
+@asynchronous
+async def test_a_server_is_discovered_and_used_without_a_handshake() -> None:
+    service = ScriptedService(echo=_echo)
+    client = ModernLineClient(service)
+
+    found = await client.ask("server/discover", request_id="server-discover-probe-1")
+    called = await client.ask("tools/call", {"name": "echo", "arguments": {"text": "hi"}})
+
+    assert found["id"] == "server-discover-probe-1"
+    assert found["result"] == {
+        "resultType": "complete",
+        "supportedVersions": ["2026-07-28"],
+        "capabilities": service.declared,
+        "instructions": "Be nice.",
+        "ttlMs": 0,
+        "cacheScope": "private",
+        "_meta": SERVER,
+    }
+    assert called["result"] == {"resultType": "complete", **text("hi"), "_meta": SERVER}
+    assert client.endpoint.session is None
+    assert service.sessions == []
+
+
+@pytest.mark.parametrize("method", ["initialize", "ping", "logging/setLevel", "resources/subscribe"])
+@asynchronous
+async def test_what_this_era_has_removed_is_not_found(method: str) -> None:
+    answer = await ModernLineClient(ScriptedService()).ask(method, {"level": "info"})
+
+    assert answer["error"]["code"] == METHOD_NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("meta", "code"),
+    [
+        ({"io.modelcontextprotocol/protocolVersion": "2026-07-28"}, INVALID_PARAMS),
+        (
+            {
+                "io.modelcontextprotocol/protocolVersion": "2030-01-01",
+                "io.modelcontextprotocol/clientCapabilities": {},
+            },
+            UNSUPPORTED_VERSION,
+        ),
+    ],
+)
+@asynchronous
+async def test_an_envelope_must_be_whole_and_of_a_version_that_we_speak(meta: object, code: int) -> None:
+    client = LineClient(ScriptedService(echo=_echo))
+
+    assert (await client.ask("tools/call", {"name": "echo", "_meta": meta}))["error"]["code"] == code
+    assert (await client.ask("server/discover"))["error"]["code"] == INVALID_PARAMS
+
+
+@asynchronous
+async def test_each_request_has_its_own_client_and_log_level() -> None:
+    async def chat(call: Call) -> Result:
+        for level in ("debug", "error"):
+            call.notify("notifications/message", {"level": level, "data": [call.session.client.name, level]})
+        return text("chatted")
+
+    client = ModernLineClient(ScriptedService(chat=chat))
+    for name, level in (("one", "debug"), ("two", "error"), ("three", None)):
+        meta: dict[str, Any] = {"io.modelcontextprotocol/clientInfo": {"name": name, "version": "1"}}
+        if level is not None:
+            meta["io.modelcontextprotocol/logLevel"] = level
+        client.call("chat", _meta=meta)
+    messages = [await client.message() for _ in range(6)]
+
+    said = [message["params"]["data"] for message in messages if "params" in message]
+    assert said == [["one", "debug"], ["one", "error"], ["two", "error"]]
+
+
+@asynchronous
+async def test_progress_comes_before_the_answer() -> None:
+    async def work(call: Call) -> Result:
+        token = call.params["_meta"]["progressToken"]
+        call.notify("notifications/progress", {"progressToken": token, "progress": 1})
+        return text("worked")
+
+    client = ModernLineClient(ScriptedService(work=work))
+    client.call("work", request_id=1, _meta={"progressToken": "t"})
+
+    progress, answer = await client.message(), await client.message()
+    assert progress["params"] == {"progressToken": "t", "progress": 1}
+    assert answer["id"] == 1
+
+
+@asynchronous
+async def test_a_question_is_the_result_and_the_next_request_brings_the_answer() -> None:
+    async def interview(call: Call) -> Result:
+        names = [(await call.ask("elicitation/create", QUESTION, "who"))["content"]["name"] for _ in range(2)]
+        return text("+".join(names))
+
+    client = ModernLineClient(ScriptedService(who=interview))
+    answer = await client.ask("tools/call", {"name": "who"}, request_id="q0")
+    for number, name in enumerate(("Ada", "Bob")):
+        result = answer["result"]
+        ((question, asked),) = result["inputRequests"].items()
+        responses = {question: {"action": "accept", "content": {"name": name}}}
+        assert (result["resultType"], asked) == (
+            "input_required",
+            {"method": "elicitation/create", "params": QUESTION},
+        )
+        again = {"name": "who", "requestState": result["requestState"], "inputResponses": responses}
+        answer = await client.ask("tools/call", again, request_id=f"q{number + 1}")
+
+    assert (answer["id"], answer["result"]["content"]) == ("q2", text("Ada+Bob")["content"])
+
+
+@asynchronous
+async def test_what_is_said_while_the_client_thinks_comes_with_its_next_request() -> None:
+    thinking, noted = asyncio.Event(), asyncio.Event()
+
+    async def talkative(call: Call) -> Result:
+        asked = asyncio.create_task(call.ask("elicitation/create", QUESTION))
+        await thinking.wait()
+        call.notify("notifications/progress", {"progressToken": 1, "progress": 1})
+        noted.set()
+        return text((await asked)["action"])
+
+    client = ModernLineClient(ScriptedService(who=talkative))
+    asked = await client.ask("tools/call", {"name": "who"})
+    thinking.set()
+    await noted.wait()
+    before = client.silent
+    client.call("who", requestState=asked["result"]["requestState"], inputResponses={"question-1": {"action": "x"}})
+
+    assert before
+    assert (await client.message())["method"] == "notifications/progress"
+    assert (await client.message())["result"]["content"] == text("x")["content"]
+
+
+@asynchronous
+async def test_a_client_without_the_capability_is_not_asked() -> None:
+    client = ModernLineClient(ScriptedService(who=_who), capabilities={})
+
+    assert (await client.ask("tools/call", {"name": "who"}))["error"]["code"] == MISSING_CAPABILITY
+
+
+@asynchronous
+async def test_a_client_is_asked_during_its_calls_only() -> None:
+    async def outside(call: Call) -> Result:
+        return await call.session.ask("roots/list", {})
+
+    client = ModernLineClient(ScriptedService(outside=outside))
+
+    assert (await client.ask("tools/call", {"name": "outside"}))["error"]["code"] == INVALID_REQUEST
+
+
+@asynchronous
+async def test_a_cancelled_call_is_stopped_and_nothing_more_is_said_for_it() -> None:
+    started, stopped = asyncio.Event(), asyncio.Event()
+
+    async def wait(call: Call) -> Result:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            call.notify("notifications/progress", {"progressToken": 1, "progress": 1})
+            stopped.set()
+        return await call.ask("elicitation/create", QUESTION)
+
+    client = ModernLineClient(ScriptedService(wait=wait, echo=_echo))
+    client.call("wait", request_id=1)
+    await started.wait()
+    client.cancel(1)
+    await stopped.wait()
+    again = await client.ask("tools/call", {"name": "echo", "arguments": {"text": "x"}}, request_id=1)
+
+    assert again["result"]["content"] == text("x")["content"]
+    assert client.silent
+
+
+@asynchronous
+async def test_cancelling_a_request_that_was_answered_with_a_question_changes_nothing() -> None:
+    client = ModernLineClient(ScriptedService(who=_who))
+    asked = await client.ask("tools/call", {"name": "who"}, request_id=1)
+    client.cancel(1)
+    accepted = {"question-1": {"action": "accept", "content": {"name": "Ada"}}}
+    client.call("who", requestState=asked["result"]["requestState"], inputResponses=accepted)
+
+    assert (await client.message())["result"]["content"] == text("Ada")["content"]
+
+
+@asynchronous
+async def test_an_id_that_runs_cannot_be_used_again_in_either_era() -> None:
+    service = ScriptedService(who=_who, wait=_wait)
+    client = ModernLineClient(service)
+    client.call("wait", request_id=1)
+    client.send("subscriptions/listen", TOOLS, request_id="s")
+    await client.message()
+
+    for request_id in (1, "s"):
+        client.call("wait", request_id=request_id)
+        client.endpoint.take({"jsonrpc": "2.0", "id": request_id, "method": "tools/list"})
+        answers = [await client.message() for _ in range(2)]
+        assert [(one["id"], one["error"]["code"]) for one in answers] == [(request_id, INVALID_REQUEST)] * 2
+
+
+@asynchronous
+async def test_both_eras_are_spoken_on_one_line() -> None:
+    service = ScriptedService(echo=_echo)
+    client = ModernLineClient(service)
+    await client.ask("server/discover")
+    old = {"jsonrpc": "2.0", "id": 5, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}}
+    client.endpoint.take(old)
+    initialized = await client.message()
+    client.send("subscriptions/listen", TOOLS, request_id="s")
+    await client.message()
+
+    modern = await client.ask("tools/call", {"name": "echo", "arguments": {"text": "new"}})
+    client.endpoint.take({"jsonrpc": "2.0", "id": 6, "method": "tools/list"})
+    handshake = await client.message()
+    client.endpoint.broadcast("notifications/tools/list_changed")
+    changes = [await client.message() for _ in range(2)]
+
+    assert initialized["result"]["protocolVersion"] == "2025-06-18"
+    assert modern["result"]["resultType"] == "complete"
+    assert "resultType" not in handshake["result"]
+    assert ["params" in change for change in changes] == [False, True]
+
+
+@asynchronous
+async def test_a_subscription_is_acknowledged_and_tells_what_it_was_asked_for() -> None:
+    service = ScriptedService()
+    client = ModernLineClient(service)
+    wish = {"notifications": {"toolsListChanged": True, "resourceSubscriptions": ["file:///a"], "later": True}}
+    acknowledged = await client.ask("subscriptions/listen", wish, request_id="listen-1")
+    for name in ("prompts", "tools"):
+        client.endpoint.broadcast(f"notifications/{name}/list_changed")
+    for uri in ("file:///b", "file:///a"):
+        client.endpoint.resource_updated(uri)
+
+    assert acknowledged == {
+        "jsonrpc": "2.0",
+        "method": "notifications/subscriptions/acknowledged",
+        "params": {
+            "notifications": {"toolsListChanged": True, "resourceSubscriptions": ["file:///a"]},
+            "_meta": {SUBSCRIPTION: "listen-1"},
+        },
+    }
+    assert client.rest() == [
+        {
+            "jsonrpc": "2.0",
+            "method": "notifications/tools/list_changed",
+            "params": {"_meta": {SUBSCRIPTION: "listen-1"}},
+        },
+        {
+            "jsonrpc": "2.0",
+            "method": "notifications/resources/updated",
+            "params": {"uri": "file:///a", "_meta": {SUBSCRIPTION: "listen-1"}},
+        },
+    ]
+
+
+@asynchronous
+async def test_a_cancelled_subscription_is_silent_and_its_id_is_free() -> None:
+    service = ScriptedService()
+    client = ModernLineClient(service)
+    wish = {"notifications": {"toolsListChanged": True, "resourceSubscriptions": ["file:///a"]}}
+    await client.ask("subscriptions/listen", wish, request_id=1)
+    client.cancel(1)
+    client.endpoint.broadcast("notifications/tools/list_changed")
+    client.endpoint.resource_updated("file:///a")
+    await until(lambda: service.follows == [("file:///a", True), ("file:///a", False)])
+
+    assert client.silent
+    assert (await client.ask("subscriptions/listen", TOOLS, request_id=1))["params"]["_meta"] == {SUBSCRIPTION: 1}
+
+
+@asynchronous
+async def test_closing_ends_subscriptions_with_a_result_and_calls_with_an_error() -> None:
+    started = asyncio.Event()
+
+    async def wait(call: Call) -> Result:
+        started.set()
+        await asyncio.Event().wait()
+        return {}
+
+    service = ScriptedService(wait=wait, who=_who)
+    client = ModernLineClient(service)
+    await client.ask("subscriptions/listen", watching("file:///a"), request_id="s")
+    await client.ask("tools/call", {"name": "who"})  # it is parked
+    client.call("wait", request_id="w")
+    await started.wait()
+
+    await client.endpoint.close()
+    messages = {message["id"]: message for message in client.rest()}
+    late = await client.ask("tools/list", request_id="late")
+
+    assert sorted(messages) == ["s", "w"]
+    assert messages["s"]["result"] == {"resultType": "complete", "_meta": {**SERVER, SUBSCRIPTION: "s"}}
+    assert messages["w"]["error"]["code"] == STOPPED
+    assert late["error"]["code"] == STOPPED
+    assert service.follows == [("file:///a", True), ("file:///a", False)]
+
+
+@asynchronous
+async def test_a_subscription_that_is_still_being_opened_is_ended_or_cancelled() -> None:
+    asked = asyncio.Event()
+
+    class Slow(ScriptedService):
+        async def followed(self, uri: str, wanted: bool) -> None:
+            self.follows.append((uri, wanted))
+            if wanted:
+                asked.set()
+                await asyncio.Event().wait()
+
+    service = Slow()
+    client = ModernLineClient(service)
+    client.send("subscriptions/listen", watching("file:///a"), request_id="cancelled")
+    await asked.wait()
+    client.cancel("cancelled")
+    client.send("subscriptions/listen", watching("file:///b"), request_id="ended")
+    await until(lambda: ("file:///b", True) in service.follows)
+    await client.endpoint.close()
+
+    (ended,) = client.rest()
+    assert (ended["id"], ended["error"]["code"]) == ("ended", STOPPED)
+    assert [one for one in service.follows if not one[1]] == [("file:///a", False), ("file:///b", False)]
+
+
+@asynchronous
+async def test_ill_formed_and_too_many_subscriptions_are_refused() -> None:
+    client = ModernLineClient(ScriptedService(), subscriptions=1)
+
+    assert (await client.ask("subscriptions/listen", {}))["error"]["code"] == INVALID_PARAMS
+    assert "error" not in await client.ask("subscriptions/listen", TOOLS)
+    assert (await client.ask("subscriptions/listen", TOOLS))["error"]["code"] == BUSY
+
+
+@asynchronous
+async def test_whatever_a_service_does_becomes_an_answer() -> None:
+    async def fails(call: Call) -> Result:
+        raise ValueError("oops")
+
+    class Broken(ScriptedService):
+        def capabilities(self) -> dict[str, Any]:
+            raise KeyError("capabilities")
+
+    client = ModernLineClient(Broken(fails=fails))
+
+    for method, params in (("tools/call", {"name": "fails"}), ("server/discover", {}), ("subscriptions/listen", TOOLS)):
+        assert (await client.ask(method, params))["error"]["code"] == INTERNAL_ERROR
+
+
+@asynchronous
+async def test_calls_are_bounded() -> None:
+    service = ScriptedService(wait=_wait)
+    client = ModernLineClient(service, calls=2)
+    for number in range(3):
+        client.call("wait", request_id=number)
+
+    refused = await client.message()
+    assert (refused["id"], refused["error"]["code"]) == (2, BUSY)
