@@ -1,0 +1,190 @@
+"""`trust`: what is agreed to is shown and kept, and can be taken back; `start` agrees by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.dotnet import Build, FakeDotNet
+from support.files import snapshot
+from support.hosts import StandInHosts
+from support.machine import Machine
+from support.packages import APP_MCP, CORE, host, tools_only
+from support.workspace import WorkspaceBuilder
+from uno_devserver.workspace.trust import is_agreed
+
+CONFIG = ".devtools/host.config.jsonc"
+ADDIN = ".devtools/addins/greeter.py"
+
+
+def _trusts(machine: Machine, directory: Path | None = None) -> bool:
+    return is_agreed(str(machine.state), str(directory or machine.workspace))
+
+
+def test_what_may_run_is_shown_and_kept(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(CONFIG, "{}").file(ADDIN, "")
+
+    result = machine.run("trust")
+
+    root = machine.workspace
+    kept = next((machine.state / "trust").iterdir())
+    assert result.exit_code == 0
+    assert result.stdout.splitlines() == [
+        f"Code of the workspace {root} may run.",
+        "",
+        f"  config: {root / CONFIG}",
+        f"  kept in: {kept}",
+        "",
+        "What may run:",
+        f"- {root / ADDIN}",
+        "",
+        "A changed config asks anew; an edited add-in does not. 'uno-devserver trust --revoke' takes it back.",
+    ]
+    assert _trusts(machine)
+
+
+def test_programs_get_the_same_as_json(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(ADDIN, "")
+
+    result = machine.run("trust", "--json").json
+
+    assert result == {
+        "workspaceDirectory": str(machine.workspace),
+        "trusted": True,
+        "addIns": [str(machine.workspace / ADDIN)],
+        "config": None,
+        "agreement": str(next((machine.state / "trust").iterdir())),
+    }
+
+
+def test_it_is_the_workspace_that_is_agreed_to_and_not_the_folder_one_stands_in(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.file(CONFIG, "{}").file("src/deep/a.txt", "")
+
+    machine.run("trust", cwd=machine.workspace / "src" / "deep")
+
+    assert _trusts(machine)
+
+
+def test_it_can_be_taken_back(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(ADDIN, "")
+    machine.run("trust")
+
+    result = machine.run("trust", "--revoke")
+
+    assert result.exit_code == 0
+    assert "uno-devserver stop" in result.stdout
+    assert not _trusts(machine)
+    again = machine.run("trust", "--revoke", "--json")
+    assert (again.exit_code, again.json["revoked"], again.json["trusted"]) == (0, False, False)
+
+
+def test_it_can_be_taken_back_when_the_folder_has_gone(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file("ws/" + ADDIN, "")
+    folder = machine.workspace / "ws"
+    machine.run("trust", "--solution-dir", str(folder))
+    moved = folder.rename(machine.workspace / "moved")
+
+    result = machine.run("trust", "--revoke", "--json", "--solution-dir", str(folder))
+    moved.rename(folder)
+
+    assert result.json["revoked"] is True
+    assert not _trusts(machine, folder)
+
+
+def test_the_environment_still_agrees_after_a_revocation_and_that_is_said(machine: Machine) -> None:
+    result = machine.run("trust", "--revoke", env={"UNO_DEVSERVER_TRUST": "1"})
+
+    assert "UNO_DEVSERVER_TRUST=1 is set" in result.stdout
+
+
+def test_where_there_is_no_workspace_there_is_nothing_to_agree_to(machine: Machine) -> None:
+    result = machine.run("trust", "--json")
+
+    assert result.exit_code == 1
+    assert result.json["error"]["code"] == "NoSolutionFound"
+    assert str(machine.workspace) in result.json["error"]["message"]
+    assert not machine.state.exists()
+
+
+def test_where_solutions_compete_the_one_that_is_meant_can_be_named(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.uno_sdk().solution("A.slnx", []).solution("B.slnx", [])
+
+    undecided = machine.run("trust", "--json")
+    decided = machine.run("trust", "--solution", "B.slnx")
+
+    assert undecided.json["error"]["code"] == "WorkspaceAmbiguous"
+    assert decided.exit_code == 0
+    assert _trusts(machine)
+
+
+def test_a_config_that_cannot_be_read_cannot_be_agreed_to(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(ADDIN, "")
+    (machine.workspace / CONFIG).mkdir()
+
+    result = machine.run("trust")
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"error: {machine.workspace / CONFIG} cannot be read: ")
+
+
+def test_a_state_folder_that_cannot_be_written_is_named(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(ADDIN, "")
+    (machine.data / "Uno Platform").write_text("a file where a folder should be")
+
+    result = machine.run("trust", "--json")
+
+    assert result.exit_code == 1
+    assert result.json["error"]["code"] == "StateNotWritable"
+    assert str(machine.data / "Uno Platform") in result.json["error"]["message"]
+
+
+def test_an_argument_is_refused(machine: Machine) -> None:
+    result = machine.run("trust", "yes")
+
+    assert (result.exit_code, "'trust' does not take 'yes'" in result.stderr) == (2, True)
+
+
+def test_nothing_is_written_into_the_workspace(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(CONFIG, "{}").file(ADDIN, "")
+    before = snapshot(machine.workspace)
+
+    machine.run("trust")
+    machine.run("trust", "--revoke")
+
+    assert snapshot(machine.workspace) == before
+
+
+def test_whoever_starts_a_host_has_agreed(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    uno.file(ADDIN, "")
+
+    assert uno.machine.run("start").exit_code == 0
+
+    assert _trusts(uno.machine)
+
+
+def test_a_start_where_nothing_of_the_workspace_runs_agrees_to_nothing(
+    uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    """What a later pull brings has not been seen by anybody."""
+    uno.machine.run("start")
+
+    uno.file(ADDIN, "")
+
+    assert not _trusts(uno.machine)
+
+
+def test_a_workspace_that_is_trusted_may_run_its_build_for_discovery(workspace: WorkspaceBuilder) -> None:
+    mute = tools_only("Uno.UI.App.Mcp", "1.1.0")
+    add_in = mute.dll(workspace.machine.nuget)
+    dotnet = workspace.machine.install_dotnet(FakeDotNet(build=Build(["net10.0;"], {"net10.0": [add_in]})))
+    workspace.uno_sdk(groups=(CORE, APP_MCP)).package(host(), mute).project("App/App.csproj").solution("App.slnx")
+    untrusted = workspace.machine.disco()
+
+    workspace.machine.run("trust")
+    trusted = workspace.machine.disco()
+
+    assert (untrusted.add_ins, trusted.add_ins) == ([], [add_in])
+    assert dotnet.build_calls()
