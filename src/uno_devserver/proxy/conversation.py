@@ -52,7 +52,7 @@ class Conversation:
         self._line: _Line | None = None
         self._opening: asyncio.Task[_Line] | None = None
         self._opening_for = 0  # the generation
-        self._begun = False
+        self._begun = self._ended = False
         self._callers: dict[Caller, None] = {}  # in the order in which they came
 
     @property
@@ -111,11 +111,12 @@ class Conversation:
             # Whoever still waits for an answer must learn that there will be none.
             self._close(self._line)
             self._line = None
-        if connected and self._begun and not self._modern:
+        if connected and self._begun and self._line is None and not self._modern:
             self._tasks.start(self._aside(self._open(), "a new connection"))
 
     def end(self) -> None:
         """The client has gone."""
+        self._ended = True
         if self._opening is not None:
             self._opening.cancel()
         if self._line is not None:
@@ -169,13 +170,13 @@ class Conversation:
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if opening.cancelled() and task is not None and not task.cancelling():
-                raise _gone() from None  # the upstream that it led to, and not who waits
+                raise _gone() from None  # not who waits was cancelled, but what they wait for
             raise
 
     async def _connect(self, generation: int) -> _Line:
         connection = await self._link.connect(self, modern_first=self._modern)
         line = _Line(connection, generation)
-        if generation != self._link.generation:
+        if self._ended or generation != self._link.generation:
             self._close(line)
             raise _gone()
         if self._line is not None:
@@ -214,4 +215,4 @@ class _Line:
 
 
 def _gone() -> Lost:
-    return Lost("The upstream was replaced before the connection to it was open.", sent=False)
+    return Lost("Upstream or client had gone before there was a connection between them.", sent=False)

@@ -52,7 +52,6 @@ class Forwarding:
         link = self._link
         if link.state is not ConnectionState.CONNECTED:
             await self._hold(call)
-        conversation = self._connections.of(call.session)
         caller = Caller(call, self._policy.silence_seconds)
         losses: _Losses | None = None
         while True:
@@ -60,7 +59,7 @@ class Forwarding:
             silence = caller.patience()
             try:
                 async with silence:
-                    return await conversation.request(method, params, caller)
+                    return await self._connections.of(call.session).request(method, params, caller)
             except (Lost, Unavailable) as loss:
                 losses = losses or _Losses(self._policy)
                 if isinstance(loss, Lost) and loss.sent:

@@ -1,0 +1,203 @@
+"""What the relay answers itself, and that everything else passes as it came."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+from protocol.conversations import asynchronous, until
+from support.relays import (
+    CONNECTED,
+    QUICK,
+    RECONNECTING,
+    Scene,
+    ScriptedCall,
+    ScriptedSession,
+    board_of,
+    said,
+    tool_call,
+)
+from uno_devserver.instances.health_report import ConnectionState
+from uno_devserver.protocol.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
+from uno_devserver.protocol.service import Service
+from uno_devserver.proxy.board import Lists
+
+LISTS = Lists(b'[{"name":"t"}]', b'[{"uri":"r"}]', b'[{"uriTemplate":"x"}]', b'[{"name":"p"}]')
+
+
+@asynchronous
+async def test_it_is_a_service_with_the_name_and_the_capabilities_of_the_board() -> None:
+    scene = Scene()
+    service: Service = scene.relay
+
+    assert service.info is scene.board.server
+    assert service.capabilities() is scene.board.capabilities
+    assert service.relays
+
+
+@pytest.mark.parametrize(
+    ("method", "expected"),
+    [
+        ("tools/list", {"tools": [{"name": "t"}]}),
+        ("resources/list", {"resources": [{"uri": "r"}]}),
+        ("resources/templates/list", {"resourceTemplates": [{"uriTemplate": "x"}]}),
+        ("prompts/list", {"prompts": [{"name": "p"}]}),
+    ],
+)
+@asynchronous
+async def test_lists_come_from_the_board_whatever_the_upstream_does(method: str, expected: object) -> None:
+    scene = Scene(RECONNECTING, board=board_of(LISTS))
+
+    assert said(await scene.relay.answer(ScriptedCall(method))) == expected
+    assert scene.link.changes == 0
+
+
+@asynchronous
+async def test_a_list_is_one_page() -> None:
+    scene = Scene(board=board_of(LISTS))
+
+    with pytest.raises(RpcError) as refused:
+        await scene.relay.answer(ScriptedCall("tools/list", {"cursor": "2"}))
+
+    assert refused.value.code == INVALID_PARAMS
+
+
+@asynchronous
+async def test_a_list_of_tools_that_is_held_waits_for_the_upstream() -> None:
+    scene = Scene(ConnectionState.LAUNCHING, board=board_of(Lists(), holds_tools=True))
+
+    listing = scene.start(ScriptedCall("tools/list"))
+    await until(lambda: bool(scene.link.waited))
+    scene.board.lists = LISTS
+    scene.link.connect_anew()
+
+    assert said(await listing) == {"tools": [{"name": "t"}]}
+
+
+@asynchronous
+async def test_a_list_of_tools_is_held_for_a_while_only_and_the_others_are_not_held() -> None:
+    scene = Scene(
+        ConnectionState.LAUNCHING, board=board_of(LISTS, holds_tools=True), policy=QUICK.replace(tools_seconds=0.01)
+    )
+
+    assert said(await scene.relay.answer(ScriptedCall("tools/list"))) == {"tools": [{"name": "t"}]}
+    assert said(await scene.relay.answer(ScriptedCall("prompts/list"))) == {"prompts": [{"name": "p"}]}
+    assert scene.link.waited == [0.01]
+
+
+@asynchronous
+async def test_the_health_is_told_by_tool_and_by_resource_whatever_the_upstream_does() -> None:
+    report = {"status": "Degraded", "issues": []}
+    scene = Scene(RECONNECTING, board=board_of(health=report))
+
+    called = said(await scene.relay.answer(tool_call("uno_health")))
+    read = said(await scene.relay.answer(ScriptedCall("resources/read", {"uri": "UNO://Health"})))
+
+    assert called["structuredContent"] == report
+    assert msgspec.json.decode(called["content"][0]["text"]) == report
+    assert msgspec.json.decode(read["contents"][0]["text"]) == report
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("tools/call", {"name": "echo", "arguments": {"a": 1}, "_meta": {"x": {"y": [1, None]}}, "unknown": True}),
+        ("resources/read", {"uri": "file:///a"}),
+        ("prompts/get", {"name": "p"}),
+        ("completion/complete", {"ref": {}}),
+        ("somebody/else", {"any": "thing"}),
+    ],
+)
+@asynchronous
+async def test_everything_else_passes_as_it_came_in_both_directions(method: str, params: dict[str, object]) -> None:
+    scene = Scene()
+    result = b'{"content": [ {"x":1.0} ],"unknown":12345678901234567890123}'
+
+    answer = scene.start(ScriptedCall(method, params))
+    asked = await scene.next_asked()
+    asked.answer(result)
+
+    assert (asked.method, asked.params) == (method, params)
+    assert msgspec.json.encode(await answer) == result
+
+
+@asynchronous
+async def test_a_tool_of_ours_that_the_upstream_has_too_is_the_upstreams() -> None:
+    scene = Scene()  # the board names no tools as ours
+
+    answer = scene.start(tool_call("uno_discover_tools"))
+    (await scene.next_asked()).answer(b'{"from":"upstream"}')
+
+    assert said(await answer) == {"from": "upstream"}
+
+
+@asynchronous
+async def test_an_error_of_the_upstream_stays_that_error() -> None:
+    scene = Scene()
+
+    answer = scene.start(ScriptedCall("somebody/else"))
+    (await scene.next_asked()).fail(METHOD_NOT_FOUND, "unknown", {"a": 1})
+    with pytest.raises(RpcError) as refused:
+        await answer
+
+    assert (refused.value.code, refused.value.message, refused.value.data) == (METHOD_NOT_FOUND, "unknown", {"a": 1})
+
+
+@asynchronous
+async def test_what_the_upstream_says_during_a_call_reaches_that_call() -> None:
+    scene = Scene()
+    call = tool_call()
+
+    answer = scene.start(call)
+    asked = await scene.next_asked()
+    asked.peer.notify("notifications/progress", {"progress": 1})
+    reply = await asked.peer.ask("elicitation/create", {"message": "?"}, "who")
+    asked.answer()
+    await answer
+
+    assert call.heard == [("notifications/progress", {"progress": 1})]
+    assert call.asked == [("elicitation/create", {"message": "?"}, "who")]
+    assert reply == {"from": "the call"}
+    assert asked.peer.client is call.session.client
+    assert asked.peer.log_level == "info"
+
+
+@asynchronous
+async def test_cancelling_a_call_cancels_it_at_the_upstream() -> None:
+    scene = Scene()
+
+    answer = scene.start(tool_call())
+    asked = await scene.next_asked()
+    answer.cancel()
+    await asyncio.wait([answer])
+
+    assert answer.cancelled()
+    assert asked.cancelled
+
+
+@asynchronous
+async def test_changed_roots_are_told_to_the_engine_and_to_the_upstream() -> None:
+    scene = Scene()
+    session = ScriptedSession(roots={})
+
+    await scene.relay.notified(session, "notifications/roots/list_changed", {})
+    await scene.relay.notified(session, "notifications/of_somebody", {"x": 1})
+
+    assert scene.roots_changed == [session]
+    assert [connection.told for connection in scene.link.connections] == [
+        [("notifications/roots/list_changed", {}), ("notifications/of_somebody", {"x": 1})]
+    ]
+
+
+@asynchronous
+async def test_a_notification_that_nobody_can_hear_does_no_harm() -> None:
+    scene = Scene(RECONNECTING)
+
+    await scene.relay.notified(ScriptedSession(), "notifications/of_somebody", {})
+    scene.link.unreachable = ConnectionError()  # not even asked for
+    await scene.relay.notified(ScriptedSession(), "notifications/of_somebody", {})
+
+    assert scene.link.eras_wanted == []
+    assert scene.link.state is not CONNECTED
