@@ -150,6 +150,7 @@ def _popen(spoken_to: bool) -> type[subprocess.Popen[bytes]]:
 
 
 def _group_exists(leader: int) -> bool:
+    """Whether anything of the group runs, apart from a leader that has ended."""
     if sys.platform == "win32":
         return False
     try:
@@ -158,4 +159,20 @@ def _group_exists(leader: int) -> bool:
         return False
     except OSError:  # those that are left run as another user
         return True
+    return not (sys.platform == "linux" and _all_ended(leader))
+
+
+def _all_ended(group: int) -> bool:
+    """What has ended belongs to its group until its parent has asked how, which the first process of a container,
+    that inherits the children of a dead parent, does when it likes.
+    """
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as stream:
+                    state, _parent, of_group = stream.read().rpartition(b")")[2].split()[:3]
+            except OSError:
+                continue  # it went meanwhile
+            if int(of_group) == group and state not in (b"Z", b"X"):
+                return False
     return True
