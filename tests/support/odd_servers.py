@@ -53,6 +53,7 @@ TOOLS = {
     "twice": "answers two times",
     "garbage": "prints lines that are no messages, and answers",
     "die": "ends at once, with exit code `code` or by signal `signal`; last words on stderr",
+    "last": "answers, and ends with exit code 0",
     "close": "closes stdout, and lives",
     "deaf": "answers, and reads no more input",
     "shut": "answers, closes stdin, and lives",
@@ -390,6 +391,10 @@ class Server:
     def _tool_die(self, request: Request) -> object:
         os.write(2, b"the server dies of a call\n")
         _die(-request.arguments["signal"] if "signal" in request.arguments else request.arguments.get("code", 1))
+
+    def _tool_last(self, request: Request) -> object:
+        self._write({"id": request.id, "result": {"resultType": "complete", **_text("last")}})
+        _die(0)
 
     def _tool_close(self, _: Request) -> object:
         _close_stdout()

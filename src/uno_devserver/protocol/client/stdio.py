@@ -198,9 +198,10 @@ class StdioConnection:
             self._to_acknowledge = None
         if listening.done() and uris:
             listening.result()  # a refusal, most likely, and somebody waits for these resources
-        if self._subscription is not None:
-            self._subscription.cancel()
-        self._subscription = listening
+        before, self._subscription = self._subscription, listening
+        if before is not None:
+            before.cancel()
+            await asyncio.wait((before,))
 
     def _tell(self, method: str, params: Params) -> None:
         try:

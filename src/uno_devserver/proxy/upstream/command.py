@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from .command_running import CommandRunning
+    from .command_running import CommandRunning, Policy
     from .upstream import StartObserver
 
 # What the system may lack now and have a moment later; every other refusal stays until somebody changes something.
@@ -30,11 +30,19 @@ PASSING = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, err
 
 
 class CommandUpstream:
-    def __init__(self, command: Sequence[str], directory: str, environ: Mapping[str, str], state: str) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        directory: str,
+        environ: Mapping[str, str],
+        state: str,
+        policy: Policy | None = None,
+    ) -> None:
         """`state` is the folder of our own files."""
         self._command = tuple(command)
         self._directory = directory
         self._environ = environ
+        self._policy = policy
         self._log_path = log_path(state, directory, command)
         self._output: Output | None = None  # one for all starts
         self._may_probe = True  # no server has ended, or kept silent, because of the modern era's first question
@@ -49,9 +57,10 @@ class CommandUpstream:
         except (OSError, ValueError) as error:
             raise self._not_started(line[0], error) from error
         observer.launching(f"'{' '.join(self._command)}'", child.pid)
-        from .command_running import CommandRunning  # takes some ms, and has them now, while the server starts
+        from .command_running import CommandRunning, Policy  # takes some ms, and has them now, while the server starts
 
-        return CommandRunning(child, output, may_probe=self._may_probe, probe_failed=self._do_not_probe)
+        policy = self._policy or Policy()
+        return CommandRunning(child, output, policy, may_probe=self._may_probe, probe_failed=self._do_not_probe)
 
     def _program(self) -> str:
         name = self._command[0]

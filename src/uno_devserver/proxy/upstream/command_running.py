@@ -40,22 +40,13 @@ class Policy(Value):
     output_bytes: int = 16 * 1024 * 1024  # of what it printed; some servers print a line for each request, for months
 
 
-DEFAULT_POLICY = Policy()
-
-
 class CommandRunning:
     kind = HostKind.COMMAND
     endpoint = None
     owned = True
 
     def __init__(
-        self,
-        child: Child,
-        output: Output,
-        *,
-        may_probe: bool,
-        probe_failed: Callable[[], None],
-        policy: Policy = DEFAULT_POLICY,
+        self, child: Child, output: Output, policy: Policy, *, may_probe: bool, probe_failed: Callable[[], None]
     ) -> None:
         self.process_id = child.pid
         self.log_file = output.path
@@ -85,6 +76,9 @@ class CommandRunning:
         if self._ending is None:
             self._ending = asyncio.ensure_future(self._watch())
         return await asyncio.shield(self._ending)
+
+    def doubt(self) -> None:
+        """Its end is noticed at once in any case."""
 
     async def stop(self) -> None:
         """Show it the end of its input, ask it by signal, then end it by force, with all that it started."""

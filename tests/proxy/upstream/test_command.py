@@ -1,0 +1,595 @@
+"""Servers that are commands: how they start, are spoken to, and end, whatever their manners."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import stat
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from protocol.conversations import asynchronous, until
+from support.hosts import is_running, wait_for
+from support.mcp_peers import TestPeer
+from support.odd_servers import Notes, odd_server
+from uno_devserver.instances.probe import HostKind
+from uno_devserver.protocol.client.connection import Lost, Refusal
+from uno_devserver.protocol.jsonrpc import RpcError
+from uno_devserver.proxy.upstream.command import CommandUpstream
+from uno_devserver.proxy.upstream.programs import candidates
+from uno_devserver.proxy.upstream.upstream import StartFailure
+from uno_devserver.system.log import DEBUG, log
+
+from .commands import Observer, call, decoded, started, text, upstream
+
+BOUND = 10.0  # seconds; what is waited for here takes milliseconds
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Notes:
+    return Notes(tmp_path / "notes")
+
+
+# speaking
+
+
+@pytest.mark.parametrize(
+    ("era", "modern_first", "version"),
+    [
+        ("both", False, "2025-11-25"),
+        ("both", True, "2026-07-28"),
+        ("handshake", False, "2025-11-25"),
+        ("handshake", True, "2025-11-25"),
+        ("modern", False, "2026-07-28"),
+        ("modern", True, "2026-07-28"),
+    ],
+)
+@asynchronous
+async def test_a_server_is_spoken_to_in_its_era(tmp_path: Path, era: str, modern_first: bool, version: str) -> None:
+    async with started(upstream(odd_server(era=era), tmp_path)) as running:
+        connection = await running.connect(TestPeer(), modern_first=modern_first)
+
+        assert connection.server.version == version
+        assert connection.server.instructions == "Be odd."
+        assert await text(connection, "echo", text="hällo") == "hällo"
+        answer = decoded(await connection.request("odd/thing", {"x": [1]}, TestPeer()))
+        assert answer["fieldOfTheFuture"] == {"ä": 1}
+
+
+@asynchronous
+async def test_it_runs_in_its_folder_and_is_known_by_its_process(tmp_path: Path) -> None:
+    observer = Observer()
+    async with started(upstream(odd_server(name="strange"), tmp_path), observer) as running:
+        connection = await running.connect(TestPeer("ide", roots={}), modern_first=False)
+
+        facts = json.loads(await text(connection, "facts"))
+        assert (facts["pid"], facts["cwd"]) == (running.process_id, str(tmp_path))
+        assert (facts["info"]["name"], facts["capabilities"]) == ("ide", {"roots": {}})
+        assert connection.server.info == {"name": "strange", "version": "1.0"}
+        assert (running.kind, running.endpoint, running.owned) == (HostKind.COMMAND, None, True)
+        assert os.getsid(running.process_id) == running.process_id
+        ((what, process_id),) = observer.launched
+        assert "odd_servers.py" in what
+        assert process_id == running.process_id
+
+
+@asynchronous
+async def test_all_clients_share_the_conversation_that_the_first_one_began(tmp_path: Path, notes: Notes) -> None:
+    async with started(upstream(odd_server(notes=notes), tmp_path)) as running:
+        first, second = await asyncio.gather(
+            running.connect(TestPeer("first"), modern_first=False),
+            running.connect(TestPeer("second", modern=True), modern_first=True),
+        )
+
+        assert first is second
+        assert notes.methods().count("initialize") == 1
+        assert json.loads(await text(second, "facts"))["info"]["name"] == "first"
+
+
+@asynchronous
+async def test_garbage_on_the_output_does_no_harm(tmp_path: Path) -> None:
+    async with started(upstream(odd_server(garbage=True), tmp_path)) as running:
+        connection = await running.connect(TestPeer(), modern_first=False)
+
+        assert await text(connection, "garbage") == "garbage"
+        assert await text(connection, "twice") == "first"
+        assert await text(connection, "echo", text="x") == "x"
+
+
+@pytest.mark.parametrize("count", [0, 1, 1000])
+@asynchronous
+async def test_any_number_of_tools_is_listed(tmp_path: Path, count: int) -> None:
+    async with started(upstream(odd_server(tools=count), tmp_path)) as running:
+        connection = await running.connect(TestPeer(), modern_first=True)
+
+        tools = decoded(await connection.request("tools/list", {}, TestPeer()))["tools"]
+
+        assert len(tools) == count
+
+
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+@asynchronous
+async def test_changes_of_lists_and_resources_are_heard_by_the_first_peer(tmp_path: Path, era: str) -> None:
+    peer = TestPeer()
+    async with started(upstream(odd_server(era=era), tmp_path)) as running:
+        connection = await running.connect(peer, modern_first=True)
+        await connection.follow(frozenset({"odd://note"}))
+
+        await text(connection, "remove", names=["count"])
+        await text(connection, "touch", uri="odd://note")
+        await text(connection, "touch", uri="odd://other")
+        await connection.follow(frozenset())
+        await text(connection, "touch", uri="odd://note")
+
+        assert [(method, params.get("uri")) for method, params in peer.heard] == [
+            ("notifications/tools/list_changed", None),
+            ("notifications/resources/updated", "odd://note"),
+        ]
+
+
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+@asynchronous
+async def test_progress_and_questions_reach_the_client_that_called(tmp_path: Path, era: str) -> None:
+    async with started(upstream(odd_server(era=era), tmp_path)) as running:
+        connection = await running.connect(TestPeer("other"), modern_first=True)
+        peer = TestPeer(elicitation={}, answer=lambda method, params: {"action": "accept", "content": params})
+
+        params = {"name": "progress", "arguments": {"steps": 2}, "_meta": {"progressToken": "mine"}}
+        await connection.request("tools/call", params, peer)
+        said = await text(connection, "ask", peer, method="elicitation/create", params={"message": "?"})
+        refused = (
+            json.loads(await text(connection, "ask", TestPeer(), method="roots/list")) if era == "handshake" else {}
+        )
+
+        assert [(p["progressToken"], p["progress"]) for _, p in peer.heard] == [("mine", 1), ("mine", 2)]
+        assert json.loads(said)["result"] == {"action": "accept", "content": {"message": "?"}}
+        assert refused.get("error", {}).get("code") in (None, -32601)
+        if era == "modern":
+            with pytest.raises(RpcError, match="does not answer"):
+                await text(connection, "ask", TestPeer(), method="roots/list")
+
+
+@asynchronous
+async def test_a_cancelled_call_is_cancelled_in_the_server(tmp_path: Path, notes: Notes) -> None:
+    until_file = tmp_path / "go"
+    async with started(upstream(odd_server(notes=notes), tmp_path)) as running:
+        connection = await running.connect(TestPeer(), modern_first=False)
+        late = asyncio.ensure_future(text(connection, "late", until=str(until_file)))
+        await until(lambda: "tools/call" in notes.methods())
+
+        late.cancel()
+        await until(lambda: "notifications/cancelled" in notes.methods())
+        until_file.touch()  # it answers all the same
+
+        assert await text(connection, "echo", text="next") == "next"
+
+
+@asynchronous
+async def test_large_messages_go_both_ways(tmp_path: Path) -> None:
+    size = 16_000_000
+    async with started(upstream(odd_server(), tmp_path)) as running:
+        connection = await running.connect(TestPeer(), modern_first=False)
+
+        assert len(await text(connection, "big", bytes=size)) == size
+        assert len(await text(connection, "echo", text="x" * size)) == size
+
+
+@asynchronous
+async def test_a_server_that_reads_no_more_holds_up_nobody_else(tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    async with started(upstream(odd_server(), tmp_path)) as running:
+        connection = await running.connect(TestPeer(), modern_first=False)
+        held = asyncio.ensure_future(text(connection, "hold", until=str(go)))
+        await asyncio.sleep(0)  # it is sent first
+        assert await text(connection, "deaf") == "deaf"
+
+        waits = [asyncio.ensure_future(text(connection, "echo", text="x" * 10_000_000)) for _ in range(8)]
+        done, _ = await asyncio.wait(waits, timeout=BOUND, return_when=asyncio.FIRST_COMPLETED)
+        with pytest.raises(RpcError, match="does not read"):
+            await done.pop()
+        go.touch()
+
+        assert await held == "held"
+        for one in waits:
+            one.cancel()
+        await asyncio.wait(waits)
+
+
+def test_it_works_in_a_loop_that_is_not_in_the_main_thread(tmp_path: Path) -> None:
+    outcomes: list[object] = []
+
+    async def conversation() -> None:
+        async with started(upstream(odd_server(), tmp_path)) as running:
+            connection = await running.connect(TestPeer(), modern_first=False)
+            outcomes.append(await text(connection, "echo", text="x"))
+            with pytest.raises(Lost):
+                await call(connection, "die", code=7)
+            outcomes.append((await running.ended()).exit_code)
+
+    thread = threading.Thread(target=lambda: asyncio.run(asyncio.wait_for(conversation(), BOUND)))
+    thread.start()
+    thread.join(2 * BOUND)
+
+    assert outcomes == ["x", 7]
+
+
+# starting
+
+
+@asynchronous
+async def test_a_slow_server_is_waited_for_and_nothing_else_is_said_to_it(tmp_path: Path, notes: Notes) -> None:
+    go = tmp_path / "go"
+    async with started(upstream(odd_server(notes=notes, until=go), tmp_path)) as running:
+        connecting = asyncio.ensure_future(running.connect(TestPeer(modern=True), modern_first=True))
+        await until(lambda: bool(notes.starts))
+        go.touch()
+
+        connection = await connecting
+
+        assert connection.server.modern
+        assert notes.methods() == ["server/discover"]
+
+
+@asynchronous
+async def test_a_server_that_never_answers_is_given_up_and_ended(tmp_path: Path) -> None:
+    async with started(upstream(odd_server(never_reads=True), tmp_path, ready_seconds=0.3)) as running:
+        with pytest.raises(Lost, match=r"did not answer within 0\.3 s") as lost:
+            await running.connect(TestPeer(), modern_first=False)
+
+        assert lost.value.sent is False
+        assert (await running.ended()).reason == "it did not answer within 0.3 s"
+        assert not is_running(running.process_id)
+
+
+@asynchronous
+async def test_a_server_that_dies_before_it_answers_is_lost_with_its_last_words(tmp_path: Path) -> None:
+    async with started(upstream(odd_server(dies=3), tmp_path)) as running:
+        with pytest.raises(Lost, match="it ended with exit code 3"):
+            await running.connect(TestPeer(), modern_first=False)
+
+        ending = await running.ended()
+        assert (ending.reason, ending.exit_code) == ("it ended with exit code 3", 3)
+        assert ending.last_lines == ("Traceback: the server cannot begin",)
+        with pytest.raises(Lost):
+            await running.connect(TestPeer(), modern_first=False)
+
+
+@asynchronous
+async def test_a_server_that_refuses_to_talk_is_refused_each_time(tmp_path: Path) -> None:
+    async with started(upstream(odd_server(refuses=-32000), tmp_path)) as running:
+        for _ in range(2):
+            with pytest.raises(Refusal, match="refuses everything"):
+                await running.connect(TestPeer(), modern_first=True)
+
+
+@asynchronous
+async def test_a_server_that_ends_over_the_modern_question_is_initialized_the_next_time(tmp_path: Path) -> None:
+    source = upstream(odd_server(shy=True), tmp_path)
+    async with started(source) as running:
+        with pytest.raises(Lost):
+            await running.connect(TestPeer(modern=True), modern_first=True)
+
+    async with started(source) as running:
+        connection = await running.connect(TestPeer(modern=True), modern_first=True)
+
+        assert connection.server.version == "2025-11-25"
+
+
+@asynchronous
+async def test_a_server_that_dies_for_another_reason_is_asked_in_the_modern_way_again(
+    tmp_path: Path, notes: Notes
+) -> None:
+    source = upstream(odd_server(notes=notes), tmp_path)
+    for _ in range(2):
+        async with started(source) as running:
+            connection = await running.connect(TestPeer(modern=True), modern_first=True)
+            with pytest.raises(Lost):
+                await call(connection, "die")
+    assert notes.methods().count("server/discover") == 2
+
+
+def _failure(source: CommandUpstream, observer: Observer | None = None) -> StartFailure:
+    with pytest.raises(StartFailure) as caught:
+        source.start(observer or Observer())
+    return caught.value
+
+
+def test_a_command_that_is_not_on_the_path_is_named_with_what_to_do(tmp_path: Path) -> None:
+    failure = _failure(upstream(["no-such-server", "x"], tmp_path))
+
+    assert failure.final
+    assert failure.issues[0].message == "The command 'no-such-server' is not in the folders of PATH."
+    assert "full path" in failure.issues[0].remediation
+
+
+def test_a_path_without_a_program_is_named(tmp_path: Path) -> None:
+    failure = _failure(upstream(["bin/server"], tmp_path))
+
+    assert failure.final
+    assert str(tmp_path / "bin/server") in failure.issues[0].message
+
+
+def test_a_script_that_cannot_be_executed_says_how_to_run_it(tmp_path: Path) -> None:
+    script = tmp_path / "server.py"
+    script.write_text("print()")
+
+    plain = _failure(upstream(["./server.py"], tmp_path))
+    script.chmod(0o755)  # but it does not say by which program
+    nameless = _failure(upstream(["./server.py"], tmp_path))
+
+    for failure in (plain, nameless):
+        assert failure.final
+        assert str(script) in failure.issues[0].message.replace("/./", "/")
+        assert "-- python ./server.py" in failure.issues[0].remediation
+
+
+def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
+    folder = tmp_path / "gone"
+
+    failure = _failure(CommandUpstream(odd_server(), str(folder), os.environ, str(tmp_path)))
+
+    assert failure.final
+    assert f"there is no folder {folder}" in failure.issues[0].message
+
+
+def test_an_argument_that_no_program_can_get_is_refused(tmp_path: Path) -> None:
+    failure = _failure(upstream([sys.executable, "a\0b"], tmp_path))
+
+    assert failure.final
+    assert "null byte" in failure.issues[0].message
+
+
+def test_a_start_that_nobody_wants_any_more_starts_nothing(tmp_path: Path, notes: Notes) -> None:
+    observer = Observer()
+    observer.wanted = False
+
+    failure = _failure(upstream(odd_server(notes=notes), tmp_path), observer)
+
+    assert not failure.final
+    assert observer.launched == []
+
+
+@asynchronous
+async def test_a_relative_path_is_one_from_the_folder_and_a_name_one_from_the_path(tmp_path: Path) -> None:
+    script = tmp_path / "bin" / "my-server"
+    script.parent.mkdir()
+    script.write_text("#!/bin/sh\nexec " + " ".join(f"'{word}'" for word in odd_server()) + "\n")
+    script.chmod(stat.S_IRWXU)
+
+    for name, path in (("bin/my-server", None), ("my-server", str(script.parent))):
+        async with started(upstream([name], tmp_path, path)) as running:
+            connection = await running.connect(TestPeer(), modern_first=False)
+            assert connection.server.info["name"] == "odd"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("npx", ["C:\\node\\npx.exe", "C:\\node\\npx.cmd"]),
+        ("npx.cmd", ["C:\\node\\npx.cmd"]),
+        ("NPX.CMD", ["C:\\node\\NPX.cmd"]),
+        ("server.v2", ["C:\\node\\server.v2.exe", "C:\\node\\server.v2.cmd"]),
+        (".\\bin\\server.exe", ["C:\\work\\.\\bin\\server.exe"]),
+        ("bin/server", ["C:\\work\\bin/server.exe", "C:\\work\\bin/server.cmd"]),
+        ("D:\\x\\server.exe", ["D:\\x\\server.exe"]),
+    ],
+)
+def test_on_windows_endings_are_added_as_its_shell_does(name: str, expected: list[str]) -> None:
+    environ = {"PATH": "C:\\node;relative", "PATHEXT": ".EXE;.CMD"}
+
+    assert candidates(name, "C:\\work", environ, "win32") == expected
+
+
+def test_elsewhere_a_name_is_taken_as_it_is() -> None:
+    environ = {"PATH": "/usr/bin:.:/opt/bin"}
+
+    assert candidates("npx", "/work", environ, "linux") == ["/usr/bin/npx", "/opt/bin/npx"]
+    assert candidates("./server.py", "/work", environ, "linux") == ["/work/./server.py"]
+    assert candidates("/srv/server", "/work", environ, "darwin") == ["/srv/server"]
+
+
+# what it prints
+
+
+@asynchronous
+async def test_what_it_prints_is_in_a_file_and_one_start_adds_to_the_other(tmp_path: Path) -> None:
+    source = upstream(odd_server(), tmp_path)
+    for word in ("one", "two"):
+        async with started(source) as running:
+            connection = await running.connect(TestPeer(), modern_first=False)
+            await text(connection, "print", lines=[f"{word} {number}" for number in range(30)])
+            with pytest.raises(Lost):
+                await call(connection, "die")
+            ending = await running.ended()
+
+            assert len(ending.last_lines) == 20
+            assert ending.last_lines[-2:] == (f"{word} 29", "the server dies of a call")
+            assert running.log_file.startswith(str(tmp_path / "state" / "logs" / "command-"))
+    lines = Path(running.log_file).read_text().splitlines()
+    assert (lines[0], lines[31]) == ("one 0", "two 0")
+    assert stat.S_IMODE(os.stat(running.log_file).st_mode) == 0o600
+
+
+@asynchronous
+async def test_a_server_that_floods_its_log_starts_all_the_same_and_does_not_fill_the_disk(tmp_path: Path) -> None:
+    source = upstream(odd_server(flood=2000), tmp_path, tend_seconds=0.01, output_bytes=100_000)
+    async with started(source) as running:
+        connection = await running.connect(TestPeer(), modern_first=False)
+
+        await until(lambda: os.path.getsize(running.log_file) <= 100_000)
+        await text(connection, "print", lines=["and on"])
+        with pytest.raises(Lost):
+            await call(connection, "die")
+
+        assert (await running.ended()).last_lines[-2:] == ("and on", "the server dies of a call")
+
+
+@asynchronous
+async def test_what_it_prints_is_in_our_log_too_for_those_who_look_closely(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "level", DEBUG)
+    said = ""
+    async with started(upstream(odd_server(), tmp_path, tend_seconds=0.01)) as running:
+        connection = await running.connect(TestPeer(), modern_first=False)
+        await text(connection, "print", lines=["look here"])
+
+        while "look here" not in said:
+            said += capsys.readouterr().err
+            await asyncio.sleep(0.001)
+
+
+@asynchronous
+async def test_a_home_that_cannot_be_written_keeps_no_server_from_starting(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (tmp_path / "state").write_text("a file where the folder should be")
+    async with started(upstream(odd_server(), tmp_path)) as running:
+        await running.connect(TestPeer(), modern_first=False)
+
+        assert os.path.exists(running.log_file)
+        assert running.log_file in capsys.readouterr().err
+
+
+# ending
+
+
+@pytest.mark.parametrize(
+    ("how", "reason", "code"),
+    [
+        ({"code": 0}, "it ended with exit code 0", 0),
+        ({"code": 5}, "it ended with exit code 5", 5),
+        ({"signal": 9}, "it was ended by signal 9", -9),
+        ({"signal": 11}, "it was ended by signal 11", -11),
+    ],
+)
+@asynchronous
+async def test_a_server_that_dies_of_a_call_is_noticed_at_once(
+    tmp_path: Path, how: dict[str, Any], reason: str, code: int
+) -> None:
+    async with started(upstream(odd_server(), tmp_path)) as running:
+        connection = await running.connect(TestPeer(), modern_first=False)
+        held = [asyncio.ensure_future(text(connection, "hold")) for _ in range(16)]
+        ended = asyncio.ensure_future(running.ended())
+
+        with pytest.raises(Lost):
+            await call(connection, "die", **how)
+        outcomes = await asyncio.gather(*held, return_exceptions=True)
+        ending = await ended
+
+        assert [getattr(outcome, "sent", None) for outcome in outcomes] == [True] * 16
+        assert (ending.reason, ending.exit_code) == (reason, code)
+        with pytest.raises(Lost) as lost:
+            await call(connection, "echo")
+        assert lost.value.sent is False
+        with pytest.raises(Lost):
+            await running.connect(TestPeer(), modern_first=False)
+
+
+@asynchronous
+async def test_a_server_that_closes_its_output_is_of_no_use_and_is_ended(tmp_path: Path) -> None:
+    async with started(upstream(odd_server(stays=True, ignores_sigterm=True), tmp_path)) as running:
+        connection = await running.connect(TestPeer(), modern_first=False)
+        held = asyncio.ensure_future(text(connection, "hold"))
+
+        with pytest.raises(Lost):
+            await call(connection, "close")
+
+        with pytest.raises(Lost):
+            await held
+        assert (await running.ended()).reason == "it closed its output"
+        assert not is_running(running.process_id)
+
+
+@asynchronous
+async def test_a_server_that_closes_its_output_before_it_says_anything_is_lost(tmp_path: Path) -> None:
+    async with started(upstream(odd_server(closes=True), tmp_path)) as running:
+        with pytest.raises(Lost, match="it closed its output"):
+            await running.connect(TestPeer(), modern_first=False)
+
+
+@asynchronous
+async def test_a_server_that_closes_its_input_is_of_no_use_and_is_ended(tmp_path: Path) -> None:
+    async with started(upstream(odd_server(), tmp_path)) as running:
+        connection = await running.connect(TestPeer(), modern_first=False)
+
+        assert await text(connection, "shut") == "shut"
+
+        assert (await running.ended()).reason == "it closed its input"
+        assert not is_running(running.process_id)
+
+
+@asynchronous
+async def test_its_last_answers_count_although_it_has_ended(tmp_path: Path, notes: Notes) -> None:
+    async with started(upstream(odd_server(notes=notes), tmp_path)) as running:
+        connection = await running.connect(TestPeer(), modern_first=False)
+        calls = [asyncio.ensure_future(text(connection, "echo", text=str(number))) for number in range(50)]
+        last = asyncio.ensure_future(text(connection, "last"))
+        await asyncio.sleep(0)  # all are on their way, and none is read before the server has gone
+        os.waitid(os.P_PID, running.process_id, os.WEXITED | os.WNOWAIT)
+
+        assert await last == "last"
+        done = await asyncio.gather(*calls, return_exceptions=True)
+        assert {type(one) for one in done} <= {str, Lost}
+
+
+@asynchronous
+async def test_what_a_dead_server_started_goes_with_it_and_keeps_nobody_waiting(tmp_path: Path, notes: Notes) -> None:
+    async with started(upstream(odd_server(notes=notes, grandchild=True, ignores_sigterm=True), tmp_path)) as running:
+        connection = await running.connect(TestPeer(), modern_first=False)
+
+        with pytest.raises(Lost):  # although the child holds the output open
+            await call(connection, "die", signal=9)
+
+        (child,) = notes.children
+        wait_for(lambda: not is_running(child), "the end of the grandchild")
+
+
+@pytest.mark.parametrize("manners", [{}, {"stays": True}, {"stays": True, "ignores_sigterm": True}])
+@asynchronous
+async def test_stopping_is_quick_and_nothing_is_left(tmp_path: Path, notes: Notes, manners: dict[str, Any]) -> None:
+    async with started(upstream(odd_server(notes=notes, grandchild=True, **manners), tmp_path)) as running:
+        connection = await running.connect(TestPeer(), modern_first=False)
+        held = asyncio.ensure_future(text(connection, "hold"))
+        await until(lambda: "tools/call" in notes.methods())
+
+        began = time.monotonic()
+        await running.stop()
+        took = time.monotonic() - began
+
+        with pytest.raises(Lost):
+            await held
+        assert took < 2.0  # 0.25 s on an idle machine
+        assert not is_running(running.process_id)
+        (child,) = notes.children
+        wait_for(lambda: not is_running(child), "the end of the grandchild")
+        await running.stop()
+        assert (await running.ended()).exit_code == (-9 if "ignores_sigterm" in manners else -15 if manners else 0)
+
+
+@asynchronous
+async def test_a_server_can_be_stopped_before_anybody_spoke_to_it(tmp_path: Path, notes: Notes) -> None:
+    async with started(upstream(odd_server(notes=notes), tmp_path)) as running:
+        await running.stop()
+
+        assert not is_running(running.process_id)
+        assert (await running.ended()).exit_code is not None
+
+
+@asynchronous
+async def test_a_server_can_be_stopped_while_it_is_waited_for(tmp_path: Path, notes: Notes) -> None:
+    async with started(upstream(odd_server(notes=notes, until=tmp_path / "never"), tmp_path)) as running:
+        connecting = asyncio.ensure_future(running.connect(TestPeer(), modern_first=False))
+        await until(lambda: bool(notes.starts))
+
+        await running.stop()
+
+        with pytest.raises(Lost):
+            await connecting
