@@ -48,12 +48,17 @@ def upstream_issues(facts: ProxyFacts) -> Iterator[Issue]:
 
 
 def in_a_proxy(issue: Issue, facts: ProxyFacts) -> Issue:
-    """The issue with the next step that helps here, unless somebody knew a better one than the usual."""
-    if issue.remediation != REMEDIES.get(issue.code):
-        return issue
-    if facts.fallback and facts.upstream is None and issue.code == "NoSolutionFound":
+    """The issue with the next step that helps here, in this state of affairs."""
+    fallback = facts.fallback and facts.upstream is None and issue.code == "NoSolutionFound"
+    if fallback and issue.remediation == REMEDIES[issue.code]:
         return issue.replace(remediation=_INITIALIZE)
-    return issue.replace(remediation=_HERE.get(issue.code, issue.remediation))
+    return with_step_here(issue)
+
+
+def with_step_here(issue: Issue) -> Issue:
+    """The issue with the next step that helps here, unless somebody knew a better one than the usual."""
+    usual = issue.remediation == REMEDIES.get(issue.code)
+    return issue.replace(remediation=_HERE[issue.code]) if usual and issue.code in _HERE else issue
 
 
 _INITIALIZE = (

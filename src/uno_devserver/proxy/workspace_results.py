@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..issues import Issue, Severity
 from ..workspace.transitions import Transition
+from .ailments import with_step_here
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -79,7 +80,7 @@ def _initialization(
 
 
 def _explained(issues: Iterable[Issue]) -> str:
-    return " ".join(f"{issue.message} {issue.remediation}" for issue in issues)
+    return " ".join(f"{issue.message} {issue.remediation}" for issue in map(with_step_here, issues))
 
 
 def _as_warnings(issues: Iterable[Issue]) -> tuple[Issue, ...]:
@@ -95,5 +96,5 @@ def _json(issues: Iterable[Issue]) -> list[dict[str, str]] | None:
             "message": issue.message,
             "remediation": issue.remediation,
         }
-        for issue in issues
+        for issue in map(with_step_here, issues)
     ] or None

@@ -70,19 +70,18 @@ class Workspaces:
     def roots(self, answer: object, *, started: bool) -> Decision:
         """The client has answered `roots/list`. Where another workspace is served already, that one stays."""
         with self._lock:
-            directory = self._first_root(answer) if self.told else None
-            if directory is None:
+            new = self._named(answer) if self.told else None
+            if new is None:
                 return self._decided(Transition.REFRESH)
-            new = self._look(directory, explicit=False).replace(source=SelectionSource.RootsConfirmed)
             due = self._transition(new, Trigger.ROOTS, started=started)
             if due is Transition.DIAGNOSE and self.workspace.resolved:
                 self._offered, self.issues = new, (_elsewhere(new, self.workspace),)
                 return self._decided(due)
             self._offered, self.issues = None, ()
-            if self._identity is None or self._identity != _identity(new):
+            if new is not self.workspace:
                 self._explicit = False
                 self._serve(new)
-            elif self.workspace.source is SelectionSource.Automatic:  # the same place, perhaps in another spelling
+            elif self.workspace.source is SelectionSource.Automatic:
                 self.workspace = self.workspace.replace(source=SelectionSource.RootsConfirmed)
             return self._decided(due)
 
@@ -94,10 +93,9 @@ class Workspaces:
                 return self._decided(Transition.REFRESH, initialization_rejected(directory, problem))
             new = self._resolve(directory, explicit=True)
             if solution:
-                chosen = select_solution(new, solution)
-                if not chosen.resolved:
-                    return self._decided(Transition.REFRESH, initialization_rejected(directory, *chosen.issues))
-                new = chosen
+                new = select_solution(new, solution)
+            if not new.resolved and (solution or self.workspace.resolved):
+                return self._decided(Transition.REFRESH, initialization_rejected(directory, *new.issues))
             due = self._transition(new, Trigger.USER, started=started)
             self._explicit = self.told = True
             self._chosen = new.solution if solution else None
@@ -138,16 +136,28 @@ class Workspaces:
         self._looked_at = time.time()
         return resolve(directory, explicit=explicit)
 
-    def _first_root(self, answer: object) -> str | None:
-        """The first root that is a folder here; what is wrong with the others goes to the log."""
+    def _named(self, answer: object) -> Workspace | None:
+        """Of the client's roots: what is served already, else the first workspace, else the first folder."""
         named = read_roots(answer, absolute("."))
-        for problem in named.problems:
+        folders = [path for path in named.paths if os.path.isdir(path)]
+        missing = [
+            f"The client's root {path} is no folder on this machine." for path in named.paths if path not in folders
+        ]
+        for problem in (*named.problems, *missing):
             log.warn(problem)
-        for path in named.paths:
-            if os.path.isdir(path):
-                return path
-            log.warn(f"The client's root {path} is no folder on this machine.")
-        return None
+        found = [self._look(folder, explicit=False) for folder in folders]
+        if any(self._confirms(workspace) for workspace in found):
+            return self.workspace
+        useful = [workspace for workspace in found if workspace.resolved]
+        first = next(iter((*useful, *found)), None)
+        return first and first.replace(source=SelectionSource.RootsConfirmed)
+
+    def _confirms(self, root: Workspace) -> bool:
+        """Whether a root means what is served, or holds it among other solutions."""
+        served = self._identity
+        return served is not None and (
+            _identity(root) == served or served.solution in [_key(candidate) for candidate in root.candidates]
+        )
 
     def _transition(
         self, new: Workspace, trigger: Trigger, *, started: bool, force_restart: bool = False
@@ -157,6 +167,8 @@ class Workspaces:
     def _serve(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self._identity = _identity(workspace)
+        if self._offered is not None and self._identity == _identity(self._offered):
+            self._offered, self.issues = None, ()
 
     def _decided(self, due: Transition, result: dict[str, Any] | None = None) -> Decision:
         return Decision(due, self.workspace, self._looked_at, self.issues, result)
