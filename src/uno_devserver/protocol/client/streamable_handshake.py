@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...system.log import log
 from ..http.client import encode_headers
-from ..http.client_connection import HttpFailure, Reply
+from ..http.client_connection import HttpFailure
 from ..jsonrpc import (
     INTERNAL_ERROR,
     METHOD_NOT_FOUND,
@@ -28,6 +28,7 @@ from .connection import Lost, Refusal, Server
 from .messages import Message, initialize_params, initialized_server, request_bytes, result_in, without_envelope
 from .questions import Questions
 from .streamable_endpoint import COMMON_HEADERS, Cut, Endpoint, NotMcp, hear_events, media_type
+from .streamable_resuming import pause, resumed_answer, resuming
 from .subscribing import Backoff, tell_of_all_lists
 
 if TYPE_CHECKING:
@@ -38,10 +39,6 @@ if TYPE_CHECKING:
     from ..service import Params
     from .connection import Peer
 
-RETRY_SECONDS = 1.0  # before a stream that the server ended is taken up again, where it does not say
-LONGEST_RETRY_SECONDS = 300.0
-SHORTEST_RETRY_SECONDS = 0.05  # a server that ends its stream at once, and says 0, must not keep us busy
-MAX_BREAKS = 5  # of connections in a row, without a word in between
 LISTENING_SECONDS = 1.0  # until the server has answered that we may listen; most do at once
 CLOSE_SECONDS = 1.0
 
@@ -89,6 +86,8 @@ class HandshakeConnection:
         return self._session.server
 
     async def request(self, method: str, params: Params, peer: Peer) -> msgspec.Raw:
+        if self._closed:
+            raise Lost("The connection is closed.", sent=False)
         session = self._session
         params = without_envelope(params)
         try:
@@ -106,16 +105,16 @@ class HandshakeConnection:
 
     async def follow(self, uris: frozenset[str]) -> None:
         async with self._following:
-            for uri in sorted(uris - self._followed):
-                await self.request("resources/subscribe", {"uri": uri}, self._peer)
-                self._followed |= {uri}
             for uri in sorted(self._followed - uris):
-                self._followed -= {uri}
-                await self.request("resources/unsubscribe", {"uri": uri}, self._peer)
+                await self._watch(uri, wanted=False)  # a refusal of that changes nothing
+            refusals = [await self._watch(uri, wanted=True) for uri in sorted(uris - self._followed)]
         try:
             await asyncio.wait_for(self._session.listening.wait(), LISTENING_SECONDS)
         except TimeoutError:
             log.debug(f"{self._endpoint.url} lets us wait for the stream of its notifications")
+        for refusal in refusals:
+            if refusal is not None:
+                raise refusal
 
     async def set_level(self, level: str) -> None:
         self._level = level
@@ -138,6 +137,17 @@ class HandshakeConnection:
             log.debug(f"the session could not be ended: {error}")
         finally:
             self._endpoint.close()
+
+    async def _watch(self, uri: str, *, wanted: bool) -> RpcError | None:
+        """Subscribe, or no longer; the server's refusal, if it does."""
+        self._followed -= {uri}
+        try:
+            await self.request(f"resources/{'' if wanted else 'un'}subscribe", {"uri": uri}, self._peer)
+        except RpcError as refusal:
+            return refusal
+        if wanted:
+            self._followed |= {uri}
+        return None
 
     # --- the session
 
@@ -192,7 +202,7 @@ class HandshakeConnection:
             try:
                 message = await self._endpoint.answer(reply, request_id, hear)
             except Cut as cut:
-                message = await self._resumed(session, cut, request_id, hear)
+                message = await resumed_answer(self._endpoint, session.headers, cut, request_id, hear)
         except asyncio.CancelledError:
             cancelled = {"requestId": request_id, "reason": "The client does not want to know any more."}
             self._in_background(self._post(notification_message("notifications/cancelled", cancelled)))
@@ -210,34 +220,6 @@ class HandshakeConnection:
                 raise Lost(f"The server at {self._endpoint.url} stops: {error.message}", sent=False) from None
             raise
 
-    async def _resumed(self, session: _Session, cut: Cut, request_id: int, hear: Callable[[Message], None]) -> Message:
-        """The answer, from where the stream was cut; as often as the server cuts it."""
-        last_id, retry_ms, breaks = None, None, 0
-        while True:
-            heard = cut.reader.last_id not in (None, last_id)
-            last_id = cut.reader.last_id or last_id
-            retry_ms = retry_ms if cut.reader.retry_ms is None else cut.reader.retry_ms
-            breaks = breaks + 1 if cut.broken and not heard else 0
-            if last_id is None or breaks > MAX_BREAKS or self._closed:
-                raise Lost(str(cut), sent=True) from None
-            if not cut.broken or breaks:
-                await asyncio.sleep(_pause(retry_ms))
-            reply = await self._resume(session, last_id)
-            try:
-                return await self._endpoint.answer_in_events(reply, request_id, hear)
-            except Cut as again:
-                cut = again
-
-    async def _resume(self, session: _Session, last_id: bytes) -> Reply:
-        try:
-            reply = await self._endpoint.send("GET", _resuming(session, last_id))
-        except Lost as lost:
-            raise Lost(str(lost), sent=True) from None
-        if reply.status != 200 or media_type(reply) != EVENT_STREAM:
-            reply.release()
-            raise Lost(f"The server at {self._endpoint.url} keeps no answer for us: HTTP {reply.status}.", sent=True)
-        return reply
-
     def _hear(self, peer: Peer) -> Callable[[Message], None]:
         return lambda message: self._questions.hear(message, peer)
 
@@ -249,6 +231,9 @@ class HandshakeConnection:
             log.debug(f"{self._endpoint.url} did not take a message: HTTP {reply.status}")
 
     def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        if self._closed:
+            work.close()
+            return
         task = asyncio.create_task(_quietly(work))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
@@ -263,7 +248,7 @@ class HandshakeConnection:
         while self._session is session:
             reader = EventReader()
             try:
-                reply = await self._endpoint.send("GET", _resuming(session, last_id))
+                reply = await self._endpoint.send("GET", resuming(session.headers, last_id))
                 session.listening.set()
                 if reply.status == 404 and session.id is not None:
                     reply.release()
@@ -279,13 +264,13 @@ class HandshakeConnection:
                     tell_of_all_lists(self._peer, self.server)
                 await hear_events(reply, reader, self._hear_all)
                 backoff.reset()
-                pause = _pause(reader.retry_ms)
+                wait = pause(reader.retry_ms)
             except (HttpFailure, Lost, RpcError) as error:
                 log.debug(f"nothing is heard of {self._endpoint.url}: {error}")
-                pause = backoff.next()
+                wait = backoff.next()
             last_id = reader.last_id or last_id
             deaf = last_id is None
-            await asyncio.sleep(pause)
+            await asyncio.sleep(wait)
 
     def _hear_all(self, message: Message) -> bool:
         self._questions.hear(message, self._peer)
@@ -297,15 +282,6 @@ def _forgot_session(status: int, code: int) -> bool:
     if status == 404:
         return code != METHOD_NOT_FOUND
     return status == 400 and code in (SESSION_REQUIRED, SESSION_NOT_FOUND)
-
-
-def _resuming(session: _Session, last_id: bytes | None) -> bytes:
-    return session.headers if last_id is None else session.headers + b"Last-Event-ID: %s\r\n" % last_id
-
-
-def _pause(retry_ms: int | None) -> float:
-    seconds = RETRY_SECONDS if retry_ms is None else retry_ms / 1000
-    return min(max(seconds, SHORTEST_RETRY_SECONDS), LONGEST_RETRY_SECONDS)
 
 
 async def _quietly(work: Coroutine[Any, Any, None]) -> None:
