@@ -1,7 +1,7 @@
 """Reading what an upstream offers: all pages of all its lists, at the same time, each entry as the bytes that came.
 
-A list that cannot be read is not an empty list: it stays as it was. Only a server that says that it has no such method
-has none. Pages, entries and times are bounded.
+A list that cannot be read is not an empty list: nothing is said of it. Only a server that says that it has no such
+method has none. Pages, entries and times are bounded.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 from ..protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
 from ..system.log import log
 from ..system.values import Value
-from .lists import Offered, entries
+from .lists import entries
 
 if TYPE_CHECKING:
     from ..protocol.client.connection import Connection, Peer
@@ -48,16 +48,20 @@ KINDS = (
 )
 
 
-async def read_lists(connection: Connection, peer: Peer, before: Offered) -> Offered:
-    """What the server offers now; Lost when it has gone meanwhile."""
-    read = await asyncio.gather(*(_read(kind, connection, peer, before) for kind in KINDS))
-    return Offered(**{kind.field: found for kind, found in zip(KINDS, read, strict=True)})
+async def read_lists(connection: Connection, peer: Peer) -> dict[str, Entries]:
+    """What the server offers now, by the fields of `Offered`, as far as it can be read; Lost when it has gone."""
+    reading = [asyncio.ensure_future(_read(kind, connection, peer)) for kind in KINDS]
+    try:
+        found = await asyncio.gather(*reading)
+    finally:
+        for task in reading:
+            task.cancel()
+    return {kind.field: read for kind, read in zip(KINDS, found, strict=True) if read is not None}
 
 
-async def _read(kind: Kind, connection: Connection, peer: Peer, before: Offered) -> Entries:
+async def _read(kind: Kind, connection: Connection, peer: Peer) -> Entries | None:
     if not kind.always and kind.capability not in connection.server.capabilities:
         return ()
-    old: Entries = getattr(before, kind.field)
     try:
         async with asyncio.timeout(LIST_SECONDS):
             return entries(await _pages(kind, connection, peer))
@@ -69,7 +73,7 @@ async def _read(kind: Kind, connection: Connection, peer: Peer, before: Offered)
         log.warn(f"The server's answer to '{kind.method}' cannot be read: {error}.")
     except TimeoutError:
         log.warn(f"'{kind.method}' of the server was not answered within {LIST_SECONDS:g} s.")
-    return old
+    return None
 
 
 async def _pages(kind: Kind, connection: Connection, peer: Peer) -> list[tuple[str, bytes]]:

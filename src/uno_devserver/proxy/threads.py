@@ -27,6 +27,16 @@ async def apart(work: Callable[[], T]) -> T:
     return await done
 
 
+async def wait_or(event: asyncio.Event, seconds: float) -> None:
+    """Sleep, but not longer than until something happens; it can happen again then."""
+    try:
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    except TimeoutError:
+        pass
+    event.clear()
+
+
 def _in_loop(loop: asyncio.AbstractEventLoop, function: Callable[..., None], *arguments: object) -> None:
     try:
         loop.call_soon_threadsafe(function, *arguments)

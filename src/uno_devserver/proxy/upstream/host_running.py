@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ...instances.child import TAIL_BYTES, TAIL_LINES
 from ...instances.entries import Server
 from ...instances.host_command import ProgramKind
+from ...instances.loopback import Loopback
 from ...instances.probe import HostKind, Probe, probe, told_by
 from ...instances.readiness import MCP_PATH
 from ...instances.registry import unregister
@@ -22,7 +23,7 @@ from ...system.files import FileProblem, decode
 from ...system.log import log
 from ...system.process_end import process_end
 from ...system.values import Value
-from ..threads import apart
+from ..threads import apart, wait_or
 from .host_failures import how_it_ended
 from .upstream import Ending
 
@@ -50,6 +51,7 @@ class HostRunning:
         self._launched: Launched | None = found.launched
         self._registry = registry
         self._policy = policy
+        self._doubted = asyncio.Event()
         self._port = found.port
         self._solution = found.solution
         self.process_id = found.process_id
@@ -83,6 +85,9 @@ class HostRunning:
             for watch in watches:
                 watch.cancel()
 
+    def doubt(self) -> None:
+        self._doubted.set()
+
     async def stop(self) -> None:
         if self._launched is not None:
             await apart(self._stop)
@@ -108,14 +113,14 @@ class HostRunning:
 
     async def _silent(self) -> None:
         """Returns when it has not answered several times in a row."""
-        from ...instances.loopback import Loopback
-
         policy, loopback, failures = self._policy, Loopback(), 0
+
+        def ask() -> int | None:
+            return loopback.ask("GET", self._port, MCP_PATH, policy.check_answer_seconds)
+
         while failures < policy.check_failures:
-            await asyncio.sleep(policy.check_seconds)
-            seconds = policy.check_answer_seconds
-            status = await apart(lambda: loopback.ask("GET", self._port, MCP_PATH, seconds))
-            failures = failures + 1 if status is None else 0
+            await wait_or(self._doubted, policy.check_seconds)
+            failures = failures + 1 if await apart(ask) is None else 0
 
     def _tells_as_ours(self) -> bool:
         return told_by(self.process_id, self._port, time.monotonic() + KIND_SECONDS) is not None

@@ -71,6 +71,9 @@ class Running(Protocol):
     async def ended(self) -> Ending:
         """Returns when it is of no use any more."""
 
+    def doubt(self) -> None:
+        """Somebody could not reach it: see at once whether it is still of use, and not in a while."""
+
     async def stop(self) -> None:
         """End it, if it is ours, with all that it started; bounded in time."""
 

@@ -14,7 +14,7 @@ from ...issues import fatal
 from ...protocol.client.streamable import connect_http
 from ...protocol.http.client import split_url
 from ...system.values import Value
-from ..threads import apart
+from ..threads import apart, wait_or
 from .upstream import Ending, StartFailure
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class UrlRunning:
         origin, _ = split_url(url)
         self._place = (origin.host, origin.port)
         self._policy = policy
+        self._doubted = asyncio.Event()
         self.endpoint = url
 
     def out_of_reach(self) -> str | None:
@@ -81,10 +82,13 @@ class UrlRunning:
     async def ended(self) -> Ending:
         failures, problem = 0, None
         while failures < self._policy.check_failures:
-            await asyncio.sleep(self._policy.check_seconds)
+            await wait_or(self._doubted, self._policy.check_seconds)
             problem = await apart(self.out_of_reach)
             failures = failures + 1 if problem else 0
         return Ending(f"it cannot be reached any more: {problem}")
+
+    def doubt(self) -> None:
+        self._doubted.set()
 
     async def stop(self) -> None:
         """It is somebody else's."""

@@ -1,0 +1,51 @@
+"""What the engine knows, in one place: for the health report, at any moment and from any thread, and for the disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..instances.health_report import ConnectionState
+from .health import ProxyFacts, report
+from .status_file import StatusFile
+
+if TYPE_CHECKING:
+    from ..issues import Issue
+    from .options import Options
+    from .timeline import Timeline
+
+# What a first start passes through within milliseconds; nobody looks at the disk that soon, and it is in a hurry.
+PASSING = frozenset({ConnectionState.DISCOVERING, ConnectionState.LAUNCHING, ConnectionState.CONNECTING})
+
+
+class Knowledge:
+    def __init__(self, options: Options, timeline: Timeline, state: str) -> None:
+        self.facts = ProxyFacts(options)
+        self._timeline = timeline
+        self._state = state
+        self._file: StatusFile | None = None
+        self._issues: dict[str, tuple[Issue, ...]] = {}
+
+    def blame(self, source: str, issues: tuple[Issue, ...]) -> None:
+        """What is wrong by what one part of us knows; it replaces what that part said before."""
+        self._issues[source] = issues
+        self.learn(issues=tuple(dict.fromkeys(issue for known in self._issues.values() for issue in known)))
+
+    def learn(self, **changes: Any) -> None:
+        """Fields of ProxyFacts."""
+        self.facts = self.facts.replace(**changes)
+        if self._file is None:
+            if self.facts.state in PASSING:
+                return
+            self._file = StatusFile(self._state)
+        self._file.update(self._told())
+
+    def report(self) -> dict[str, object]:
+        """From any thread."""
+        return report(self._told())
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.remove()
+
+    def _told(self) -> ProxyFacts:
+        return self.facts.replace(timeline=self._timeline.stages())
