@@ -5,14 +5,14 @@ Pure. The members and status values are those of the .NET proxy; the sentences s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ..issues import Issue, Severity
 from ..workspace.transitions import Transition
 from .ailments import with_step_here
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from ..workspace.resolver import Workspace
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import TYPE_CHECKING, Any
 
 from ..issues import Issue, warning
 from ..system.log import log
@@ -18,10 +17,12 @@ from ..workspace.globaljson import read_global_json
 from ..workspace.paths import absolute, path_key
 from ..workspace.resolver import ResolutionKind, SelectionSource, Workspace, resolve, select_solution
 from ..workspace.transitions import Identity, Transition, Trigger, transition
-from .roots import read_roots
 from .workspace_results import initialization_rejected, initialized, selected, selection_rejected
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from .options import Options
 
 
@@ -138,6 +139,8 @@ class Workspaces:
 
     def _named(self, answer: object) -> Workspace | None:
         """Of the client's roots: what is served already, else the first workspace, else the first folder."""
+        from .roots import read_roots  # with it comes asyncio, and the first start of a Host does not wait for that
+
         named = read_roots(answer, absolute("."))
         folders = [path for path in named.paths if os.path.isdir(path)]
         missing = [
