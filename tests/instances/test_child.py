@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
+import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +14,9 @@ import pytest
 
 from support.hosts import is_running, wait_for
 from uno_devserver.instances.child import TAIL_LINES, Child, Output, spawn
+from uno_devserver.system.processes import GRACE_SECONDS
+
+PR_SET_CHILD_SUBREAPER = 36
 
 
 @pytest.fixture
@@ -44,6 +50,7 @@ def test_a_second_attempt_adds_to_the_output_and_is_told_apart_from_the_first(ou
 
 
 def test_an_output_that_somebody_empties_goes_on_at_its_beginning(output: Output) -> None:
+    _run(output, "print('from a start before')").wait()
     wait = "signal.signal(10, lambda *_: None); print('old', flush=True); signal.pause()"
     child = _run(output, f"import signal; {wait}; print('new')")
     wait_for(child.printed, "the start")
@@ -53,6 +60,7 @@ def test_an_output_that_somebody_empties_goes_on_at_its_beginning(output: Output
 
     child.wait()
     assert Path(output.path).read_text() == "new\n"
+    assert child.printed() == "new"
 
 
 def test_a_new_output_begins_anew_and_keeps_the_one_before_beside_it(output: Output) -> None:
@@ -144,6 +152,39 @@ def test_what_a_script_left_behind_can_be_ended(output: Output) -> None:
     child.end_the_rest()
 
     wait_for(lambda: not is_running(int(child.printed())), "the end of what was left")
+
+
+def test_what_has_ended_and_is_not_buried_holds_up_no_stop(output: Output) -> None:
+    """In a container, the process that inherits the children of a dead parent may take its time to ask for them."""
+    heir = ctypes.CDLL(None).prctl
+    heir(PR_SET_CHILD_SUBREAPER, 1)
+    try:
+        child = _run(output, SCRIPT.format(child=PAUSE, then="child.wait()"))
+        wait_for(child.printed, "the start")
+
+        began = time.monotonic()
+        child.stop()
+
+        assert time.monotonic() - began < GRACE_SECONDS
+        assert os.waitpid(int(child.printed()), 0)[1] == signal.SIGTERM
+    finally:
+        heir(PR_SET_CHILD_SUBREAPER, 0)
+
+
+def test_one_that_is_spoken_to_has_pipes_and_prints_on_stderr_only(output: Output) -> None:
+    program = "import sys; print('said'); print('printed', file=sys.stderr); print(sys.stdin.read())"
+    child = spawn([sys.executable, "-c", program], folder="/", environ=os.environ, output=output, spoken_to=True)
+    assert child.pipes
+    source, sink = child.pipes
+
+    with source, sink:
+        sink.write(b"heard")
+        sink.close()
+        assert source.read() == b"said\nheard\n"
+
+    child.wait()
+    assert child.printed() == "printed"
+    assert _run(output, "").pipes is None
 
 
 def test_the_output_of_another_user_makes_room(tmp_path: Path) -> None:

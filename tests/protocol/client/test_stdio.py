@@ -593,6 +593,65 @@ async def test_garbage_is_skipped(line: bytes) -> None:
 
 
 @asynchronous
+async def test_a_text_that_was_cut_in_the_middle_of_an_emoji_arrives() -> None:
+    """Node writes such texts; as Unicode they do not exist."""
+    wire = await handshake_wire(TestPeer())
+    call = _call(wire, TestPeer())
+    number = (await wire.next())["id"]
+
+    said = rb'{"a":"\ud83d","b":"\ud83d\ude00\ud83d","c":"\\ud83d","d":"\uDE00x"}'
+    wire.connection.heard(b'{"jsonrpc":"2.0","id":%d,"result":%s}' % (number, said))
+
+    assert bytes(await call) == rb'{"a":"\ufffd","b":"\ud83d\ude00\ufffd","c":"\\ud83d","d":"\ufffdx"}'
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"te',
+        b'{"jsonrpc": "2.0", "id": %d, "error": {"code": -1',
+        b'{"jsonrpc":"2.0","id":%d,"result":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b'{"result":{"a": nonsense},"jsonrpc":"2.0","id":%d}\r',
+        b'{"result":{"a": nonsense},"id":%d,"jsonrpc":"2.0"}',
+    ],
+    ids=range(5),
+)
+@asynchronous
+async def test_an_answer_that_cannot_be_read_keeps_nobody_waiting(line: bytes) -> None:
+    wire = await handshake_wire(TestPeer())
+    call, other = _call(wire, TestPeer()), _call(wire, TestPeer())
+    number, next_one = (await wire.next())["id"], await wire.next()
+
+    wire.connection.heard(line % number)
+    wire.answer(next_one, {})
+
+    with pytest.raises(RpcError, match="cannot be read"):
+        await call
+    await other
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'received {"jsonrpc":"2.0","id":%d,"result":{}',
+        b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{',
+        b'{"jsonrpc":"2.0","id":%d9,"result":{',
+    ],
+    ids=range(3),
+)
+@asynchronous
+async def test_what_only_looks_like_an_answer_is_none(line: bytes) -> None:
+    wire = await handshake_wire(TestPeer())
+    call = _call(wire, TestPeer())
+    request = await wire.next()
+
+    wire.connection.heard(line % request["id"])
+    wire.answer(request, {"real": 1})
+
+    assert json.loads(bytes(await call)) == {"real": 1}
+
+
+@asynchronous
 async def test_garbage_is_logged_in_short(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(log, "level", DEBUG)
     wire = await handshake_wire(TestPeer())

@@ -6,6 +6,7 @@ that whoever passes them on can write them as they are.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -33,6 +34,11 @@ NOTHING = (ABSENT, msgspec.Raw(b"null"))
 ENVELOPE_KEYS = frozenset({VERSION_KEY, CLIENT_KEY, CAPABILITIES_KEY, LOG_LEVEL_KEY})
 MODERN_VERSION = MODERN_VERSIONS[0]
 UNNAMED = "unknown"  # `initialize` demands a name and a version, which a modern client need not give
+# Every escape of a JSON text; those that are half a pair of surrogates are a group. Node writes them where a text was
+# cut in the middle of an emoji, and they are no Unicode.
+_HALVES = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
+)
 _BOM = b"\xef\xbb\xbf"  # .NET's writers put one before their first line
 
 
@@ -73,11 +79,18 @@ def read_messages(data: bytes) -> list[Message]:
     """What is in one body, event or line: a message, or several where a server sends batches. Raises Garbage."""
     data = _clean(data)
     try:
-        return _several.decode(data) if data.startswith(b"[") else [_one.decode(data)]
+        return _decoded(data)
     except RecursionError:
         raise Garbage("its JSON is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        whole = _HALVES.sub(lambda escape: b"\\ufffd" if escape[1] else escape[0], data)
+        if whole != data:
+            return read_messages(whole)
         raise Garbage(f"it is no JSON-RPC message ({error}): {shown(data[:400].decode('utf-8', 'replace'))}") from None
+
+
+def _decoded(data: bytes) -> list[Message]:
+    return _several.decode(data) if data.startswith(b"[") else [_one.decode(data)]
 
 
 def _clean(data: bytes) -> bytes:

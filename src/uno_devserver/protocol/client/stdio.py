@@ -7,13 +7,14 @@ waits for it, once. Whatever else the server writes does no harm. When it says n
 from __future__ import annotations
 
 import asyncio
+import re
 import traceback
 from asyncio import FIRST_COMPLETED
 from typing import TYPE_CHECKING, Any
 
 from ...system.log import ERROR, log
 from ..eras import SUBSCRIPTION_KEY
-from ..jsonrpc import RpcError, notification_message, shown
+from ..jsonrpc import INTERNAL_ERROR, RpcError, notification_message, shown
 from .connection import Lost, Refusal, Server
 from .messages import (
     Garbage,
@@ -44,6 +45,12 @@ LOGGED = "notifications/message"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 NO_MODERN_NOTIFICATIONS = frozenset({"notifications/initialized", "notifications/roots/list_changed"})
 LISTS = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
+# How the servers of all SDKs begin or end the line of an answer; a request, or what somebody prints, has neither.
+BAD_ANSWER = re.compile(
+    rb'\s*\{"jsonrpc": ?"2\.0", ?"id": ?(?P<begin>\d+), ?"(?:result|error)": ?'
+    rb'|\s*\{"(?:result|error)": ?.*"id": ?(?P<end>\d+)(?:, ?"jsonrpc": ?"2\.0")?\}\s*$',
+    re.DOTALL,
+)
 ACKNOWLEDGE_SECONDS = 10.0  # a subscription counts from its acknowledgement on, which servers give at once
 
 
@@ -56,9 +63,9 @@ class _Request:
         self.peer = peer  # None: it is our own
         self.token = token  # by which its client knows the progress of it
         self.line = line
-        self.answer: asyncio.Future[Message | Lost] = asyncio.get_running_loop().create_future()
+        self.answer: asyncio.Future[Message | Lost | RpcError] = asyncio.get_running_loop().create_future()
 
-    def settle(self, answer: Message | Lost) -> None:
+    def settle(self, answer: Message | Lost | RpcError) -> None:
         if not self.answer.done():
             self.answer.set_result(answer)
 
@@ -169,7 +176,7 @@ class StdioConnection:
             raise
         finally:
             del self._waiting[b"%d" % request.number]
-        if isinstance(answer, Lost):
+        if isinstance(answer, Lost | RpcError):
             raise answer
         return result_in(answer)
 
@@ -223,6 +230,7 @@ class StdioConnection:
             messages = read_messages(line)
         except Garbage as garbage:
             log.debug(f"the server writes something to its output that is no message: {garbage}")
+            self._answered_badly(line)
             return
         for message in messages:
             self._take(message)
@@ -256,6 +264,13 @@ class StdioConnection:
             log.debug(f"the server answers {shown(key.decode())}, for which nobody waits (any more)")
         else:
             request.answer.set_result(message)
+
+    def _answered_badly(self, line: bytes) -> None:
+        """Whoever waits for an answer that was cut off, or is nested too deeply, would wait for ever."""
+        found = BAD_ANSWER.match(line)
+        request = self._waiting.get(found["begin"] or found["end"]) if found else None
+        if request is not None:
+            request.settle(RpcError(INTERNAL_ERROR, "The server has answered, but its answer cannot be read."))
 
     def _asked_peer(self) -> Peer:
         """Nothing tells to which request a question belongs; where there is only one, it is that."""
