@@ -41,9 +41,9 @@ class Chores:
             self._knowledge.learn(catalogue_written=written)
 
     async def _do(self) -> None:
+        await self.keep()
         await asyncio.sleep(BEHIND_SECONDS)
         self._due = False
-        await self.keep()
         placement = self._keeper.placement
         if placement is not None:
             await placement.ask_host()

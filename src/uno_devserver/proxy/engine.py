@@ -29,8 +29,8 @@ LAUNCH_SECONDS = 0.2
 
 def run(options: Options, board: Board, inbox: Inbox, write: Callable[[bytes], None], timeline: Timeline) -> int | None:
     """Be the engine until the inbox says that it is over; the exit code, where the proxy has only one task."""
-    begun = Begun(options)
     timeline.mark("engine")
+    begun = Begun(options, timeline)
     if begun.upstream is not None:
         begun.starts.wait_until_launched(LAUNCH_SECONDS)
     import asyncio
@@ -43,9 +43,9 @@ def run(options: Options, board: Board, inbox: Inbox, write: Callable[[bytes], N
 class Begun:
     """A first start that is under way, if it is known what to start."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, timeline: Timeline) -> None:
         self.lifecycle = Lifecycle()
-        self.starts = Starts()
+        self.starts = Starts(timeline)
         self.looked_at = time.time()
         self.workspaces: Workspaces | None = None  # None: the upstream does not depend on one
         self.decision: Decision | None = None

@@ -46,6 +46,7 @@ async def serve(
     timeline: Timeline,
     begun: Begun,
 ) -> int | None:
+    timeline.mark("loop")
     engine = _Engine(options, board, write, timeline, begun)
     loop = asyncio.get_running_loop()
     begun.starts.reports.open(loop, engine.keeper.reported)

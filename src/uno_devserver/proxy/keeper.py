@@ -256,7 +256,6 @@ class Keeper:
             self._failed(report)
 
     def _launching(self, report: Launching) -> None:
-        self._timeline.mark("launched")
         self._knowledge.learn(upstream=UpstreamFacts(process_id=report.process_id, owned=report.process_id is not None))
         started = f"Started {report.what} (process {report.process_id})."
         self._announcements.say("info", f"Connecting to {report.what}." if report.process_id is None else started)
@@ -268,7 +267,6 @@ class Keeper:
             if running is not self.running:  # nobody wants it any more
                 self._tasks.start(running.stop())
             return
-        self._timeline.mark("ready")
         self.running = running
         self._knowledge.learn(upstream=_facts_of(running, None), connect_error="", without_mcp=False)
         if self.placement is not None:

@@ -15,6 +15,7 @@ from .upstream.upstream import StartFailure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .timeline import Timeline
     from .upstream.upstream import Running, Upstream
 
 
@@ -44,8 +45,9 @@ Report = Launching | Said | Ready | Failed
 
 
 class Starts:
-    def __init__(self) -> None:
+    def __init__(self, timeline: Timeline) -> None:
         self.reports = Inbox()
+        self._timeline = timeline
         self._attempt = 0  # the one that is of interest
         self._unknown = _thread.allocate_lock()  # held until something is known of the first start
         self._unknown.acquire()
@@ -65,7 +67,9 @@ class Starts:
 
     def _run(self, attempt: int, upstream: Upstream) -> None:
         try:
-            self._report(Ready(attempt, upstream.start(_Observer(self, attempt))))
+            running = upstream.start(_Observer(self, attempt))
+            self._timeline.mark("ready")
+            self._report(Ready(attempt, running))
         except StartFailure as failure:
             self._report(Failed(attempt, failure))
         except BaseException as error:  # a defect of ours; whoever waits must hear of it all the same
@@ -92,6 +96,7 @@ class _Observer:
         self._attempt = attempt
 
     def launching(self, what: str, process_id: int | None) -> None:
+        self._starts._timeline.mark("launched")
         self._starts._report(Launching(self._attempt, what, process_id))
 
     def said(self, message: str, *, warning: bool = False) -> None:
