@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -485,15 +484,6 @@ def _recorded(name: str, status: str) -> dict[str, Any]:
             if found.get("status") == status:
                 return dict(found)
     raise AssertionError(f"{name} holds no result with the status {status}")
-
-
-def test_a_decision_says_when_the_disk_was_looked_at(folder: Path) -> None:
-    workspaces = Workspaces(Options(str(folder)))
-    before = time.time()
-
-    decision = workspaces.initial()
-
-    assert before <= decision.looked_at <= time.time()
 
 
 def test_two_operations_at_once_leave_one_outcome(folder: Path) -> None:

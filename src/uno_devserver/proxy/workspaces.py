@@ -7,8 +7,7 @@ stops nothing itself. What is named wrongly changes nothing: the workspace that 
 from __future__ import annotations
 
 import os
-import threading
-import time
+from _thread import allocate_lock  # `threading` would take 4 ms from the first start
 
 from ..issues import Issue, warning
 from ..system.log import log
@@ -17,7 +16,6 @@ from ..workspace.globaljson import read_global_json
 from ..workspace.paths import absolute, path_key
 from ..workspace.resolver import ResolutionKind, SelectionSource, Workspace, resolve, select_solution
 from ..workspace.transitions import Identity, Transition, Trigger, transition
-from .workspace_results import initialization_rejected, initialized, selected, selection_rejected
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,7 +27,6 @@ if TYPE_CHECKING:
 class Decision(Value):
     transition: Transition
     workspace: Workspace  # the one that counts from now on, and the one to watch
-    looked_at: float  # when, in seconds since 1970: what changes after that is news
     issues: tuple[Issue, ...] = ()  # beyond the workspace's own
     result: dict[str, Any] | None = None  # for the tool that asked; None: it depends on what becomes of the start
 
@@ -45,16 +42,15 @@ class Workspaces:
         self._explicit = options.explicit
         self._chosen: str | None = None  # the solution that the user has selected
         self._identity: Identity | None = None
-        self._looked_at = time.time()
         self._offered: Workspace | None = None  # what the client's roots name, where something else is served
-        self._lock = threading.Lock()
+        self._lock = allocate_lock()
 
     def initial(self) -> Decision:
         """The folder that the proxy was started for."""
         with self._lock:
             if not self.told:
                 return self._decided(Transition.REFRESH)
-            self._serve(self._resolve(self.workspace.requested_directory, explicit=self._explicit))
+            self._serve(resolve(self.workspace.requested_directory, explicit=self._explicit))
             return self._decided(Transition.START if self.workspace.resolved else Transition.DIAGNOSE)
 
     def rescan(self, *, started: bool) -> Decision:
@@ -88,11 +84,13 @@ class Workspaces:
 
     def initialize(self, directory: str, solution: str | None, *, started: bool) -> Decision:
         """uno_app_initialize. There is a result where nothing is started; else `initialized` makes it later."""
+        from .workspace_results import initialization_rejected, initialized
+
         with self._lock:
             problem = _wrong_directory(directory) or (_wrong_solution(solution) if solution else None)
             if problem:
                 return self._decided(Transition.REFRESH, initialization_rejected(directory, problem))
-            new = self._resolve(directory, explicit=True)
+            new = resolve(directory, explicit=True)
             if solution:
                 new = select_solution(new, solution)
             if not new.resolved and (solution or self.workspace.resolved):
@@ -107,12 +105,14 @@ class Workspaces:
 
     def select(self, solution: str, *, started: bool, force_restart: bool = False) -> Decision:
         """uno_app_select_solution."""
+        from .workspace_results import selected, selection_rejected
+
         with self._lock:
             problem = _wrong_solution(solution) or (None if self.told else _nothing_told())
             if problem:
                 return self._decided(Transition.REFRESH, selection_rejected(problem))
             # Searched again: it may have been created a moment ago.
-            here = self._resolve(self.workspace.requested_directory, explicit=self._explicit)
+            here = resolve(self.workspace.requested_directory, explicit=self._explicit)
             new = select_solution(here, solution)
             if not new.resolved and self._offered is not None:
                 there = select_solution(self._offered, solution)
@@ -127,15 +127,11 @@ class Workspaces:
 
     def _look(self, directory: str, *, explicit: bool) -> Workspace:
         """The workspace of a folder, with the user's choice as long as it can be had."""
-        found = self._resolve(directory, explicit=explicit)
+        found = resolve(directory, explicit=explicit)
         if self._chosen is None:
             return found
         chosen = select_solution(found, self._chosen)
         return chosen if chosen.resolved else found
-
-    def _resolve(self, directory: str, *, explicit: bool) -> Workspace:
-        self._looked_at = time.time()
-        return resolve(directory, explicit=explicit)
 
     def _named(self, answer: object) -> Workspace | None:
         """Of the client's roots: what is served already, else the first workspace, else the first folder."""
@@ -174,7 +170,7 @@ class Workspaces:
             self._offered, self.issues = None, ()
 
     def _decided(self, due: Transition, result: dict[str, Any] | None = None) -> Decision:
-        return Decision(due, self.workspace, self._looked_at, self.issues, result)
+        return Decision(due, self.workspace, self.issues, result)
 
 
 def _identity(workspace: Workspace) -> Identity | None:
