@@ -6,8 +6,8 @@ import asyncio
 import json
 from typing import Any
 
-from support.mcp_peers import MODERN, TestPeer
-from uno_devserver.protocol.client.connection import Lost
+from support.mcp_peers import MODERN
+from uno_devserver.protocol.client.connection import Lost, Peer
 from uno_devserver.protocol.client.lines import Line
 from uno_devserver.protocol.client.stdio import StdioConnection
 
@@ -17,7 +17,7 @@ WAIT_SECONDS = 10  # longer than any step takes on a busy machine
 class Wire:
     """The server's end."""
 
-    def __init__(self, peer: TestPeer) -> None:
+    def __init__(self, peer: Peer) -> None:
         self.connection = StdioConnection(peer)
         self.room = True  # else lines wait, and are not sent
         self.gone = False
@@ -64,7 +64,7 @@ def initialized(version: str = "2025-11-25") -> dict[str, Any]:
     return {"protocolVersion": version, "capabilities": {"logging": {}}, "serverInfo": {"name": "s", "version": "2"}}
 
 
-async def handshake_wire(peer: TestPeer) -> Wire:
+async def handshake_wire(peer: Peer) -> Wire:
     """A conversation that has begun in the handshake era."""
     wire = Wire(peer)
     begin = asyncio.ensure_future(wire.connection.begin(wire, modern_first=False))
@@ -74,7 +74,7 @@ async def handshake_wire(peer: TestPeer) -> Wire:
     return wire
 
 
-async def modern_wire(peer: TestPeer) -> Wire:
+async def modern_wire(peer: Peer) -> Wire:
     wire = Wire(peer)
     begin = asyncio.ensure_future(wire.connection.begin(wire, modern_first=True))
     wire.answer(await wire.next(), DISCOVERED)

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-import traceback
 from asyncio import FIRST_COMPLETED
 from typing import TYPE_CHECKING, Any
 
-from ...system.log import ERROR, log
+from ...system.log import log
 from ..eras import SUBSCRIPTION_KEY
 from ..jsonrpc import INTERNAL_ERROR, RpcError, notification_message, shown
 from .connection import Lost, Refusal, Server
@@ -29,8 +28,9 @@ from .messages import (
     with_envelope,
     without_envelope,
 )
-from .questions import Questions
+from .questions import Questions, tell
 from .rounds import completed
+from .subscribing import ACKNOWLEDGED, wish, without_subscription
 
 if TYPE_CHECKING:
     import msgspec
@@ -42,9 +42,7 @@ if TYPE_CHECKING:
 CANCELLED = "notifications/cancelled"
 PROGRESS = "notifications/progress"
 LOGGED = "notifications/message"
-ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 NO_MODERN_NOTIFICATIONS = frozenset({"notifications/initialized", "notifications/roots/list_changed"})
-LISTS = {"toolsListChanged": True, "promptsListChanged": True, "resourcesListChanged": True}
 # How the servers of all SDKs begin or end the line of an answer; a request, or what somebody prints, has neither.
 BAD_ANSWER = re.compile(
     rb'\s*\{"jsonrpc": ?"2\.0", ?"id": ?(?P<begin>\d+), ?"(?:result|error)": ?'
@@ -188,8 +186,7 @@ class StdioConnection:
 
     async def _subscribe(self, uris: frozenset[str]) -> None:
         """One subscription for all; the one before ends when the new one counts, so that nothing is missed."""
-        wish = {"notifications": {**LISTS, "resourceSubscriptions": sorted(uris)}}
-        request = self._send("subscriptions/listen", with_envelope(wish, self._peer), None)
+        request = self._send("subscriptions/listen", with_envelope(wish(uris), self._peer), None)
         acknowledged = asyncio.Event()
         self._to_acknowledge = request.number, acknowledged
         listening = asyncio.ensure_future(self._result(request))
@@ -286,14 +283,14 @@ class StdioConnection:
             if self._to_acknowledge and _meta(params).get(SUBSCRIPTION_KEY) == self._to_acknowledge[0]:
                 self._to_acknowledge[1].set()
         else:
-            _notify(self._logged_peer() if method == LOGGED else self._peer, method, _without_subscription(params))
+            tell(self._logged_peer() if method == LOGGED else self._peer, method, without_subscription(params))
 
     def _progressed(self, params: dict[str, Any]) -> None:
         request = self._waiting.get(str(params.get("progressToken")).encode())
         if request is None or request.peer is None or request.token is None:
             log.debug("the server reports progress of something for which nobody waits (any more)")
         else:
-            _notify(request.peer, PROGRESS, {**params, "progressToken": request.token})
+            tell(request.peer, PROGRESS, {**params, "progressToken": request.token})
 
     def _logged_peer(self) -> Peer:
         """A modern server logs only for requests that want it, and does not say for which."""
@@ -301,13 +298,6 @@ class StdioConnection:
             return self._peer
         peers = [one.peer for one in self._waiting.values() if one.peer is not None and one.peer.log_level is not None]
         return peers[0] if len(peers) == 1 else self._peer
-
-
-def _notify(peer: Peer, method: str, params: Params) -> None:
-    try:
-        peer.notify(method, params)
-    except Exception:  # whoever listens there, the others want to go on hearing
-        log.write(ERROR, f"'{shown(method)}' of the server failed here:\n{traceback.format_exc()}")
 
 
 def _unsubscribed(task: asyncio.Task[msgspec.Raw]) -> None:
@@ -324,13 +314,3 @@ def _refusal(refused: RpcError | Refusal) -> str:
 def _meta(params: Params) -> dict[str, Any]:
     meta = params.get("_meta")
     return meta if isinstance(meta, dict) else {}
-
-
-def _without_subscription(params: dict[str, Any]) -> dict[str, Any]:
-    """Its number is ours, and means nothing to anybody else."""
-    meta = _meta(params)
-    if SUBSCRIPTION_KEY not in meta:
-        return params
-    kept = {key: value for key, value in meta.items() if key != SUBSCRIPTION_KEY}
-    bare = {key: value for key, value in params.items() if key != "_meta"}
-    return {**bare, "_meta": kept} if kept else bare
