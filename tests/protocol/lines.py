@@ -7,9 +7,10 @@ import json
 from typing import Any
 
 from uno_devserver.protocol.policy import DEFAULT_POLICY
+from uno_devserver.protocol.service import Service
 from uno_devserver.protocol.stdio import Stdio
 
-from .conversations import MODERN, WAIT_SECONDS, ScriptedService
+from .conversations import MODERN, WAIT_SECONDS
 
 CLIENT = {"name": "c", "version": "1"}
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
@@ -18,7 +19,7 @@ SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 class LineClient:
     """Speaks the handshake era."""
 
-    def __init__(self, service: ScriptedService, **policy: Any) -> None:
+    def __init__(self, service: Service, **policy: Any) -> None:
         self.endpoint = Stdio(service, self._read, DEFAULT_POLICY.replace(**policy))
         self._said: asyncio.Queue[bytes] = asyncio.Queue()
         self._last_id = 0
@@ -82,7 +83,7 @@ class LineClient:
 class ModernLineClient(LineClient):
     """Puts the envelope into every request."""
 
-    def __init__(self, service: ScriptedService, capabilities: Any = None, **policy: Any) -> None:
+    def __init__(self, service: Service, capabilities: Any = None, **policy: Any) -> None:
         super().__init__(service, **policy)
         self.capabilities = {"elicitation": {}, "roots": {}} if capabilities is None else capabilities
 
@@ -97,7 +98,7 @@ class ModernLineClient(LineClient):
         return {"params": {**own, "_meta": meta}}
 
 
-async def connected(service: ScriptedService, version: str = "2025-11-25", **capabilities: Any) -> LineClient:
+async def connected(service: Service, version: str = "2025-11-25", **capabilities: Any) -> LineClient:
     client = LineClient(service)
     await client.initialize(version, **capabilities)
     return client

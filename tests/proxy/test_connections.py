@@ -402,6 +402,18 @@ async def test_what_cannot_be_followed_now_is_followed_later(why: Exception | No
 
 
 @asynchronous
+async def test_a_connection_that_is_lost_while_something_is_followed_is_replaced_by_the_next() -> None:
+    scene = Scene()
+    await scene.relay.followed("file:///a", True)
+    scene.link.connections[0].gone = True
+
+    await scene.relay.followed("file:///b", True)
+    await scene.relay.followed("file:///c", True)
+
+    assert scene.link.connections[1].follows == [frozenset({"file:///a", "file:///b", "file:///c"})]
+
+
+@asynchronous
 async def test_an_upstream_that_refuses_what_was_followed_before_does_no_harm() -> None:
     scene = Scene()
     await scene.relay.followed("file:///a", True)
@@ -448,6 +460,17 @@ async def test_in_a_shared_conversation_everybody_hears_and_the_first_client_is_
     assert scene.link.changes == 1
     assert reply == {"from": "the session"}
     assert sessions[0].asked == [("roots/list", {})]
+
+
+@asynchronous
+async def test_in_a_shared_conversation_the_client_that_started_the_proxy_is_seen_as_soon_as_it_is_known() -> None:
+    scene = Scene()
+    scene.relay.opened(ScriptedSession(name="over HTTP"))
+    first = ScriptedSession(MODERN, name="first", elicitation={}).client
+
+    scene.relay.everybody.met(first)
+
+    assert scene.relay.everybody.client is first
 
 
 @asynchronous

@@ -190,10 +190,11 @@ async def test_nobody_but_the_call_knows_yet_that_the_upstream_is_gone() -> None
     assert said(await answer) == {"done": 1}
 
 
+@pytest.mark.parametrize("greeted", [False, True])
 @asynchronous
-async def test_an_upstream_that_cannot_be_reached_is_given_up_after_a_while() -> None:
+async def test_an_upstream_that_cannot_be_reached_is_given_up_after_a_while(greeted: bool) -> None:
     scene = _scene(again_seconds=0.02)
-    scene.link.unreachable = Lost("refused", sent=False)
+    scene.link.unreachable = Lost("refused", sent=greeted)
 
     result = text_of(await scene.relay.answer(tool_call("plain")))
 
@@ -246,7 +247,7 @@ async def test_each_run_of_a_call_gives_it_the_full_time_to_wait_for_another_ups
 @asynchronous
 async def test_a_refused_connection_is_told_with_its_reason() -> None:
     scene = _scene()
-    scene.link.unreachable = Refusal("it speaks HTTP 0.9")
+    scene.link.unreachable = Refusal("it speaks HTTP 0.9.")
 
     assert "does not accept a connection: it speaks HTTP 0.9." in text_of(await scene.relay.answer(tool_call("plain")))
 

@@ -38,6 +38,7 @@ class Asked:
         self.params = params
         self.peer = peer
         self.cancelled = False
+        self.outdated = False  # it came over a connection to an upstream that had been replaced
         self.outcome: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     @property
@@ -66,6 +67,7 @@ class ScriptedConnection:
         self.levels: list[str] = []
         self.follows: list[frozenset[str]] = []
         self.refuses_to_follow: set[str] = set()
+        self.gone = False
         self.closed = False
         self._link = link
 
@@ -73,6 +75,7 @@ class ScriptedConnection:
         if self.closed:
             raise Lost("It was closed.", sent=False)
         asked = Asked(self, method, params, peer)
+        asked.outdated = self.generation != self._link.generation
         self.asked.append(asked)
         self._link.asked.append(asked)
         if self._link.answers is not None:
@@ -87,6 +90,8 @@ class ScriptedConnection:
         self.told.append((method, params))
 
     async def follow(self, uris: frozenset[str]) -> None:
+        if self.gone:
+            raise Lost("It is gone.", sent=True)
         if uris & self.refuses_to_follow:
             raise RpcError(METHOD_NOT_FOUND, "There is no such resource.")
         self.follows.append(uris)
@@ -116,6 +121,7 @@ class ScriptedLink:
         self.eras_wanted: list[bool] = []
         self.unreachable: Exception | None = None  # why nobody can connect
         self.gate: asyncio.Event | None = None  # for whom connecting waits
+        self.turns = 0  # of the loop that connecting takes
         self.attempts_wanted = 0
         self.changes = 0
         self.losses: list[int] = []
@@ -152,6 +158,8 @@ class ScriptedLink:
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
         self.eras_wanted.append(modern_first)
         generation = self.generation
+        for _ in range(self.turns):
+            await asyncio.sleep(0)
         if self.gate is not None:
             await self.gate.wait()
         if self.unreachable is not None:
@@ -250,9 +258,10 @@ class Scene:
         *,
         modern: bool = False,
         board: Board | None = None,
+        link: ScriptedLink | None = None,
         policy: RelayPolicy = QUICK,
     ) -> None:
-        self.link = ScriptedLink(state, modern=modern)
+        self.link = link or ScriptedLink(state, modern=modern)
         self.board = board or board_of()
         self.updated: list[str] = []
         self.roots_changed: list[Session] = []

@@ -50,7 +50,7 @@ class Conversation:
         self._tasks = tasks
         self._policy = policy
         self._line: _Line | None = None
-        self._opening: asyncio.Task[_Line] | None = None
+        self._opening: asyncio.Task[None] | None = None
         self._opening_for = 0  # the generation
         self._begun = self._ended = False
         self._callers: dict[Caller, None] = {}  # in the order in which they came
@@ -99,7 +99,12 @@ class Conversation:
     async def follow(self, uris: frozenset[str]) -> None:
         """Hear of changes of these from now on; RpcError refuses, UNREACHED."""
         async with asyncio.timeout(self._policy.aside_seconds):
-            await (await self._open()).connection.follow(uris)
+            line = await self._open()
+            try:
+                await line.connection.follow(uris)
+            except Lost:
+                self._leave(line)
+                raise
 
     def renew(self) -> None:
         """The upstream is another one, or gone. Who has spoken to the old one hears the new one from the start."""
@@ -156,27 +161,29 @@ class Conversation:
 
     async def _open(self) -> _Line:
         """The connection to the present upstream, opened once for all who wait."""
-        generation = self._link.generation
-        if self._line is not None and self._line.generation == generation:
-            return self._line
-        opening = self._opening
-        if opening is None or opening.done() or self._opening_for != generation:
-            if opening is not None:
-                opening.cancel()
-            opening = self._opening = self._tasks.start(self._connect(generation))
-            self._opening_for = generation
-        try:
-            return await asyncio.shield(opening)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if opening.cancelled() and task is not None and not task.cancelling():
-                raise _gone() from None  # not who waits was cancelled, but what they wait for
-            raise
+        while self._line is None or self._line.generation != self._link.generation:
+            generation, opening = self._link.generation, self._opening
+            if opening is None or opening.done() or self._opening_for != generation:
+                if opening is not None:
+                    opening.cancel()
+                opening = self._opening = self._tasks.start(self._connect(generation))
+                self._opening_for = generation
+            try:
+                await asyncio.shield(opening)
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if opening.cancelled() and task is not None and not task.cancelling():
+                    raise _gone() from None  # not who waits was cancelled, but what they wait for
+                raise
+        return self._line
 
-    async def _connect(self, generation: int) -> _Line:
-        connection = await self._link.connect(self, modern_first=self._modern)
+    async def _connect(self, generation: int) -> None:
+        try:
+            connection = await self._link.connect(self, modern_first=self._modern)
+        except Lost as lost:
+            raise Lost(str(lost), sent=False) from None  # the greeting may have been sent, but no request
         line = _Line(connection, generation)
-        if self._ended or generation != self._link.generation:
+        if self._ended:
             self._close(line)
             raise _gone()
         if self._line is not None:
@@ -184,7 +191,6 @@ class Conversation:
         self._line, self._begun = line, True
         if self.log_level is not None:
             await self._aside(connection.set_level(self.log_level), "logging/setLevel")
-        return line
 
     def _leave(self, line: _Line) -> None:
         """Nothing new goes over it; it is closed when those who use it are done."""

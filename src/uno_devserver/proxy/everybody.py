@@ -23,10 +23,17 @@ class Everybody:
 
     def __init__(self, connections: Connections) -> None:
         self._connections = connections
+        self._first: ClientInfo | None = None
+
+    def met(self, client: ClientInfo) -> None:
+        """The AI client that has started the proxy has said who it is; a modern one does so before it calls."""
+        self._first = client
 
     @property
     def client(self) -> ClientInfo:
-        """The first who came: that is the AI client which has started the proxy, where it has a session."""
+        """Whom the server sees, with the capabilities that count for all."""
+        if self._first is not None:
+            return self._first
         for conversation in self._connections.all():
             return conversation.client
         return self._connections.own_client

@@ -77,7 +77,7 @@ def unreachable(seconds: float) -> NoAnswer:
 
 
 def refused(why: str) -> NoAnswer:
-    message = f"The dev server does not accept a connection: {why}. {_NOT_RUN}"
+    message = f"The dev server does not accept a connection: {why.rstrip('.')}. {_NOT_RUN}"
     return NoAnswer(UNAVAILABLE, message, f"Call {HEALTH}, which tells what is wrong.")
 
 
