@@ -166,6 +166,7 @@ class _Engine:
 
     def _met(self, client: ClientInfo) -> None:
         self._stdio.introduce(client)
+        self._relay.everybody.met(client)
         self.keeper.met(client)
         clients = dict.fromkeys((*self._knowledge.facts.clients, client.name or "unknown"))
         self._knowledge.learn(clients=tuple(clients))
