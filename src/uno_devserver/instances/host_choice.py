@@ -36,7 +36,7 @@ class Wanted(Value):
     host: str | None = None  # bundled, dotnet, or a path
     addins: str | None = None  # the value of --addins
     force_msbuild: bool = False  # MSBuild knows better than that value
-    trusted: bool = True  # the workspace's own code may run: its Python add-ins
+    trusted: bool = True  # the workspace's own code may run: its Python add-ins, and its build
 
 
 def plan(wanted: Wanted, workspace: Workspace, environ: Mapping[str, str]) -> Plan:
@@ -113,12 +113,21 @@ class _Planner:
             message = f"The workspace's Python add-ins are not loaded by a .NET Host: {names}."
             self._issues.append(warning("AddInNeedsBundledHost", message))
         if not paths and kind is not ProgramKind.BUNDLED and not (assemblies and _is_certain(assemblies)):
-            return None  # nobody knows: the Host asks MSBuild
+            return self._left_to_msbuild()
         value, lost = addins_value(list(dict.fromkeys(paths)), self._workspace.working_directory)
         for path in lost:
             message = f"The add-in {path} cannot be named to the Host: its path has a semicolon."
             self._issues.append(warning("AddInPathUnusable", message))
         return value
+
+    def _left_to_msbuild(self) -> str | None:
+        """Nobody knows the add-ins. A Host that is told none asks MSBuild, which runs the workspace's build."""
+        if self._wanted.trusted:
+            return None
+        place = self._workspace.working_directory
+        message = f"Only MSBuild could tell the add-ins of {place}, by running its build: the user has not agreed."
+        self._issues.append(warning("WorkspaceNotTrusted", message))
+        return NO_ADDINS
 
     def _assemblies(self) -> AddInDiscovery | None:
         if self._discovery is not None:

@@ -84,9 +84,11 @@ class HostUpstream:
         from ...instances.host_choice import Wanted, plan
         from ...workspace.addins import workspace_addins
 
+        trusted = self._trusts(self._workspace)
+        planned = plan(Wanted(trusted=trusted), self._workspace, self._environ)
         has_code = bool(workspace_addins(self._workspace.working_directory))
-        self.trusted = self._trusts(self._workspace) if has_code else None
-        planned = plan(Wanted(trusted=self.trusted is not False), self._workspace, self._environ)
+        would_build = any(issue.code == "WorkspaceNotTrusted" for issue in planned.issues)
+        self.trusted = trusted if has_code or would_build else None
         self.issues = tuple(issue for issue in planned.issues if issue.code in OF_THE_PLAN)
         nothing_else = planned.program.kind is ProgramKind.BUNDLED and planned.addins == NO_ADDINS
         if self.trusted is False and nothing_else:
