@@ -574,6 +574,39 @@ async def test_stopping_is_quick_and_nothing_is_left(tmp_path: Path, notes: Note
         assert (await running.ended()).exit_code == (-9 if "ignores_sigterm" in manners else -15 if manners else 0)
 
 
+# A script that ends when it is asked to; what it started has something to close first.
+SCRIPT = """
+import signal, subprocess, sys
+tidy = "lambda *_: (time.sleep(0.05), sys.exit(pathlib.Path('left in order').touch()))"
+code = f"import signal, sys, time, pathlib; signal.signal(15, {tidy}); pathlib.Path('here').touch(); signal.pause()"
+subprocess.Popen([sys.executable, "-c", code])
+signal.pause()
+"""
+
+
+@asynchronous
+async def test_what_a_script_started_has_the_time_to_end_in_order(tmp_path: Path) -> None:
+    async with started(upstream([sys.executable, "-ISc", SCRIPT], tmp_path, stop_seconds=BOUND)) as running:
+        ended = asyncio.ensure_future(running.ended())
+        await until((tmp_path / "here").exists)
+
+        await running.stop()
+
+        assert (tmp_path / "left in order").exists()
+        assert (await ended).exit_code == -15
+
+
+@asynchronous
+async def test_a_server_that_has_ended_before_anybody_spoke_to_it_is_lost(tmp_path: Path) -> None:
+    async with started(upstream(odd_server(dies=2), tmp_path)) as running:
+        assert (await running.ended()).exit_code == 2
+
+        with pytest.raises(Lost) as lost:
+            await running.connect(TestPeer(), modern_first=False)
+
+        assert lost.value.sent is False
+
+
 @asynchronous
 async def test_a_server_can_be_stopped_before_anybody_spoke_to_it(tmp_path: Path, notes: Notes) -> None:
     async with started(upstream(odd_server(notes=notes), tmp_path)) as running:

@@ -60,15 +60,16 @@ class CommandRunning:
         self._ending: asyncio.Future[Ending] | None = None
         self._broken = asyncio.Event()  # it does not speak or listen any more, although it may live
         self._too_slow = False
+        self._stopping: asyncio.Future[None] | None = None
         self._cleared = False  # nothing is left of it, and its process id may be another's by now
 
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
         """The first peer is whom the server sees, and who hears what belongs to no request."""
-        if self._conversation is None:
+        if self._conversation is None and not self._cleared:
             self._conversation = asyncio.ensure_future(self._converse(peer, modern_first and self._may_probe))
             self._conversation.add_done_callback(lambda done: done.cancelled() or done.exception())
-        connection = await asyncio.shield(self._conversation)
-        if self._broken.is_set():
+        connection = await asyncio.shield(self._conversation) if self._conversation else None
+        if connection is None or self._broken.is_set():
             raise Lost("The server has ended.", sent=False)
         return connection
 
@@ -82,21 +83,24 @@ class CommandRunning:
 
     async def stop(self) -> None:
         """Show it the end of its input, ask it by signal, then end it by force, with all that it started."""
-        if self._cleared:
-            return
+        if self._stopping is None and not self._cleared:
+            self._stopping = asyncio.ensure_future(self._stop())
+        if self._stopping is not None:
+            await asyncio.shield(self._stopping)
+
+    async def _stop(self) -> None:
         if self._lines is not None:
             self._lines.close_output()
         gone = asyncio.ensure_future(process_end(self.process_id, self._policy.poll_seconds))
         await asyncio.wait((gone,), timeout=self._policy.input_seconds)
         gone.cancel()
-        await apart(self._end)
+        await apart(lambda: self._child.stop(self._policy.stop_seconds))
+        self._clear()
         self._close()
 
-    def _end(self) -> None:
-        if not self._cleared:
-            self._child.stop(self._policy.stop_seconds)
-            self._child.end_the_rest()
-            self._cleared = True
+    def _clear(self) -> None:
+        self._child.end_the_rest()
+        self._cleared = True
 
     def _close(self) -> None:
         if self._lines is not None:
@@ -143,9 +147,10 @@ class CommandRunning:
                 task.cancel()
 
     async def _after_exit(self) -> Ending:
-        if not self._cleared:
-            self._child.end_the_rest()  # what holds its output open, for one thing
-            self._cleared = True
+        if self._stopping is not None:
+            await self.stop()  # which leaves to what it has started the time to end, too
+        else:
+            self._clear()  # what holds its output open, for one thing
         if self._lines is not None and not self._lines.over.is_set():
             over = asyncio.ensure_future(self._lines.over.wait())
             await asyncio.wait((over,), timeout=self._policy.drain_seconds)
