@@ -159,7 +159,7 @@ def is_running(pid: int) -> bool:
     """Also False for one that has ended and that nobody has asked for its exit code."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text("latin-1").rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # the latter where it goes while it is read
         return False
     return state not in "ZX"
 
