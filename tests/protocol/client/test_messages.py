@@ -74,12 +74,12 @@ def test_a_mark_before_the_first_message_is_no_part_of_it() -> None:
 def test_messages_are_told_apart() -> None:
     messages = read_messages(
         b'[{"id":1,"method":"ping"},{"method":"note"},{"id":null,"method":"note"},{"id":"x","method":"m"},'
-        b'{"id":5,"result":{}},{"id":null,"error":{"code":1,"message":"m"}},{"error":{"code":1,"message":"m"}}]'
+        b'{"id":5,"result":{}},{"jsonrpc":"2.0","id":null,"error":{"code":1}},{"jsonrpc":"2.0","error":{"code":1}},{"error":{"code":1}}]'
     )
 
-    assert [message.is_question for message in messages] == [True, False, False, True, False, False, False]
-    assert [message.is_notification for message in messages] == [False, True, True, False, False, False, False]
-    assert [message.answers(5) for message in messages] == [False] * 4 + [True] * 3
+    assert [message.is_question for message in messages] == [True, False, False, True] + [False] * 4
+    assert [message.is_notification for message in messages] == [False, True, True] + [False] * 5
+    assert [message.answers(5) for message in messages] == [False] * 4 + [True] * 3 + [False]
 
 
 @pytest.mark.parametrize(

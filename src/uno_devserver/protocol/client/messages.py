@@ -49,6 +49,7 @@ class Garbage(ValueError):
 class Message(msgspec.Struct, gc=False):
     """A JSON-RPC message whose payloads nobody has looked into; what it did not have is ABSENT."""
 
+    jsonrpc: msgspec.Raw = ABSENT
     id: msgspec.Raw = ABSENT
     method: str | None = None
     params: msgspec.Raw = ABSENT
@@ -67,7 +68,9 @@ class Message(msgspec.Struct, gc=False):
         """Whether it answers our request; the refusal of a server that could not even read the id counts, too."""
         if self.method is not None:
             return False
-        return bytes(self.id) == b"%d" % request_id or (self.id in NOTHING and self.error not in NOTHING)
+        if self.id in NOTHING:  # many a server that knows no JSON-RPC says {"error": …}, too
+            return self.error not in NOTHING and self.jsonrpc not in NOTHING
+        return bytes(self.id) == b"%d" % request_id
 
 
 _one = msgspec.json.Decoder(Message)
