@@ -72,7 +72,7 @@ def path_of(state: str, identity: Identity) -> str:
     else:
         path = os.path.join(identity.workspace, " ".join(identity.command))
         name = name_for(path, shown=os.path.basename(identity.workspace))
-    return os.path.join(state, "catalogue", f"{name}.jsonl")
+    return os.path.join(state, "catalogue", f"{name}.json")
 
 
 def load(state: str, identity: Identity) -> tuple[Catalogue | None, str]:

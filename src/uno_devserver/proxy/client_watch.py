@@ -7,6 +7,8 @@ itself. So we look past the wrappers for the client, and end when it ends, or on
 
 from __future__ import annotations
 
+import os
+
 from ..system.ancestry import ancestors, wait_for_end
 
 TYPE_CHECKING = False
@@ -30,10 +32,12 @@ SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox"
 _ENDINGS = (".exe", ".cmd", ".bat", ".js", ".cjs", ".mjs", ".py", ".dll")
 
 
-def watch_client(end: Callable[[str], None]) -> None:
-    """Blocks until the client or one of the wrappers around us has ended, and then calls `end`."""
+def watch_client(parent: int, end: Callable[[str], None]) -> None:
+    """Blocks until the client has ended, or a wrapper around us, and then calls `end`; `parent` is who started us."""
     chain = client_chain(ancestors())
-    if chain:
+    if os.getppid() != parent:  # it has ended before we could look, and the system has given us another one
+        end(f"the process {parent}, which started us, has ended")
+    elif chain:
         ended = wait_for_end(chain)
         end(f"the process {ended.pid} ({ended.name}), which we belong to, has ended")
 

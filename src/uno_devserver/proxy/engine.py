@@ -34,10 +34,15 @@ def run(options: Options, board: Board, inbox: Inbox, write: Callable[[bytes], N
     if begun.upstream is not None:
         begun.starts.wait_until_launched(LAUNCH_SECONDS)
     import asyncio
+    import gc
 
+    from ..system.output import unhurried_output
     from .engine_loop import serve
 
-    return asyncio.run(serve(options, board, inbox, write, timeline, begun))
+    gc.freeze()  # what has been imported stays for ever, and need not be looked through again and again
+    gc.enable()  # the command line runs without
+    with unhurried_output():
+        return asyncio.run(serve(options, board, inbox, write, timeline, begun))
 
 
 class Begun:

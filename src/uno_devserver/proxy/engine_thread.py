@@ -58,7 +58,10 @@ class EngineThread:
             self._running.release()
 
     def _fail(self, failure: BaseException) -> None:
-        """Nothing can be passed on any more: whoever tries is told why, and so is whoever asks how we are."""
+        """Nothing can be passed on any more: whoever tries is told why, and so is whoever asks how we are.
+
+        What the engine had taken already is its own to answer, on its way out.
+        """
         import traceback
 
         why = f"Something went wrong inside uno-devserver: {type(failure).__name__}: {failure}"

@@ -9,6 +9,7 @@ import _thread
 import os
 import select
 import sys
+import time
 
 from .. import __version__
 from ..protocol.parties import ServerInfo
@@ -40,22 +41,27 @@ ENGINE_SECONDS = 0.25
 OUTPUT_SECONDS = 0.04
 # While a client leaves too much unread, we read nothing of it, but look whether it is still there.
 FULL_SECONDS = 0.1
+SIGNAL_SECONDS = 0.1  # within which a signal is heeded, where only the engine is waited for
 # How long the front waits for its turn while the engine is busy, importing or relaying.
 SWITCH_SECONDS = 0.0005
-# A client that is waiting for us has written already; one that pauses longer than this does not notice what it costs that
-# the engine begins. Begun at once, it would delay the first answers by a millisecond or more, and be ready no sooner.
+# A client that waits for us has written already, and one that pauses longer than this does not notice what it costs
+# that the engine begins. Begun at once, it would delay the first answers by a millisecond or more, and be ready no
+# sooner.
 START_MS = 5
+LATEST_SECONDS = 0.05  # for a client that never pauses, and asks for nothing but what the front knows
 
 
 def serve(options: Options, run: Run | None = None) -> int:
     """Be the proxy until the client has gone; the process ends with it. Only --force-generate-tool-cache returns."""
     sys.setswitchinterval(SWITCH_SECONDS)
+    log.stamped = True  # we may run for days
     return _Proxy(options, run or _run_engine).serve()
 
 
 class _Proxy:
     def __init__(self, options: Options, run: Run) -> None:
         self._options = options
+        self._parent = os.getppid()
         timeline, board = Timeline(), _first_board(options)
         board.health = lambda: _first_health(options, timeline)
         self._source, self._sink = own_streams()
@@ -63,12 +69,14 @@ class _Proxy:
         self._front = Front(board, self._put, self._outlet.write, timeline)
         self._engine = EngineThread(run, options, board, self._inbox, self._front.write, timeline)
         self._ending = _thread.allocate_lock()  # taken once, and never given back
+        self._woken, self._waking = os.pipe()
 
     def serve(self) -> int:
         try:
             if self._options.only_catalogue:
                 self._begin()
-                self._engine.wait()
+                while not self._engine.wait(SIGNAL_SECONDS):
+                    pass
                 return self._engine.exit_code or 0
             self._end(self._listen() if hasattr(select, "poll") else self._listen_on_windows())
         except KeyboardInterrupt:  # before signals are heeded
@@ -89,24 +97,28 @@ class _Proxy:
         self._engine.start()
         from .client_watch import watch_client
 
-        _thread.start_new_thread(watch_client, (self._end,))
+        _thread.start_new_thread(watch_client, (self._parent, self._end))
 
     def _listen(self) -> str:
         """Take what the client writes, until it has gone; returns how one could see that."""
         waiting = select.poll()
         waiting.register(self._source, select.POLLIN)
         waiting.register(self._sink, 0)  # errors are reported in any case
+        waiting.register(self._woken, select.POLLIN)
         lines = Lines()
+        latest = time.monotonic() + LATEST_SECONDS
         while True:
             events = dict(waiting.poll(None if self._engine.started else START_MS))
-            if not events:
+            if not events or time.monotonic() > latest:
                 self._begin()
-            elif self._source in events:
+            if self._source in events:
                 data = os.read(self._source, READ_BYTES)
                 for line in lines.feed(data) if data else lines.finish():
                     self._front.take(line)
                 if not data:
                     return "the client closed our input"
+            elif self._woken in events:
+                os.read(self._woken, READ_BYTES)  # and the signal has been heeded
             if (self._sink in events and self._source not in events) or not self._client_reads():
                 return "the client does not read any more"
 
@@ -131,6 +143,9 @@ class _Proxy:
     def _heed_signals(self) -> None:
         import signal
 
+        # A signal that comes between looking for one and waiting would be heeded only when something else happens.
+        os.set_blocking(self._waking, False)
+        signal.set_wakeup_fd(self._waking, warn_on_full_buffer=False)
         for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK"):
             number = getattr(signal, name, None)
             if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # nohup relies on that
@@ -176,13 +191,6 @@ def _first_health(options: Options, timeline: Timeline) -> dict[str, object]:
 
 
 def _run_engine(options: Options, board: Board, inbox: Inbox, write: Write, timeline: Timeline) -> int | None:
-    import gc
-
-    from ..system.output import unhurried_output
     from . import engine
 
-    # All that was imported stays for ever: it need not be looked through again and again.
-    gc.freeze()
-    gc.enable()
-    with unhurried_output():
-        return engine.run(options, board, inbox, write, timeline)
+    return engine.run(options, board, inbox, write, timeline)

@@ -13,17 +13,14 @@ def own_streams() -> tuple[int, int]:
 
     From now on reading 0 gives nothing, and writing to 1 is writing to stderr, be it by a print, a child or C code.
     """
-    try:
-        source, sink = os.dup(0), os.dup(1)
-    except OSError as error:
+    if sys.stdin is None or sys.stdout is None:  # the numbers 0 and 1 belong to something else then
         message = "Standard input or output is closed, and MCP is spoken over them."
-        raise UserError("NoClient", message, "Start 'mcp start' from an AI client, or with both connected.") from error
-    nothing = os.open(os.devnull, os.O_RDWR)
+        raise UserError("NoClient", message, "Start 'mcp start' from an AI client, or with both connected.")
+    nothing = os.open(os.devnull, os.O_RDWR)  # where there is no stderr, it gets the number 2 and keeps it
+    source, sink = os.dup(0), os.dup(1)
     os.dup2(nothing, 0)
-    try:
-        os.dup2(2, 1)
-    except OSError:  # there is no stderr
-        os.dup2(nothing, 1)
-    os.close(nothing)
+    os.dup2(2, 1)
+    if nothing != 2:
+        os.close(nothing)
     sys.stdout = sys.stderr
     return source, sink

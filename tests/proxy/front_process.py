@@ -1,0 +1,127 @@
+"""A proxy as a process, with a small engine of the test instead of the real one."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+PATIENCE = 15.0  # for what takes milliseconds on an idle machine
+
+# Answers what it is asked, until it is told to end; `odd` makes it do something else.
+PROGRAM = """
+import os, queue, sys, time
+from uno_devserver.proxy.main import serve
+from uno_devserver.proxy.messages import answer_line
+from uno_devserver.proxy.options import Options
+
+def run(options, board, inbox, write, timeline):
+    odd = os.environ.get("ODD_ENGINE")
+    if odd == "fails":
+        raise RuntimeError("no engine today")
+    if odd == "prints":
+        print("a stray line")
+        os.system("echo a child; cat")
+    if odd == "returns":
+        return 3
+    messages = queue.Queue()
+    inbox.open(None, messages.put)
+    while True:
+        kind, value = messages.get()
+        if kind == "end":
+            if odd == "hangs":
+                time.sleep(1000)
+            return 0
+        if kind == "message" and "method" in value and "id" in value:
+            if odd == "breaks":
+                raise RuntimeError("broken")
+            if value["params"].get("name") != "slow":
+                write(answer_line(value["id"], {"echo": value["params"]}))
+
+sys.exit(serve(Options(os.getcwd(), only_catalogue="--only-catalogue" in sys.argv), run))
+"""
+
+
+def command(*options: str) -> list[str]:
+    return [sys.executable, "-c", PROGRAM, *options]
+
+
+def eventually(condition: Callable[[], object], seconds: float = PATIENCE) -> bool:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.002)
+    return True
+
+
+class FrontProcess:
+    """Ends with the block, whatever happens in it."""
+
+    def __init__(
+        self,
+        cwd: Path,
+        *options: str,
+        prefix: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        **how: Any,
+    ) -> None:
+        self.process = subprocess.Popen(
+            [*prefix, *command(*options)],
+            cwd=cwd,
+            env={**os.environ, **(env or {})},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            **how,
+        )
+
+    def __enter__(self) -> FrontProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream:
+                stream.close()
+
+    def send(self, *messages: object) -> None:
+        assert self.process.stdin
+        for message in messages:
+            self.process.stdin.write(message if isinstance(message, bytes) else json.dumps(message).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def heard(self) -> Any:
+        """The next line."""
+        assert self.process.stdout
+        ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
+        assert ready, "nothing was heard"
+        line = self.process.stdout.readline()
+        assert line, self.errors()
+        return json.loads(line)
+
+    def ask(self, method: str, params: object = None, request_id: int | str = 1) -> Any:
+        self.send({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params or {}})
+        answer = self.heard()
+        assert answer["id"] == request_id
+        return answer.get("result", answer.get("error"))
+
+    def close(self) -> float:
+        """Close its input, and wait; how long it took."""
+        assert self.process.stdin
+        began = time.monotonic()
+        self.process.stdin.close()
+        self.process.wait(PATIENCE)
+        return time.monotonic() - began
+
+    def errors(self) -> str:
+        assert self.process.stderr
+        printed: bytes = self.process.stderr.read()
+        return printed.decode()

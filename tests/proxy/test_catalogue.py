@@ -1,0 +1,242 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from uno_devserver.proxy.catalogue import (
+    MAX_TOOLS,
+    Catalogue,
+    Identity,
+    identity_of,
+    load,
+    path_of,
+    save,
+)
+from uno_devserver.proxy.lists import Offered, entries
+from uno_devserver.proxy.options import Options
+
+HERE = Identity("/work/app")
+BUILD = b'{"name":"build","x-unknown":{"n":1.50},"description":"gr\xc3\xbcn"}'
+OFFERED = Offered(
+    tools=entries([("build", BUILD), ("run.it/now-1", b'{"name":"run.it/now-1"}')]),
+    resources=entries([("a://\u00fc", b'{"uri":"a://\\u00fc"}')]),
+    templates=entries([("a://{x}", b'{"uriTemplate":"a://{x}"}')]),
+    prompts=entries([("greet me", b'{"name":"greet me"}')]),
+)
+SEEN = Catalogue(OFFERED, {"name": "Acme"}, {"tools": {}}, "Say please.", 1_700_000_000.5, "6.5.31")
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> str:
+    return str(tmp_path / "state")
+
+
+def replaced(state: str, **changes: object) -> None:
+    """The kept file with other words about itself, and a checksum that is right."""
+    path = Path(path_of(state, HERE))
+    _, about, *lines = path.read_bytes().split(b"\n")
+    sealed = b"\n".join([json.dumps({**json.loads(about), **changes}).encode(), *lines])
+    seal = json.dumps({"version": 1, "sha256": hashlib.sha256(sealed).hexdigest()}).encode()
+    path.write_bytes(seal + b"\n" + sealed)
+
+
+def test_what_was_kept_comes_back_byte_for_byte(state: str) -> None:
+    save(state, HERE, SEEN)
+
+    assert load(state, HERE) == (SEEN, "")
+
+
+def test_where_nothing_was_kept_there_is_nothing_to_say(state: str) -> None:
+    assert load(state, HERE) == (None, "")
+
+
+def test_the_file_is_its_users_alone(state: str) -> None:
+    save(state, HERE, SEEN)
+
+    path = path_of(state, HERE)
+    assert stat.S_IMODE(os.stat(path).st_mode) == 0o600
+    assert os.listdir(os.path.dirname(path)) == [os.path.basename(path)]
+
+
+def test_every_upstream_has_its_own(tmp_path: Path, state: str) -> None:
+    one, two = str(tmp_path / "one"), str(tmp_path / "two")
+    identities = [
+        identity_of(options)
+        for options in (
+            Options(one),
+            Options(two),
+            Options(one, command=("python", "server.py")),
+            Options(one, command=("python", "server.py", "-v")),
+            Options(two, command=("python", "server.py")),
+            Options(one, url="http://127.0.0.1:1/mcp"),
+            Options(one, url="http://127.0.0.1:2/mcp"),
+        )
+    ]
+
+    for number, identity in enumerate(identities):
+        save(state, identity, SEEN.replace(saved_at=float(number)))
+
+    kept = [load(state, identity)[0] for identity in identities]
+    assert [catalogue.saved_at if catalogue else None for catalogue in kept] == [0, 1, 2, 3, 4, 5, 6]
+
+
+def test_behind_a_link_is_the_same_workspace(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+
+    assert identity_of(Options(str(tmp_path / "link"))) == identity_of(Options(str(tmp_path / "real")))
+
+
+def test_a_server_at_an_address_is_the_same_from_everywhere() -> None:
+    assert identity_of(Options("/a", url="http://h/mcp")) == identity_of(Options("/b", url="http://h/mcp"))
+
+
+def test_a_file_name_tells_no_secrets_of_an_address(state: str) -> None:
+    name = os.path.basename(path_of(state, Identity("", url="https://user:password@host/mcp?key=secret")))
+
+    assert name.startswith("host-")
+    assert "password" not in name
+    assert "secret" not in name
+
+
+def test_a_file_of_another_workspace_is_not_used_though_it_has_our_name(state: str) -> None:
+    """Names do not tell upper from lower case, and short keys may meet."""
+    other = Identity("/work/APP")
+    save(state, other, SEEN)
+    os.rename(path_of(state, other), path_of(state, HERE))
+
+    catalogue, why = load(state, HERE)
+
+    assert catalogue is None
+    assert "another workspace" in why
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"workspaceHash": "0" * 16},
+        {"workspace": "/elsewhere"},
+        {"command": ["other"]},
+        {"url": "http://other/"},
+        {"names": {"tools": ["build", "no name"], "resources": ["a"], "templates": ["b"], "prompts": ["c"]}},
+        {"names": {"tools": ["build", "x" * 129], "resources": ["a"], "templates": ["b"], "prompts": ["c"]}},
+        {"names": {"tools": ["build", 7], "resources": ["a"], "templates": ["b"], "prompts": ["c"]}},
+        {"names": {"tools": ["build"], "resources": ["a"], "templates": ["b"], "prompts": ["c"]}},
+        {"names": {"tools": ["x"] * (MAX_TOOLS + 1), "resources": [], "templates": [], "prompts": []}},
+        {"names": {}},
+        {"names": None},
+        {"timestamp": "yesterday"},
+    ],
+    ids=lambda changes: str(changes)[:60],
+)
+def test_what_a_file_says_of_itself_is_checked(state: str, changes: dict[str, object]) -> None:
+    save(state, HERE, SEEN)
+    replaced(state)
+    assert load(state, HERE)[0] == SEEN, "the way of changing it changes nothing else"
+
+    replaced(state, **changes)
+
+    catalogue, why = load(state, HERE)
+    assert catalogue is None
+    assert path_of(state, HERE) in why
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"null", b"[]", b"{", b"{" * 100_000, b"[" * 100_000, b"\x00\xff", b"\n\n\n", b'{"version":1}', b'"x"\n{}'],
+    ids=lambda content: repr(content[:12]),
+)
+def test_a_damaged_file_is_no_catalogue_and_no_error(state: str, content: bytes) -> None:
+    save(state, HERE, SEEN)
+    Path(path_of(state, HERE)).write_bytes(content)
+
+    catalogue, why = load(state, HERE)
+
+    assert catalogue is None
+    assert path_of(state, HERE) in why
+
+
+def test_every_changed_byte_is_noticed(state: str) -> None:
+    save(state, HERE, SEEN)
+    path = Path(path_of(state, HERE))
+    data = path.read_bytes()
+
+    for at in range(data.index(b"\n") + 1, len(data), 7):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+        assert load(state, HERE)[0] is None
+
+
+def test_another_version_of_the_file_is_left_alone(state: str) -> None:
+    save(state, HERE, SEEN)
+    path = Path(path_of(state, HERE))
+    path.write_bytes(path.read_bytes().replace(b'"version":1', b'"version":2', 1))
+
+    assert "another version" in load(state, HERE)[1]
+
+
+def test_a_folder_in_its_place_is_a_reason_and_no_error(state: str) -> None:
+    os.makedirs(path_of(state, HERE))
+
+    catalogue, why = load(state, HERE)
+
+    assert catalogue is None
+    assert "not a regular file" in why
+
+
+def test_a_list_of_tools_is_not_replaced_by_an_empty_one(state: str) -> None:
+    save(state, HERE, SEEN)
+
+    save(state, HERE, SEEN.replace(offered=Offered(), saved_at=2e9))
+
+    assert load(state, HERE)[0] == SEEN
+
+
+def test_an_upstream_without_tools_is_kept_where_there_was_none(state: str) -> None:
+    without = SEEN.replace(offered=OFFERED.replace(tools=()))
+
+    save(state, HERE, without)
+    save(state, HERE, without.replace(saved_at=2e9))
+
+    assert load(state, HERE)[0] == without.replace(saved_at=2e9)
+
+
+def test_tools_whose_names_no_client_could_use_are_left_out(state: str) -> None:
+    odd = entries([("build", BUILD), ("two words", b'{"name":"two words"}'), ("", b'{"name":""}')])
+
+    save(state, HERE, SEEN.replace(offered=Offered(tools=odd)))
+
+    catalogue, _ = load(state, HERE)
+    assert catalogue
+    assert catalogue.offered.tools == (("build", BUILD),)
+
+
+def test_a_thousand_tools_are_kept_and_more_than_all_bounds_are_not(state: str) -> None:
+    many = entries((f"tool_{number}", b"{}") for number in range(1000))
+    too_many = entries((f"tool_{number}", b"{}") for number in range(MAX_TOOLS + 1))
+
+    save(state, HERE, SEEN.replace(offered=Offered(tools=many)))
+    save(state, HERE, SEEN.replace(offered=Offered(tools=too_many)))
+
+    catalogue, _ = load(state, HERE)
+    assert catalogue
+    assert catalogue.offered.tools == many
+
+
+def test_a_disk_that_takes_nothing_is_told_in_the_log_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("")
+
+    save(str(tmp_path / "file"), HERE, SEEN)
+
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_another_sdk_makes_a_catalogue_stale() -> None:
+    assert SEEN.is_stale("6.6.0")
+    assert not SEEN.is_stale("6.5.31")
+    assert not SEEN.is_stale(None)
+    assert not SEEN.replace(sdk_version=None).is_stale("6.6.0")

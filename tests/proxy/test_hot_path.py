@@ -1,0 +1,85 @@
+"""What a proxy imports before its first answers decides how long an AI client waits for its tools."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from uno_devserver.proxy.catalogue import Catalogue, identity_of, save
+from uno_devserver.proxy.lists import Offered, entries
+from uno_devserver.proxy.options import Options
+
+# What may be imported, and below it what these import themselves. `typing` alone takes as long as a bare interpreter,
+# `asyncio` four times as long; both come with the engine, behind the answers.
+ALLOWED = {"__future__", "binascii", "collections", "enum", "json", "re", "select", "time", "uno_devserver"}
+ALLOWED |= {"_collections", "_functools", "_json", "_operator", "_sre", "_struct", "_thread", "copyreg", "functools"}
+ALLOWED |= {"itertools", "keyword", "operator", "reprlib", "types", "_sha2", "_sha256"}
+ALLOWED |= {"importlib", "warnings"}  # how the command line finds the module of a command
+
+# Ours that may be: none that keeps an upstream, speaks HTTP, or looks for what a workspace runs.
+OURS = {"__main__", "cli", "issues", "protocol", "proxy", "system"}
+OURS_IN_PROTOCOL = {"eras", "jsonrpc", "parties"}
+
+# Tells what has been imported when an answer has been written.
+PROGRAM = """
+import os, sys
+before = set(sys.modules)
+from uno_devserver.proxy import outlet
+write = outlet.Outlet.write
+def noting(self, line):
+    write(self, line)
+    os.write(2, (" ".join(sorted(set(sys.modules) - before)) + "\\n").encode())
+outlet.Outlet.write = noting
+from uno_devserver.cli.main import main
+main(["--mcp-app"])
+"""
+
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+FIRST = [
+    ("server/discover", {"_meta": META}),
+    ("initialize", {"protocolVersion": "2025-11-25", "capabilities": {"roots": {}}}),
+    ("ping", {}),
+    ("tools/list", {}),
+]
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["first start", "with a catalogue"])
+def test_the_first_answers_need_nothing_that_takes_long_to_import(tmp_path: Path, known: bool) -> None:
+    if known:
+        tools = entries((f"tool_{number}", b'{"name":"tool_%d"}' % number) for number in range(12))
+        state = tmp_path / "data" / "Uno Platform" / "uno.devserver"
+        catalogue = Catalogue(Offered(tools=tools), {}, {}, None, time.time())
+        save(str(state), identity_of(Options(str(tmp_path))), catalogue)
+    requests = [
+        json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+        for number, (method, params) in enumerate(FIRST)
+    ]
+
+    result = subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        input="\n".join(requests) + "\n",
+        cwd=tmp_path,
+        env={**os.environ, "XDG_DATA_HOME": str(tmp_path / "data")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    answers = [json.loads(line)["result"] for line in result.stdout.splitlines()[: len(FIRST)]]
+    assert len(answers[-1]["tools"]) == (16 if known else 4)
+    imported = result.stderr.splitlines()[len(FIRST) - 1].split()
+    assert "uno_devserver.proxy.front" in imported
+    assert {name.partition(".")[0] for name in imported} - ALLOWED == set()
+    ours = [name.split(".")[1:] for name in imported if name.startswith("uno_devserver.")]
+    assert {parts[0] for parts in ours} - OURS == set()
+    assert {parts[1] for parts in ours if parts[0] == "protocol" and parts[1:]} - OURS_IN_PROTOCOL == set()

@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from uno_devserver.proxy.lists import Offered, entries, merged
+
+
+def tool(name: str, **more: object) -> tuple[str, bytes]:
+    return name, json.dumps({"name": name, **more}).encode()
+
+
+def names(array: bytes) -> list[str]:
+    return [entry["name"] for entry in json.loads(array)]
+
+
+def test_our_tools_stand_around_those_of_the_upstream() -> None:
+    offered = Offered(tools=entries([tool("build"), tool("run")]))
+
+    lists, own = merged(offered, uses_host=True, fallback=False)
+
+    listed = names(lists.tools)
+    assert listed == [
+        "uno_health",
+        "uno_app_select_solution",
+        "build",
+        "run",
+        "uno_discover_tools",
+        "uno_execute_tool",
+    ]
+    assert own == set(listed) - {"build", "run"}
+
+
+def test_without_an_upstream_there_are_our_own() -> None:
+    lists, own = merged(Offered(), uses_host=False, fallback=False)
+
+    assert names(lists.tools) == ["uno_health", "uno_discover_tools", "uno_execute_tool"]
+    assert own == set(names(lists.tools))
+    assert [json.loads(each) for each in (lists.templates, lists.prompts)] == [[], []]
+
+
+def test_in_fallback_mode_the_workspace_can_be_told() -> None:
+    lists, _ = merged(Offered(), uses_host=True, fallback=True)
+
+    assert names(lists.tools)[2:4] == ["uno_app_initialize", "uno_app_set_roots"]
+
+
+def test_the_upstreams_tool_is_listed_in_place_of_ours_but_for_health() -> None:
+    offered = Offered(tools=entries([tool("uno_execute_tool", theirs=True), tool("uno_health", theirs=True)]))
+
+    lists, own = merged(offered, uses_host=True, fallback=False)
+
+    listed: dict[str, dict[str, Any]] = {entry["name"]: entry for entry in json.loads(lists.tools)}
+    assert len(listed) == len(json.loads(lists.tools)), "each name once"
+    assert "theirs" in listed["uno_execute_tool"]
+    assert "theirs" not in listed["uno_health"]
+    assert "uno_execute_tool" not in own
+    assert "uno_health" in own
+
+
+def test_a_tool_of_the_upstream_called_mcp_status_is_listed_as_long_as_we_have_none() -> None:
+    lists, own = merged(Offered(tools=entries([tool("mcpStatus")])), uses_host=True, fallback=False)
+
+    assert "mcpStatus" in names(lists.tools)
+    assert "mcpStatus" not in own
+
+
+def test_entries_pass_byte_for_byte() -> None:
+    odd = b'{"name":"odd" ,"x-unknown":{"n":1.50,"big":123456789012345678901234567890},"escaped":"\\u00e9"}'
+
+    lists, _ = merged(Offered(tools=entries([("odd", odd)])), uses_host=False, fallback=False)
+
+    assert odd in lists.tools
+
+
+def test_an_entry_that_was_written_on_several_lines_is_on_one() -> None:
+    [(_, text)] = entries([("odd", b'{\r\n  "name": "odd"\n}')])
+
+    assert b"\n" not in text
+    assert b"\r" not in text
+    assert json.loads(text) == {"name": "odd"}
+
+
+def test_of_two_entries_with_one_name_the_first_counts() -> None:
+    assert entries([tool("a", first=True), tool("b"), tool("a", first=False)]) == (tool("a", first=True), tool("b"))
+
+
+def test_health_is_our_resource_however_the_upstream_spells_it() -> None:
+    theirs = ("UNO://health", b'{"uri":"UNO://health","name":"theirs"}')
+    note = ("a://note", b'{"uri":"a://note","name":"note"}')
+
+    lists, _ = merged(Offered(resources=entries([theirs, note])), uses_host=False, fallback=False)
+
+    assert names(lists.resources) == ["Uno DevServer Health", "note"]
+
+
+@pytest.mark.parametrize("count", [0, 1000])
+def test_any_number_of_tools_is_listed(count: int) -> None:
+    offered = Offered(tools=entries(tool(f"tool_{number}") for number in range(count)))
+
+    lists, _ = merged(offered, uses_host=False, fallback=False)
+
+    assert len(json.loads(lists.tools)) == count + 3

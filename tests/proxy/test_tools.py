@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import json
+
+from support.golden import GOLDEN
+from uno_devserver.proxy import tools
+
+
+def names(offered: list[tools.Tool]) -> list[str]:
+    return [tool["name"] for tool in offered]
+
+
+def recorded(name: str) -> dict[str, tools.Tool]:
+    """The tools that the .NET proxy listed first in a recorded session."""
+    log = json.loads((GOLDEN / "host" / "mcp-app" / f"{name}.json").read_text("utf-8"))["log"]
+    lines = [json.loads(entry["line"]) for entry in log if entry.get("dir") == "<" and "line" in entry]
+    listed = next(line["result"]["tools"] for line in lines if "tools" in line.get("result", {}))
+    return {tool["name"]: tool for tool in listed}
+
+
+def test_tools_and_hints_are_those_of_the_net_proxy() -> None:
+    theirs = recorded("force-roots-fallback")
+    ours = [*tools.first_tools(uses_host=True, fallback=True), *tools.last_tools()]
+
+    assert [name for name in names(ours) if name != tools.SET_ROOTS] == list(theirs)
+    for tool in ours:
+        if tool["name"] in theirs:
+            record = theirs[tool["name"]]
+            assert tool["inputSchema"].get("required") == record["inputSchema"].get("required")
+            assert tool["inputSchema"]["properties"].keys() == record["inputSchema"]["properties"].keys()
+            assert tool["annotations"].items() >= record["annotations"].items()
+
+
+def test_the_older_name_takes_the_same_arguments() -> None:
+    *_, initialize, set_roots = tools.first_tools(uses_host=True, fallback=True)
+
+    assert (initialize["name"], set_roots["name"]) == (tools.INITIALIZE, tools.SET_ROOTS)
+    assert set_roots["inputSchema"] == initialize["inputSchema"]
+
+
+def test_solutions_are_offered_only_where_there_is_a_host() -> None:
+    assert names(tools.first_tools(uses_host=True, fallback=False)) == [tools.HEALTH, tools.SELECT_SOLUTION]
+    assert names(tools.first_tools(uses_host=False, fallback=True)) == [tools.HEALTH]
+
+
+def test_the_text_of_a_health_report_is_one_line_of_json() -> None:
+    report = {"status": "Healthy", "path": "/tmp/a\nb", "words": "grün"}
+
+    result = tools.health_result(report, structured=True)
+    plain = tools.health_result(report, structured=False)
+
+    [content] = result["content"]
+    assert "\n" not in content["text"]
+    assert json.loads(content["text"]) == result["structuredContent"] == report
+    assert plain == {"content": [content], "isError": False}
+
+
+def test_instructions_and_capabilities_of_the_upstream_stand_beside_ours() -> None:
+    joined = tools.instructions("Say please.")
+    both = tools.capabilities({"tools": {}, "experimental": {"fast": {}}})
+
+    assert tools.HEALTH in joined
+    assert joined.endswith("\n\nSay please.")
+    assert tools.instructions(None) in joined
+    assert both == {**tools.CAPABILITIES, "experimental": {"fast": {}}}

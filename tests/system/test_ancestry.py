@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from support.servers import Processes
+from uno_devserver.system import ancestry
+from uno_devserver.system.ancestry import Ancestor, ancestors, wait_for_end
+
+PATIENCE = 10.0
+
+
+def ancestor(pid: int) -> Ancestor:
+    found = ancestry._ancestor(pid)
+    assert found
+    return found[0]
+
+
+def test_our_parent_comes_first_and_its_parents_behind_it() -> None:
+    program = "from uno_devserver.system.ancestry import ancestors\nprint(*(one.pid for one in ancestors()))"
+    shell = ["sh", "-c", '"$0" -c "$1"; true', sys.executable, program]  # true: else it would become the program
+
+    with subprocess.Popen(shell, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        pids = process.stdout.read().split()
+
+    assert [int(pid) for pid in pids][:2] == [process.pid, os.getpid()]
+
+
+def test_an_ancestor_has_a_name_and_arguments() -> None:
+    here = ancestor(os.getpid())
+
+    assert here.name
+    assert any("pytest" in word or "-c" in word for word in here.arguments)
+
+
+@pytest.mark.parametrize("way", ["told", "looked for", "psutil"])
+def test_the_end_of_any_of_them_is_noticed(processes: Processes, monkeypatch: pytest.MonkeyPatch, way: str) -> None:
+    if way != "told":
+        monkeypatch.setattr(ancestry, "_pidfd", lambda pid: None)
+    if way == "psutil":
+        monkeypatch.setattr(ancestry, "_ancestor", ancestry._from_psutil)
+    one, two = processes.start(), processes.start()
+    those = (ancestor(one.pid), ancestor(two.pid))
+    ended: list[Ancestor] = []
+    waiting = threading.Thread(target=lambda: ended.append(wait_for_end(those)))
+    waiting.start()
+
+    os.kill(two.pid, 9)  # nobody has asked yet how it ended
+
+    waiting.join(PATIENCE)
+    assert ended == [those[1]]
+
+
+def test_one_that_has_ended_already_is_not_waited_for(processes: Processes) -> None:
+    process = processes.start()
+    gone = ancestor(process.pid)
+    process.kill()
+
+    assert wait_for_end((ancestor(os.getpid()), gone)) == gone
+
+
+def test_another_process_with_its_number_is_not_taken_for_it() -> None:
+    here = ancestor(os.getpid())
+    earlier = here.replace(started=here.started - 1)
+
+    assert wait_for_end((earlier,)) == earlier
+
+
+def test_both_ways_of_looking_tell_the_same() -> None:
+    by_proc, by_psutil = ancestry._from_proc(os.getpid()), ancestry._from_psutil(os.getpid())
+
+    assert by_proc
+    assert by_psutil
+    assert (by_proc[0].arguments, by_proc[1]) == (by_psutil[0].arguments, by_psutil[1])
+    assert ancestors()[0].pid == os.getppid()
