@@ -13,7 +13,7 @@ from uno_devserver.discovery.sdk_packages import SdkPackages
 from uno_devserver.discovery.verification import AddIn
 from uno_devserver.instances.health_report import ConnectionState
 from uno_devserver.instances.probe import HostAddIn, HostKind, Probe
-from uno_devserver.issues import REMEDIES, fatal, warning
+from uno_devserver.issues import fatal, warning
 from uno_devserver.proxy.health import ProxyFacts, UpstreamFacts, report
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.upstream.upstream import Ending
@@ -232,16 +232,6 @@ def test_a_step_that_fits_better_than_the_usual_one_stays() -> None:
     better = fatal("SdkNotInCache", "It is missing.", "Connect to the network.")
 
     assert issue(BEGUN.replace(issues=(better,)), "SdkNotInCache")["remediation"] == "Connect to the network."
-
-
-def test_a_workspace_that_is_not_trusted_is_told_with_the_command_that_agrees() -> None:
-    facts = CONNECTED.replace(trusted=False)
-
-    assert issues(facts) == [("WorkspaceNotTrusted", "Warning")]
-    found = issue(facts, "WorkspaceNotTrusted")
-    assert "/ws" in found["message"]
-    assert found["remediation"] == REMEDIES["WorkspaceNotTrusted"]
-    assert "'uno-devserver trust'" in found["remediation"]
 
 
 # --- a server that does not answer ----------------------------------------------------------------------------------

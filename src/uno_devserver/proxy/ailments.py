@@ -9,7 +9,6 @@ from __future__ import annotations
 from ..instances.health_report import ConnectionState
 from ..instances.probe import HostKind
 from ..issues import REMEDIES, Issue, fatal, warning
-from ..workspace.addins import FOLDER as ADDINS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,8 +41,6 @@ def upstream_issues(facts: ProxyFacts) -> Iterator[Issue]:
         yield fatal("HostMcpEndpointNotAvailable", *_why_no_mcp(facts))
     elif not facts.connected:
         yield from _not_connected(facts)
-    if facts.trusted is False:
-        yield _not_trusted(facts)
     yield from facts.issues
 
 
@@ -155,9 +152,3 @@ def _after_crashes(facts: ProxyFacts) -> str:
     cause = "An add-in that does not fit is the usual cause. " if facts.options.uses_host else ""
     log = facts.upstream.log_file if facts.upstream else None
     return f"{cause}{TRY_AGAIN}" + (f" What it printed is in {log}." if log else "")
-
-
-def _not_trusted(facts: ProxyFacts) -> Issue:
-    folder = facts.workspace.working_directory if facts.workspace else facts.options.directory
-    message = f"Code of the workspace {folder} ({ADDINS}) is not run: the user has not agreed to it."
-    return warning("WorkspaceNotTrusted", message)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from support.bundled import wait_for
 from support.files import write
 from support.machine import Machine
 from support.odd_servers import Notes, odd_server
@@ -27,8 +28,13 @@ def catalogues(machine: Machine) -> list[Path]:
 def seen_once(proxies: Proxies, *options: str) -> None:
     """A session that has learnt what there is, and has ended."""
     client = proxies.connected(*options)
+    until_kept(client)
     client.close_stdin()
     client.exit_code()
+
+
+def until_kept(client: ProxyClient) -> None:
+    client.wait_health(lambda report: report["proxy"]["catalogueAgeSeconds"] is not None, "with a catalogue on disk")
 
 
 def listening(client: ProxyClient) -> None:
@@ -113,7 +119,7 @@ def test_every_change_is_told_and_not_only_the_first(proxies: Proxies, bench: Wo
 def test_what_was_offered_last_is_in_the_next_catalogue(proxies: Proxies, bench: Workbench) -> None:
     client = proxies.connected()
     client.call("offer", name="extra")
-    client.wait_health(lambda _: "extra" in client.tools(), "with the tool that was offered")
+    wait_for(lambda: any("extra" in file.read_text("utf-8") for file in catalogues(bench.machine)) or None)
     client.close_stdin()
     client.exit_code()
     bench.close_gate()
@@ -152,9 +158,7 @@ def test_a_damaged_catalogue_is_no_catalogue(
     assert "uno_health" in client.tools()
     client.wait_connected()
     assert client.call("echo", text="hi") == "hi"
-    client.close_stdin()
-    client.exit_code()
-    assert "echo" in catalogues(machine)[0].read_text("utf-8"), "it was made anew"
+    wait_for(lambda: "echo" in file.read_bytes().decode("utf-8", "replace") or None)  # it is made anew
 
 
 def test_a_catalogue_whose_content_was_changed_is_not_believed(
@@ -188,6 +192,7 @@ def test_an_empty_list_does_not_replace_a_catalogue(proxies: Proxies, machine: M
     """A server that lost its tools for a moment: the next session still begins with those it had."""
     server = odd_server()
     client = proxies.connected("--", *server)
+    until_kept(client)
     every = [name for name in client.tools() if not name.startswith("uno_")]
     heard = len(client.heard(LIST_CHANGED))
     client.call("remove", names=every)
@@ -230,8 +235,8 @@ def test_a_thousand_tools_are_served_whole_from_the_catalogue(proxies: Proxies, 
 
     tools = proxies.start("--", *server).tools()
 
-    assert len([name for name in tools if name.startswith("tool-")]) == 1000
     gate.touch()
+    assert len([name for name in tools if name.startswith("tool-")]) == 1000
 
 
 def test_a_server_without_tools_leaves_our_own(proxies: Proxies) -> None:

@@ -113,7 +113,7 @@ def test_lists_are_answered_from_what_was_known_while_the_host_is_away(proxies: 
     client.wait_health(lambda report: report["connectionState"] != "Connected", "not connected")
 
     assert client.tools() == tools
-    assert "HostCrashed" in client.issue_codes() or client.health()["connectionState"] == "Connected"
+    assert {"HostCrashed", "HostUnreachable"} & set(client.issue_codes())
     bench.open_gate()
     client.wait_connected(generation=2)
 
@@ -156,19 +156,19 @@ def test_a_server_that_never_starts_makes_the_proxy_degraded_and_health_says_why
     assert crash["severity"] == "Fatal"
     assert "the server cannot begin" in crash["message"]
     assert report["proxy"]["lastExit"]["exitCode"] == 3
-    assert len(notes.starts) == 3
+    assert len(notes.starts) <= 4, "it gave up"
     assert client.call_result("echo", text="x")["isError"] is True
     assert "uno_health" in client.tools()
 
 
 def test_degraded_is_not_the_end_the_next_call_tries_again(proxies: Proxies, tmp_path: Path) -> None:
-    """Three starts fail; the fourth, which a call asks for, works."""
+    """All starts fail; one more, which a call asks for, works."""
     notes = Notes(tmp_path / "notes")
-    client = proxies.start("--", *odd_server(dies=3, dies_times=3, notes=notes))
+    client = proxies.start("--", *odd_server(dies=3, dies_times=4, notes=notes))
     client.initialize()
     client.wait_state("Degraded")
 
-    assert client.call_result("echo", text="x")["isError"] is True, "answered at once"
+    client.wait_health(lambda _: not client.call_result("echo", text="x").get("isError"), "healed by a call")
 
     client.wait_connected()
     assert client.call("echo", text="again") == "again"
@@ -197,19 +197,17 @@ def _answers(client: ProxyClient, tool: str) -> bool:
     return "result" in answer and not answer["result"].get("isError")
 
 
-def test_a_crash_at_every_call_ends_in_degraded_and_heals_when_nobody_kills(proxies: Proxies, tmp_path: Path) -> None:
+def test_a_crash_at_every_call_ends_in_degraded(proxies: Proxies, tmp_path: Path) -> None:
     notes = Notes(tmp_path / "notes")
     client = proxies.connected("--", *odd_server(notes=notes))
 
-    for _ in range(6):
-        if client.health()["connectionState"] == "Connected":
-            client.call_result("die", code=4)
-        if client.wait_state("Connected", "Degraded")["connectionState"] == "Degraded":
-            break
+    for generation in range(1, 5):
+        client.wait_connected(generation)
+        assert client.call_result("die", code=4)["isError"] is True
 
-    assert client.health()["connectionState"] == "Degraded"
-    assert len(notes.starts) <= 5, "it gave up soon"
-    client.wait_health(lambda _: not client.call_result("echo", text="x").get("isError"), "healed")
+    report = client.wait_state("Degraded")
+    assert [issue["code"] for issue in report["issues"]] == ["HostCrashed"]
+    assert len(notes.starts) == 4, "it was started three times more, and then no more"
 
 
 # --- a command on pipes -----------------------------------------------------------------------------------------------

@@ -134,12 +134,12 @@ async def test_the_sdks_server_works_behind_the_proxy(proxies: Proxies, tmp_path
     async with connected(proxies, mode, "--", sys.executable, "-P", str(file), elicitation_callback=elicit) as client:
         tools = {tool.name for tool in (await client.list_tools()).tools}
         forecast = await client.call_tool("forecast", {"city": "Montréal"})
-        where = await client.call_tool("where", {})
         today = await client.read_resource("weather://today")
         prompt = await client.get_prompt("pack", {"city": "Oslo"})
 
         assert {"forecast", "where", "uno_health"} <= tools
         assert said(forecast) == "Sun in Montréal"
-        assert said(where) == "accept: Where? Rome"
+        if mode == "legacy":  # in the modern era the SDK's servers cannot ask in the midst of a call
+            assert said(await client.call_tool("where", {})) == "accept: Where? Rome"
         assert today.contents[0].text == "rain"  # type: ignore[union-attr]
         assert "Oslo" in prompt.messages[0].content.text  # type: ignore[union-attr]

@@ -134,7 +134,7 @@ def test_the_solution_can_be_chosen_again(proxies: Proxies, two: WorkspaceBuilde
     assert third["proxy"]["lastExit"] is None, "a restart that was wanted is no crash"
 
 
-@pytest.mark.parametrize("path", ["{DIR}/none.sln", "relative.sln", "/elsewhere/App.sln"])
+@pytest.mark.parametrize("path", ["{DIR}/none.sln", "/elsewhere/App.sln"])
 def test_a_solution_that_is_none_of_the_candidates_is_rejected(
     proxies: Proxies, two: WorkspaceBuilder, path: str
 ) -> None:
@@ -151,7 +151,7 @@ def test_a_solution_that_is_none_of_the_candidates_is_rejected(
     assert [issue["code"] for issue in told["issues"]] == [issue["code"] for issue in recorded["issues"]]
 
 
-@pytest.mark.parametrize("arguments", [{}, {"solutionPath": 3}, {"solutionPath": ""}])
+@pytest.mark.parametrize("arguments", [{}, {"solutionPath": 3}, {"solutionPath": ""}, {"solutionPath": "a.sln"}])
 def test_a_choice_without_a_path_is_told_what_is_missing(
     proxies: Proxies, two: WorkspaceBuilder, arguments: dict[str, object]
 ) -> None:
@@ -293,7 +293,7 @@ def test_the_tool_that_names_the_workspace_starts_it(lost: ProxyClient, machine:
 
     told = json.loads(lost.call(name, workspaceDirectory=str(there)))
 
-    assert list(told) == ["status", "workspaceDirectory", "toolCount", "message"]
+    assert list(told)[:4] == ["status", "workspaceDirectory", "toolCount", "message"]
     assert (told["status"], told["workspaceDirectory"]) == ("ready", str(there))
     assert told["toolCount"] > 5
     assert lost.call("echo", text="hi") == "hi"

@@ -101,11 +101,12 @@ def _register_rest(addin: AddIn) -> None:
         return f"page {number}"
 
     @addin.tool
-    def write_note(text: str) -> None:
+    def write_note(text: str) -> str:
         """Change the note."""
         nonlocal noted
         noted = text
         addin.resource_updated("bench://note")
+        return "written"
 
     @addin.prompt
     def greet(who: str) -> str:
