@@ -234,6 +234,22 @@ def test_a_step_that_fits_better_than_the_usual_one_stays() -> None:
     assert issue(BEGUN.replace(issues=(better,)), "SdkNotInCache")["remediation"] == "Connect to the network."
 
 
+def test_a_workspace_that_is_not_trusted_is_told_with_the_command_that_agrees() -> None:
+    facts = CONNECTED.replace(trusted=False)
+
+    assert issues(facts) == [("WorkspaceNotTrusted", "Warning")]
+    found = issue(facts, "WorkspaceNotTrusted")
+    assert "/ws" in found["message"]
+    assert "'uno-devserver trust'" in found["remediation"]
+
+
+def test_a_start_that_failed_for_lack_of_trust_is_told_once() -> None:
+    failure = fatal("WorkspaceNotTrusted", "There is nothing but code of the workspace.")
+    facts = BEGUN.replace(state=ConnectionState.DEGRADED, trusted=False, issues=(failure,))
+
+    assert issues(facts) == [("HostNotStarted", "Fatal"), ("WorkspaceNotTrusted", "Fatal")]
+
+
 # --- a server that does not answer ----------------------------------------------------------------------------------
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..instances.health_report import ConnectionState
 from ..instances.probe import HostKind
 from ..issues import REMEDIES, Issue, fatal, warning
+from ..workspace.addins import FOLDER as ADDINS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from .health import ProxyFacts
 
+NOT_TRUSTED = "WorkspaceNotTrusted"
 QUOTED_LINES = 5  # of what a server printed last; the whole is in `lastExit`
 QUOTED_CHARACTERS = 1000  # of these lines together
 TRY_AGAIN = "Repair it; the next tool call makes the proxy start it again."
@@ -41,6 +43,8 @@ def upstream_issues(facts: ProxyFacts) -> Iterator[Issue]:
         yield fatal("HostMcpEndpointNotAvailable", *_why_no_mcp(facts))
     elif not facts.connected:
         yield from _not_connected(facts)
+    if facts.trusted is False and all(issue.code != NOT_TRUSTED for issue in facts.issues):
+        yield _not_trusted(facts)
     yield from facts.issues
 
 
@@ -152,3 +156,10 @@ def _after_crashes(facts: ProxyFacts) -> str:
     cause = "An add-in that does not fit is the usual cause. " if facts.options.uses_host else ""
     log = facts.upstream.log_file if facts.upstream else None
     return f"{cause}{TRY_AGAIN}" + (f" What it printed is in {log}." if log else "")
+
+
+def _not_trusted(facts: ProxyFacts) -> Issue:
+    """The rest is served; a start that this makes useless tells it as its failure."""
+    folder = facts.workspace.working_directory if facts.workspace else facts.options.directory
+    message = f"Code of the workspace {folder} ({ADDINS}, or its build) is not run: the user has not agreed to it."
+    return warning(NOT_TRUSTED, message)

@@ -59,7 +59,7 @@ class ProxyFacts(Value):
     catalogue_written: float | None = None  # when the lists that are offered were read, in seconds since 1970
     timeline: tuple[tuple[str, int], ...] = ()  # what was reached, in milliseconds after the process began
     fallback: bool = False  # waits for uno_app_initialize
-    trusted: bool | None = None  # whether code of the workspace may run; None: not asked yet
+    trusted: bool | None = None  # whether code of the workspace may run; None: there is none, or nobody looked
     wait_calls: bool = False
     clients: tuple[str, ...] = ()  # as they call themselves
     servers: tuple[ActiveServer, ...] = ()  # all Hosts of this machine, as last seen
