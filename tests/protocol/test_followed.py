@@ -71,6 +71,29 @@ async def test_a_session_that_ends_watches_nothing() -> None:
     assert sorted(service.follows[2:]) == [(A, False), (B, False)]
 
 
+@pytest.mark.parametrize("over", ["http", "lines"])
+@asynchronous
+async def test_closing_waits_for_a_service_that_takes_its_time_to_hear_of_it(over: str) -> None:
+    class Late(ScriptedService):
+        async def followed(self, uri: str, wanted: bool) -> None:
+            await asyncio.sleep(0.01)
+            self.follows.append((uri, wanted))
+
+    service = Late()
+    if over == "http":
+        client = Client(endpoint_of(service))
+        await client.initialize()
+        await client.ask("resources/subscribe", {"uri": A})
+        await client.endpoint.close()
+    else:
+        line = LineClient(service)
+        await line.initialize()
+        await line.ask("resources/subscribe", {"uri": A})
+        await line.endpoint.close()
+
+    assert service.follows == [(A, True), (A, False)]
+
+
 @asynchronous
 async def test_a_refused_resource_is_not_watched() -> None:
     service = ScriptedService()
@@ -150,6 +173,7 @@ async def test_asking_twice_at_once_counts_once() -> None:
     await client.initialize()
     for number in (1, 2):
         client.send("resources/subscribe", {"uri": A}, request_id=number)
+    await until(lambda: service.follows == [(A, True)])  # the second waits behind it
     service.go.set()
     for _ in range(2):
         await client.message()
@@ -176,6 +200,46 @@ async def test_the_last_word_is_right_however_fast_watchers_come_and_go() -> Non
     await again
 
     assert service.follows == [(A, True), (A, False), (A, True)]
+
+
+@asynchronous
+async def test_a_subscription_that_is_given_up_half_way_leaves_nothing_behind() -> None:
+    class Half(ScriptedService):
+        async def followed(self, uri: str, wanted: bool) -> None:
+            self.follows.append((uri, wanted))
+            if uri == B and wanted:
+                await asyncio.Event().wait()
+
+    service = Half()
+    client = ModernLineClient(service)
+    client.send("subscriptions/listen", watching(A, B), request_id=1)
+    await until(lambda: len(service.follows) == 2)
+    client.cancel(1)
+
+    await until(lambda: sorted(service.follows) == [(A, False), (A, True), (B, False), (B, True)])
+    assert client.silent
+
+
+@asynchronous
+async def test_who_is_late_to_tell_the_end_does_not_end_what_has_begun_since() -> None:
+    service = Slow()
+    followed = Followed(service)
+    service.go.set()
+    await followed.begin(A)
+    service.go.clear()
+    followed.end(A)
+    await until(lambda: service.follows[-1] == (A, False))  # the service thinks about it
+    given_up = asyncio.create_task(followed.begin(A))
+    await asyncio.sleep(0)
+    given_up.cancel()  # so there is a second end to tell, which waits behind the first
+    await asyncio.wait([given_up])
+    await asyncio.sleep(0)
+    service.go.set()
+    await asyncio.create_task(followed.begin(A))
+    followed.end(A)
+    await followed.close(5)
+
+    assert service.follows == [(A, True), (A, False), (A, True), (A, False)]
 
 
 @asynchronous

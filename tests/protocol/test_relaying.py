@@ -18,7 +18,7 @@ QUESTION: dict[str, Any] = {"message": "Who?", "requestedSchema": {"type": "obje
 ASKING = {
     "resultType": "input_required",
     "inputRequests": {"theirs": {"method": "elicitation/create", "params": QUESTION}},
-    "requestState": "their state",
+    "requestState": "their-state",
 }
 
 
@@ -43,7 +43,7 @@ async def test_a_question_of_the_server_behind_passes_and_so_does_its_answer(raw
             return msgspec.Raw(json.dumps(ASKING).encode()) if raw else dict(ASKING)
         return msgspec.Raw(b'{"resultType":"complete","content":[],"theirs":1.50}')
 
-    again = {"name": "theirs", "requestState": "their state", "inputResponses": {"theirs": {"action": "decline"}}}
+    again = {"name": "theirs", "requestState": "their-state", "inputResponses": {"theirs": {"action": "decline"}}}
     line = ModernLineClient(relaying(theirs=theirs))
     asked = await line.ask("tools/call", {"name": "theirs"})
     line.call("theirs", **{key: value for key, value in again.items() if key != "name"}, request_id="a")
@@ -78,9 +78,20 @@ async def test_a_question_of_the_service_itself_is_parked_beside_that() -> None:
 async def test_without_a_server_behind_a_foreign_state_is_refused() -> None:
     client = ModernLineClient(ScriptedService(who=_who))
 
-    refused = await client.ask("tools/call", {"name": "who", "requestState": "their state"})
+    refused = await client.ask("tools/call", {"name": "who", "requestState": "their-state"})
 
     assert refused["error"]["code"] == INVALID_PARAMS
+
+
+@asynchronous
+async def test_without_a_server_behind_a_question_says_who_asks() -> None:
+    async def asking(call: Call) -> Result:
+        return dict(ASKING)
+
+    answer = await ModernLineClient(ScriptedService(asking=asking)).ask("tools/call", {"name": "asking"})
+
+    assert answer["result"].pop("_meta").keys() == {"io.modelcontextprotocol/serverInfo"}
+    assert answer["result"] == ASKING
 
 
 @asynchronous
@@ -95,6 +106,17 @@ async def test_a_result_of_a_service_that_is_json_already_is_complete() -> None:
     for client in (old, new):
         reply = await client.ask("tools/call", {"name": "raw"}, request_id=1)
         assert reply.body == b'{"jsonrpc":"2.0","id":1,"result":{ "content": [] , "x": 1e2 }}'
+
+
+@pytest.mark.parametrize("space", [b" ", b"\n", b"\r", b"\r\n\t"])
+@asynchronous
+async def test_such_a_result_is_one_line_whatever_white_space_is_in_it(space: bytes) -> None:
+    async def raw(call: Call) -> msgspec.Raw:
+        return msgspec.Raw(b'{"content":%s[]}' % space)
+
+    answer = await ModernLineClient(ScriptedService(raw=raw)).ask("tools/call", {"name": "raw"})
+
+    assert answer["result"] == {"content": []}
 
 
 @asynchronous

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 from typing import Any
 
@@ -234,6 +235,30 @@ async def test_a_cancelled_call_is_stopped_and_not_answered_and_its_id_is_free()
 
 
 @asynchronous
+async def test_the_end_of_a_cancelled_call_does_not_free_the_id_that_was_used_again() -> None:
+    go, ended, wait = asyncio.Event(), asyncio.Event(), Waiting()
+
+    async def stubborn(call: Call) -> Result:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        await go.wait()
+        ended.set()
+        return {}
+
+    client = await connected(ScriptedService(stubborn=stubborn, wait=wait))
+    client.call("stubborn", request_id=1)
+    await client.ask("tools/list")
+    client.cancel(1)
+    client.call("wait", request_id=1)
+    await wait.started.wait()
+    go.set()
+    await ended.wait()
+    await client.ask("tools/list")
+
+    assert (await client.ask("tools/list", request_id=1))["error"]["code"] == INVALID_REQUEST
+
+
+@asynchronous
 async def test_a_call_that_is_cancelled_before_it_has_begun_is_not_answered() -> None:
     wait = Waiting()
     client = await connected(ScriptedService(wait=wait, echo=_echo))
@@ -323,9 +348,12 @@ async def test_a_client_that_refuses_makes_the_question_fail() -> None:
     assert (await client.message())["error"] == {"code": -1, "message": "the user is away"}
 
 
+@pytest.mark.parametrize("relays", [True, False])
 @asynchronous
-async def test_a_client_is_not_asked_for_what_it_cannot_do() -> None:
-    client = await connected(ScriptedService(who=_who), sampling={})
+async def test_a_client_is_not_asked_for_what_it_cannot_do(relays: bool) -> None:
+    service = ScriptedService(who=_who)
+    service.relays = relays
+    client = await connected(service, sampling={})
     client.call("who")
 
     assert (await client.message())["error"]["code"] == MISSING_CAPABILITY
@@ -457,7 +485,7 @@ async def test_a_batch_is_taken_where_the_version_has_batches() -> None:
         [
             {"jsonrpc": "2.0", "id": 1, "method": "ping"},
             {"jsonrpc": "2.0", "method": "notifications/odd"},
-            [],
+            [{"jsonrpc": "2.0", "id": 3, "method": "ping"}],
             {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "echo", "arguments": {"text": "x"}}},
         ]
     )
@@ -651,11 +679,15 @@ async def test_closing_answers_every_call_and_tells_the_service() -> None:
     client.call("stubborn", request_id=2)
     await wait.started.wait()
 
+    session = client.endpoint.session
+    assert session is not None
     await client.endpoint.close()
     answers = {message["id"]: message["error"] for message in client.rest() if "id" in message}
     late = await client.ask("ping", request_id=3)
     client.tell("notifications/odd")
     client.endpoint.broadcast("notifications/tools/list_changed")
+    session.notify("notifications/message", {"level": "error", "data": "late"})
+    await asyncio.create_task(asyncio.sleep(0))  # behind anything that was begun for it
 
     assert sorted(answers) == [1, 2]
     assert {error["code"] for error in answers.values()} == {STOPPED}

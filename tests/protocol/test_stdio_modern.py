@@ -365,6 +365,19 @@ async def test_a_subscription_that_is_still_being_opened_is_ended_or_cancelled()
 
 
 @asynchronous
+async def test_subscriptions_that_are_being_opened_count() -> None:
+    class Slow(ScriptedService):
+        async def followed(self, uri: str, wanted: bool) -> None:
+            await asyncio.Event().wait()
+
+    client = ModernLineClient(Slow(), subscriptions=1)
+    client.send("subscriptions/listen", watching("file:///a"), request_id=1)
+    refused = await client.ask("subscriptions/listen", TOOLS, request_id=2)
+
+    assert (refused["id"], refused["error"]["code"]) == (2, BUSY)
+
+
+@asynchronous
 async def test_ill_formed_and_too_many_subscriptions_are_refused() -> None:
     client = ModernLineClient(ScriptedService(), subscriptions=1)
 

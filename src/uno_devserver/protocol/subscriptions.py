@@ -29,19 +29,19 @@ class Subscription:
         self.id = request_id
         self.methods = methods
         self.uris = uris
-        self.channel = channel
+        self._channel = channel
 
     def tell(self, method: str, params: Params | None) -> None:
         told = dict(params or {})
         meta = told.get("_meta")
         told["_meta"] = {**(meta if isinstance(meta, dict) else {}), SUBSCRIPTION_KEY: self.id}
-        self.channel.send_once(notification_message(method, told))
+        self._channel.send_once(notification_message(method, told))
 
     def end(self, info: ServerInfo) -> None:
         """Say that this is the end, so that the client does not take it for a lost connection."""
         result = modern_result("subscriptions/listen", {"_meta": {SUBSCRIPTION_KEY: self.id}}, info)
-        self.channel.send(result_message(self.id, result), Kind.ANSWER)
-        self.channel.end()
+        self._channel.send(result_message(self.id, result), Kind.ANSWER)
+        self._channel.end()
 
 
 class Subscriptions:
@@ -73,7 +73,6 @@ class Subscriptions:
     def remove(self, subscription: Subscription) -> None:
         if subscription in self._open:
             self._open.remove(subscription)
-            subscription.channel.end()
             for uri in subscription.uris:
                 self._followed.end(uri)
 
