@@ -43,5 +43,9 @@ class Inbox:
     def _hand_over(self) -> None:
         self._called = False  # before looking: what comes from now on calls again
         assert self._take is not None
-        while self._waiting:
-            self._take(self._waiting.popleft())
+        while True:
+            try:
+                message = self._waiting.popleft()
+            except IndexError:  # asked for rather than looked at: without a loop two threads may be here
+                return
+            self._take(message)
