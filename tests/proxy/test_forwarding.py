@@ -253,6 +253,19 @@ async def test_a_refused_connection_is_told_with_its_reason() -> None:
 
 
 @asynchronous
+async def test_a_call_that_has_run_is_not_said_not_to_have_when_the_next_upstream_refuses() -> None:
+    scene = _scene()
+
+    answer = scene.start(tool_call("look"))
+    await scene.next_asked()
+    scene.link.unreachable = Refusal("no")
+    scene.link.crash()
+    scene.link.connect_anew()
+
+    assert "has ended while it ran 'look'" in text_of(await answer)
+
+
+@asynchronous
 async def test_a_call_that_hangs_is_cancelled_and_told_so() -> None:
     scene = _scene(silence_seconds=0.01)
 

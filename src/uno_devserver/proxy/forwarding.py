@@ -24,17 +24,8 @@ if TYPE_CHECKING:
     from .link import Link
     from .relay_policy import RelayPolicy
 
-REPEATABLE_METHODS = frozenset(
-    {
-        "resources/read",
-        "prompts/get",
-        "completion/complete",
-        "tools/list",
-        "resources/list",
-        "resources/templates/list",
-        "prompts/list",
-    }
-)
+# Besides calls of tools that say so of themselves. Lists do not come here: they are answered from the board.
+REPEATABLE_METHODS = frozenset({"resources/read", "prompts/get", "completion/complete"})
 # Of a call that is held, by notice: below whatever the upstream reports itself, because progress only grows.
 PROGRESS_STEP = 0.001
 
@@ -67,6 +58,8 @@ class Forwarding:
                     if losses.sent > self._policy.repetitions or not self._is_repeatable(method, params):
                         raise ended(method, params, losses.sent) from None
             except Refusal as refusal:
+                if losses is not None and losses.sent:
+                    raise ended(method, params, losses.sent) from None
                 raise refused(str(refusal)) from None
             except TimeoutError:
                 if not silence.expired():
