@@ -17,6 +17,7 @@ PATIENCE = 15.0  # for what takes milliseconds on an idle machine
 # Answers what it is asked, until it is told to end; `odd` makes it do something else.
 PROGRAM = """
 import os, queue, sys, time
+from uno_devserver.proxy import main, outlet
 from uno_devserver.proxy.main import serve
 from uno_devserver.proxy.messages import answer_line
 from uno_devserver.proxy.options import Options
@@ -43,6 +44,9 @@ def run(options, board, inbox, write, timeline):
                 raise RuntimeError("broken")
             if value["params"].get("name") != "slow":
                 write(answer_line(value["id"], {"echo": value["params"]}))
+
+if os.environ.get("AS_ON_WINDOWS"):
+    main.POLLS = outlet.POLLS = False
 
 sys.exit(serve(Options(os.getcwd(), only_catalogue="--only-catalogue" in sys.argv), run))
 """

@@ -123,6 +123,18 @@ def test_answers_of_front_and_engine_to_a_batch_come_in_one_line(tmp_path: Path)
         assert {answer["id"] for answer in proxy.heard()} == {"a", 2, "p"}
 
 
+def test_where_nothing_can_be_polled_it_answers_and_ends_all_the_same(tmp_path: Path) -> None:
+    """As on Windows."""
+    with FrontProcess(tmp_path, env={"AS_ON_WINDOWS": "1"}) as proxy:
+        for number in range(10):
+            assert proxy.ask("tools/call", ECHO, number) == {"echo": ECHO}
+        assert len(proxy.ask("tools/call", {"text": "x" * 1_000_000})["echo"]["text"]) == 1_000_000
+        proxy.send(b'{"jsonrpc":"2.0","id":"last","method":"ping"}')
+        assert proxy.close() < GONE_SECONDS * BUSY
+
+        assert proxy.heard()["id"] == "last"
+
+
 # --- the end --------------------------------------------------------------------------------------------------------
 
 

@@ -18,7 +18,8 @@ from ..system.log import log
 FULL_BYTES = 64 * 1024 * 1024
 # What the upstream says meanwhile comes on top. A client that leaves that much will not read again.
 GIVE_UP_BYTES = 4 * FULL_BYTES
-# A pipe that says it is writable takes this much without waiting; Windows cannot be asked.
+POLLS = hasattr(select, "poll")  # Windows does not, so there everything is left to the thread
+# A pipe that says it is writable takes this much without waiting.
 PIECE_BYTES = getattr(select, "PIPE_BUF", 4096)
 RETRY_MS = 1000  # where somebody has made the descriptor non-blocking, and it is full: asking again is only for safety
 
@@ -33,7 +34,7 @@ class Outlet:
         self._waiting: deque[memoryview] = deque()
         self._held = 0
         self._room = None
-        if hasattr(select, "poll"):
+        if POLLS:
             self._room = select.poll()
             self._room.register(handle, select.POLLOUT)
         self.gone = False  # the client, or its end of the pipe
