@@ -124,13 +124,18 @@ def discover(request: Request, environ: Mapping[str, str]) -> Discovery:
     )
 
 
-def _unresolved(session: _Session, duration_ms: int) -> Discovery:
-    """Without a workspace there is no SDK, Host or add-in to speak of; only why there is none."""
+def unexplored(workspace: Workspace) -> Discovery:
+    """What is known of a workspace in which nothing has been looked for."""
     nothing = SdkInfo(None, None, SdkPackages(None, (), None), ())
     addins = AddInDiscovery((), None, False, False, 0, ())
-    workspace, locations = session.workspace, session.folders.locations
-    issues = (*workspace.issues, *session.folders.issues)
-    return Discovery(workspace, nothing, None, Tool(), False, Tool(), addins, locations, duration_ms, issues)
+    return Discovery(workspace, nothing, None, Tool(), False, Tool(), addins, (), 0, workspace.issues)
+
+
+def _unresolved(session: _Session, duration_ms: int) -> Discovery:
+    """Without a workspace there is no SDK, Host or add-in to speak of; only why there is none."""
+    issues = (*session.workspace.issues, *session.folders.issues)
+    locations = session.folders.locations
+    return unexplored(session.workspace).replace(package_locations=locations, duration_ms=duration_ms, issues=issues)
 
 
 def discover_addins(request: Request, environ: Mapping[str, str]) -> AddInDiscovery:

@@ -42,6 +42,7 @@ class Order(Value):
     ready_seconds: float = READY_SECONDS
     usual_port: int = 0  # the one to take where any will do, if it is free
     asks_addins: bool = True  # wait a moment to hear what became of the add-ins
+    tries_without: bool = True  # where it dies with its add-ins, it is wanted all the same
 
 
 class Launched(Value):
@@ -107,7 +108,8 @@ def launch(order: Order, observer: Observer) -> Launched:
     try:
         return _launch_on_some_port(order, observer)
     except LaunchFailure as failure:
-        if not _uses_addins(order.arguments) or not _may_be_due_to_addins(failure, order.program.kind):
+        due_to_addins = _uses_addins(order.arguments) and _may_be_due_to_addins(failure, order.program.kind)
+        if not due_to_addins or not order.tries_without:
             raise
         observer.crashed(failure, order.arguments.addins)
     without = order.replace(arguments=order.arguments.replace(addins=NO_ADDINS))

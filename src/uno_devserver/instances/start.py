@@ -48,6 +48,7 @@ class Wish(Value):
     ready_seconds: float = READY_SECONDS
     restart: bool = False  # a new one, also where there is one
     asks_addins: bool = True  # wait a moment to hear what became of the add-ins
+    tries_without: bool = True  # where it dies with its add-ins, it is wanted all the same
 
 
 class How(Enum):
@@ -235,6 +236,7 @@ def _launch(
         wish.ready_seconds,
         usual_port,
         wish.asks_addins,
+        wish.tries_without,
     )
     meanwhile = _Meanwhile(wish, folders.registry, output.path, observer)
     try:

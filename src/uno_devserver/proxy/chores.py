@@ -27,8 +27,11 @@ class Chores:
         self._tasks = Tasks()
         self._due = False
 
+    def listed_anew(self) -> None:
+        self._tasks.start(self.keep())
+
     def settled(self) -> None:
-        """A start has come to its end, or the upstream offers something else than before."""
+        """A start has come to its end."""
         if not self._due:
             self._due = True
             self._tasks.start(self._do())

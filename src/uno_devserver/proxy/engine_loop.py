@@ -96,6 +96,7 @@ class _Engine:
         self.keeper.changed = self._relay.upstream_changed
         self._chores = Chores(self.keeper, self._knowledge, self._offering)
         self.keeper.settled = self._settled
+        self.keeper.listed_anew = self._chores.listed_anew
         if begun.workspaces is not None:
             self._place(begun)
 

@@ -93,6 +93,7 @@ class Keeper:
         self.placement: Placement | None = None  # None: the upstream does not depend on a workspace
         self.shared_peer: Peer | None = None  # the clients, where they share a conversation
         self.changed: Callable[[], None] = lambda: None  # there is another upstream, or none any more
+        self.listed_anew: Callable[[], None] = lambda: None  # the lists were read again
         self.settled: Callable[[], None] = lambda: None  # a start has come to its end, well or not
 
     # What the relay wants of it.
@@ -129,7 +130,8 @@ class Keeper:
         return True
 
     def wanted(self) -> None:
-        self._do(self._lifecycle.wanted(self._loop.time()))
+        if self.upstream is not None:
+            self._do(self._lifecycle.wanted(self._loop.time()))
 
     def lost(self, generation: int) -> None:
         if generation == self._generation and self.running is not None:
@@ -160,6 +162,8 @@ class Keeper:
         self._do(self._lifecycle.begin(self._loop.time()))
 
     def halt(self, reason: str) -> None:
+        """There is nothing to keep."""
+        self.upstream = None
         self._do(self._lifecycle.halt(reason))
 
     def met(self, client: ClientInfo) -> None:
@@ -341,6 +345,7 @@ class Keeper:
     def _take(self, lists: dict[str, Entries], server: Server) -> None:
         self._offering.take(lists, server)
         self._knowledge.learn(tool_count=self._offering.tool_count, lists_fresh=True)
+        self.listed_anew()
 
 
 def _facts_of(running: Running, server: Server | None) -> UpstreamFacts:

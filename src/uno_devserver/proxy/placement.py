@@ -11,8 +11,9 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from ..discovery.discover import Request, discover
+from ..discovery.discover import Request, discover, unexplored
 from ..instances.active import active_servers
+from ..instances.health_report import ConnectionState
 from ..protocol.running import Tasks
 from ..system.folders import folders
 from ..workspace.config import read_config
@@ -79,8 +80,10 @@ class Placement:
         self._unmet = loop.call_later(GREETING_SECONDS, self._settle)  # nobody has introduced itself
 
     def begin(self) -> None:
-        self._say_where()
-        if not self._keeper.started:
+        self._knowledge.learn(discovery=unexplored(self.workspace))
+        if self._keeper.started:
+            self._say_where()
+        else:
             self.look()
 
     @property
@@ -137,14 +140,17 @@ class Placement:
         upstream = self._keeper.upstream
         assert isinstance(upstream, HostUpstream)
         left_out = running.left_out if isinstance(running, HostRunning) else None
-        self._knowledge.learn(trusted=upstream.trusted, left_out=left_out)
+        self._knowledge.learn(trusted=upstream.trusted, left_out=left_out, host=None)
         self._knowledge.blame("launch", upstream.issues)
 
     async def ask_host(self) -> None:
         """Learn what the Host tells of itself and its add-ins."""
         running = self._keeper.running
-        if isinstance(running, HostRunning):
-            self._knowledge.learn(host=await apart(running.probe))
+        if not isinstance(running, HostRunning):
+            return
+        told = await apart(running.probe)
+        if told.connected and running is self._keeper.running:
+            self._knowledge.learn(host=told)
 
     def look(self) -> None:
         """Watch the disk from now on, and find out in the background what lies there and who else runs.
@@ -181,6 +187,8 @@ class Placement:
 
         decision, self._config = await apart(look)
         self._looked_at, self._issues = looked_at, decision.issues
+        if decision.workspace != self._knowledge.facts.workspace:
+            self._knowledge.learn(discovery=unexplored(decision.workspace))
         self._carry_out(decision)
         self._settle()
         self.look()
@@ -192,7 +200,7 @@ class Placement:
             self._say_where()
             keeper.begin(host_upstream(self._options, workspace))
         elif due is Transition.STOP:
-            keeper.halt(" ".join(issue.message for issue in workspace.issues) or "The workspace is gone.")
+            self._give_up()
         elif due is Transition.REFRESH and decision.result is None:
             if self._knowledge.facts.trusted is False and is_trusted(os.environ, workspace.working_directory):
                 keeper.begin(host_upstream(self._options, workspace))  # the user has agreed meanwhile
@@ -200,16 +208,18 @@ class Placement:
                 keeper.wanted()  # a saved file may be what a Host that does not work has waited for
 
     def _say_where(self) -> None:
-        workspace = self.workspace
-        if workspace.resolved:
-            text = f"The workspace is {workspace.working_directory}"
-            self._announcements.say("info", f"{text}, with {workspace.solution}." if workspace.solution else f"{text}.")
-        elif self._workspaces.told:
-            problems = " ".join(issue.message for issue in workspace.issues)
-            self._announcements.say("warning", f"There is no workspace to serve. {problems}".strip())
+        place, solution = self.workspace.working_directory, self.workspace.solution
+        self._announcements.say("info", f"The workspace is {place}{f', with {solution}' if solution else ''}.")
+
+    def _give_up(self) -> None:
+        problems = " ".join(issue.message for issue in self.workspace.issues)
+        self._keeper.halt(f"There is no workspace to serve. {problems}".strip())
 
     def _settle(self) -> None:
         """Say what follows from what is known of the workspace by now."""
+        undecided = self._keeper.state is ConnectionState.INITIALIZING and self._workspaces.told
+        if undecided and not self.workspace.resolved and not self._asked:
+            self._give_up()
         self.fallback = falls_back(
             forced=not self._workspaces.told,
             resolved=self.workspace.resolved,

@@ -53,6 +53,7 @@ class HostUpstream:
             os.getpid(),
             forwarded=forwarded,
             asks_addins=False,  # whoever reads the lists waits for them anyway
+            tries_without=False,  # its add-ins are all that a Host is wanted for here
         )
         self._own: HostRunning | None = None  # the last one that we launched
         self.trusted: bool | None = None  # whether the workspace's own code was launched; None: there is none
@@ -112,11 +113,6 @@ class _Watcher(Watcher):
 
     def warned(self, message: str) -> None:
         self._observer.said(message, warning=True)
-
-    def crashed(self, failure: LaunchFailure, addins: str | None) -> None:
-        from .host_failures import left_out
-
-        self._observer.said(left_out(failure, addins), warning=True)
 
     def go_on(self, seconds: float) -> bool:  # noqa: ARG002
         return self._observer.go_on()

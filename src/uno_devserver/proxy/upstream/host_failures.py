@@ -22,12 +22,6 @@ def user_error(error: UserError) -> StartFailure:
     return StartFailure(issue, final=error.code not in PASSING)
 
 
-def left_out(failure: LaunchFailure, addins: str | None) -> str:
-    """What is said when a Host died with its add-ins, and is launched without."""
-    names = addins or "those that MSBuild names"
-    return f"The Host died while it started: {how_it_ended(failure.exit_code)}. Starting it without add-ins ({names})."
-
-
 def how_it_ended(exit_code: int | None) -> str:
     """As a sentence without a full stop."""
     if exit_code is None:
