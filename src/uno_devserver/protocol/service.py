@@ -1,7 +1,7 @@
 """The seam between speaking MCP and having something to say.
 
-An endpoint (Streamable HTTP here, stdio in the proxy) owns connections, sessions and eras; a `Service` owns tools,
-resources and prompts. A service sees one kind of call, whatever the era of the client.
+An endpoint (Streamable HTTP, or lines) owns connections, sessions and eras; a `Service` owns tools, resources and
+prompts. A service sees one kind of call, whatever the era of the client.
 """
 
 from __future__ import annotations
