@@ -54,7 +54,7 @@ def proxy(*arguments: str, environ: Mapping[str, str] | None = None) -> Iterator
     command = [PROGRAM, "mcp", "start", "--http", "0", *arguments]
     with _home() as home, _process(command, home, _environment(home, environ or {}), stdin=subprocess.PIPE) as process:
         assert process.stderr is not None
-        url = _said(process, process.stderr, r"(http://\S+/mcp)")
+        url = _said(process, process.stderr, r"Serving MCP over HTTP at (http://\S+/mcp)")
         _await_connection(url.removesuffix("/mcp") + "/health")
         yield url
 
