@@ -171,7 +171,7 @@ def test_a_slow_call_does_not_hold_up_a_quick_one(
     client = proxies.connected(modern=modern)
     begun, until = tmp_path / "begun", tmp_path / "until"
     slow = client.begin("tools/call", {"name": "hold", "arguments": {"begun": str(begun), "until": str(until)}})
-    wait_for(lambda: begun.exists() or None)
+    wait_for(lambda: (begun.exists() and begun.read_text()) or None)
 
     assert client.call("echo", text="quick") == "quick"
     assert not client.has_answer(slow)

@@ -50,7 +50,7 @@ def test_a_call_that_may_have_run_is_answered_with_an_error_that_says_so(
     client = proxies.connected()
     begun, until = tmp_path / "begun", tmp_path / "until"
     call = client.begin("tools/call", holding("hold", begun, until))
-    wait_for(lambda: begun.exists() or None)
+    wait_for(lambda: (begun.exists() and begun.read_text()) or None)
 
     os.kill(client.health()["hostProcessId"], signal.SIGKILL)
 
@@ -65,7 +65,7 @@ def test_a_call_that_may_be_repeated_is_repeated(proxies: Proxies, bench: Workbe
     client = proxies.connected()
     begun, until = tmp_path / "begun", tmp_path / "until"
     call = client.begin("tools/call", holding("hold_again", begun, until))
-    wait_for(lambda: begun.exists() or None)
+    wait_for(lambda: (begun.exists() and begun.read_text()) or None)
 
     os.kill(client.health()["hostProcessId"], signal.SIGKILL)
     wait_for(lambda: len(begun.read_text().splitlines()) == 2 or None)

@@ -90,7 +90,7 @@ def test_stdin_that_closes_during_a_call_does_not_wait_for_the_call(
     client = proxies.connected()
     begun = tmp_path / "begun"
     client.begin("tools/call", {"name": "hold", "arguments": {"begun": str(begun), "until": str(tmp_path / "never")}})
-    wait_for(lambda: begun.exists() or None)
+    wait_for(lambda: (begun.exists() and begun.read_text()) or None)
 
     client.close_stdin()
 
