@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -236,6 +237,26 @@ def test_a_client_that_closes_our_output_is_gone(tmp_path: Path) -> None:
         proxy.process.stdout.close()
 
         assert proxy.process.wait(PATIENCE) == 0
+
+
+@pytest.mark.parametrize("unread", [False, True])
+def test_a_client_that_talks_over_sockets_may_go_with_something_unread(tmp_path: Path, unread: bool) -> None:
+    """As Node's children do; whoever reads there after that gets an error, and no end."""
+    client, server = socket.socketpair()
+    with open(tmp_path / "errors", "wb") as errors:
+        process = subprocess.Popen(
+            command(), cwd=tmp_path, stdin=server.fileno(), stdout=server.fileno(), stderr=errors
+        )
+    server.close()
+    client.sendall(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}\n')
+    assert client.recv(1, 0 if not unread else socket.MSG_PEEK)
+    if not unread:
+        client.recv(65_536)
+
+    client.close()
+
+    assert process.wait(PATIENCE) == 0
+    assert (tmp_path / "errors").read_bytes() == b""
 
 
 def test_to_fill_the_catalogue_no_client_is_needed(tmp_path: Path) -> None:

@@ -112,15 +112,24 @@ class _Proxy:
             if not events or time.monotonic() > latest:
                 self._begin()
             if self._source in events:
-                data = os.read(self._source, READ_BYTES)
-                for line in lines.feed(data) if data else lines.finish():
+                data = self._read()
+                for line in lines.finish() if data == b"" else lines.feed(data or b""):
                     self._front.take(line)
-                if not data:
+                if data == b"":
                     return "the client closed our input"
             elif self._woken in events:
                 os.read(self._woken, READ_BYTES)  # and the signal has been heeded
             if (self._sink in events and self._source not in events) or not self._client_reads():
                 return "the client does not read any more"
+
+    def _read(self) -> bytes | None:
+        """Nothing at the end of the input; None where there is nothing yet."""
+        try:
+            return os.read(self._source, READ_BYTES)
+        except BlockingIOError:  # somebody has made it non-blocking, and somebody else was faster
+            return None
+        except OSError:  # a socket whose other end was closed with something unread, or a terminal that is gone
+            return b""
 
     def _client_reads(self) -> bool:
         """Wait while it leaves too much unread; False when it has gone meanwhile."""
@@ -136,7 +145,7 @@ class _Proxy:
         """On Windows nothing tells whether somebody has written; what else is to be done is done in threads."""
         self._begin()
         lines = Lines()
-        while data := os.read(self._source, READ_BYTES):
+        while data := self._read():
             for line in lines.feed(data):
                 self._front.take(line)
         for line in lines.finish():
