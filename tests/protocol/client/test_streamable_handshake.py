@@ -14,7 +14,7 @@ from uno_devserver.protocol.client import streamable_handshake
 from uno_devserver.protocol.client.connection import Lost
 from uno_devserver.protocol.client.messages import with_envelope
 from uno_devserver.protocol.client.streamable import connect_http
-from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, RpcError
+from uno_devserver.protocol.jsonrpc import BUSY, INTERNAL_ERROR, RpcError
 from uno_devserver.protocol.service import Params, Result
 
 from ..conversations import WAIT_SECONDS, asynchronous, until
@@ -111,6 +111,29 @@ async def test_closing_loses_what_still_waits_and_is_bounded(monkeypatch: pytest
         assert not closed.value.sent
 
 
+@asynchronous
+async def test_what_a_server_answers_to_the_goodbye_is_not_taken_for_the_outcome_of_a_call() -> None:
+    goodbye = asyncio.Event()
+
+    async def call(visitor: Visitor, asked: Asked) -> None:
+        await goodbye.wait()
+        refuse(visitor, asked, -32011, "The session ended.")
+
+    async def delete(visitor: Visitor, asked: Asked) -> None:
+        goodbye.set()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        visitor.answer()
+
+    server = HandshakeServer(call=call, delete=delete)
+    async with connected(server) as connection:
+        waiting = asyncio.create_task(connection.request("tools/call", {}, TestPeer()))
+        await until(lambda: bool(server.posts("tools/call")))
+        await connection.close()
+        with pytest.raises(Lost):
+            await waiting
+
+
 # --- requests and their answers
 
 
@@ -147,7 +170,7 @@ async def test_what_is_said_on_the_way_to_an_answer_goes_to_the_one_who_asked() 
         visitor.event(None, "1-0")
         visitor.event(note(PROGRESS, **progress), "1-1")
         visitor.event(note("notifications/never/heard/of", a=1))
-        visitor.chunk(b"event: other\ndata: not for us\n\ndata: no message\n\n")
+        visitor.chunk(b'event: other\ndata: {"method":"notifications/other"}\n\ndata: no message\n\n')
         visitor.event(answer_to(asked, {"done": True}), "1-2")
         visitor.end_events()
 
@@ -352,6 +375,41 @@ async def test_a_question_that_is_taken_back_is_not_answered() -> None:
 
     assert "responded" not in server.methods()
     assert peer.heard == [("notifications/cancelled", {"requestId": "never asked"})]
+
+
+class Patient(TestPeer):
+    """Never answers, and remembers the questions that were given up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given_up = 0
+
+    async def ask(self, method: str, params: Params, name: str | None = None) -> Result:
+        self.asked.append((method, params, name))
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.given_up += 1
+        return {}
+
+
+@asynchronous
+async def test_a_question_that_is_told_twice_is_asked_once_and_too_many_are_refused() -> None:
+    async def call(visitor: Visitor, asked: Asked) -> None:
+        visitor.begin_events()
+        for number in (*range(100), 7, 100):
+            visitor.event({"jsonrpc": "2.0", "id": number, "method": "roots/list"})
+        visitor.event(answer_to(asked, {}))
+        visitor.end_events()
+
+    server, peer = HandshakeServer(call=call), Patient()
+    async with connected(server) as connection:
+        await connection.request("tools/call", {}, peer)
+        (answer,) = await answers_to(server)
+
+    assert (answer["id"], answer["error"]["code"]) == (100, BUSY)
+    assert len(peer.asked) == 100
+    await until(lambda: peer.given_up == 100)
 
 
 # --- what belongs to no request

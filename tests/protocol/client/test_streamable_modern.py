@@ -350,6 +350,9 @@ async def test_a_refused_subscription_leaves_the_one_before() -> None:
         server.say(CHANGED)
         await until(lambda: peer.methods() == [CHANGED])
 
+        await connection.follow(frozenset())
+        await asyncio.wait_for(server.streams[0].left.wait(), WAIT_SECONDS)
+
 
 @asynchronous
 async def test_a_server_that_never_tells_changes_is_not_listened_to() -> None:

@@ -366,6 +366,25 @@ async def test_a_request_that_may_have_been_seen_is_not_sent_again() -> None:
 
 
 @asynchronous
+async def test_an_answer_that_had_begun_is_not_asked_for_again() -> None:
+    async def script(visitor: Visitor) -> None:
+        await visitor.asked()
+        visitor.answer(b"1")
+        await visitor.asked()
+        visitor.say(b"HTTP/1.1 200 O")
+
+    async with RawServer(script) as server:
+        client = client_of(server)
+        await client.request("GET", "/")
+
+        with pytest.raises(HttpFailure, match="broke off in the middle"):
+            await client.request("GET", "/")
+
+        assert len(server.visitors) == 1
+        client.close()
+
+
+@asynchronous
 async def test_a_question_without_consequences_is_asked_once_more() -> None:
     async with RawServer(closes_at_second_request) as server:
         client = client_of(server)
@@ -427,6 +446,33 @@ async def test_idle_connections_are_closed(monkeypatch: pytest.MonkeyPatch) -> N
         client = client_of(server)
         await client.request("POST", "/", b"", b"1")
         await until(lambda: server.visitors[0].left.is_set())
+        client.close()
+
+
+@asynchronous
+async def test_a_connection_that_was_idle_for_long_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with RawServer(echo) as server:
+        client = client_of(server)
+        await client.request("POST", "/", b"", b"1")
+        monkeypatch.setattr(client_module, "IDLE_SECONDS", -1)  # from now on, any time is long
+        await client.request("POST", "/", b"", b"2")
+        assert len(server.visitors) == 2
+        client.close()
+
+
+@asynchronous
+async def test_a_connection_is_used_again_after_an_answer_that_nobody_read() -> None:
+    async def script(visitor: Visitor) -> None:
+        while True:
+            visitor.answer(b"x" * int((await visitor.asked()).body))
+
+    async with RawServer(script) as server:
+        client = client_of(server)
+        for extra in (1, 100, 1):
+            reply = await client.request("POST", "/", b"", b"%d" % UNREAD_BYTES)
+            await until(lambda reply=reply: reply.ended)  # type: ignore[misc]
+            long = await client.request("POST", "/", b"", b"%d" % (UNREAD_BYTES + extra))
+            assert len(await long.read()) == UNREAD_BYTES + extra
         client.close()
 
 
@@ -620,6 +666,24 @@ async def test_a_server_of_this_machine_is_found_on_either_address(listens: str,
         for n in range(2):
             assert await (await client.request("POST", "/", b"", b"%d" % n)).read() == b"%d" % n
         client.close()
+
+
+@asynchronous
+async def test_a_server_is_not_mistaken_for_another_one_on_its_port() -> None:
+    async def stranger(visitor: Visitor) -> None:
+        await visitor.asked()
+        visitor.answer(b"stranger")
+
+    async with RawServer(echo, "::1") as server:
+        client = client_of(server, "localhost")
+        await client.request("POST", "/", b"", b"1")
+        listener = await asyncio.start_server(
+            lambda reader, writer: stranger(Visitor(reader, writer)), "127.0.0.1", server.port
+        )
+        client.break_off()
+        assert await (await client.request("POST", "/", b"", b"2")).read() == b"2"
+        client.close()
+        listener.close()
 
 
 @asynchronous

@@ -170,4 +170,4 @@ def _redirected(origin: Origin, target: str, location: str) -> str | None:
         there, new_target = split_url(urljoin(f"{origin}{target}", location))
     except ValueError:
         return None
-    return new_target if there == origin and new_target != target else None
+    return new_target if there == origin else None

@@ -193,10 +193,7 @@ class ModernConnection:
         headers = self._headers + routing_headers("subscriptions/listen", {})
         body = request_bytes(request_id, "subscriptions/listen", with_envelope(wish(uris), self._peer))
         reply = await self._endpoint.send("POST", headers, body)
-        try:
-            result_in(await self._endpoint.answer(reply, request_id, hear))
-        finally:
-            reply.close()
+        result_in(await self._endpoint.answer(reply, request_id, hear))
 
 
 def _hear(peer: Peer) -> Callable[[Message], None]:

@@ -150,6 +150,7 @@ class HttpClient:
             server_hostname=self.origin.host if secure else None,
             happy_eyeballs_delay=None if _is_literal(address) else NAME_DELAY_SECONDS,
         )
+        # The next connection must not meet another program, which has the same port on another address.
         self._addresses = (address, *(other for other in self._addresses if other != address))
         self._open.add(connection)
         return connection

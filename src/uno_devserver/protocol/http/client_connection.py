@@ -102,8 +102,7 @@ class Reply:
 
     def add(self, chunk: bytes) -> None:
         self._size += len(chunk)
-        if self._released is None:
-            self._chunks.append(chunk)
+        self._chunks.append(chunk)
         if self._size > self._limit:
             if self._released is None:
                 self._connection.stop_reading()
