@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from enum import Enum
 
+from ..system import proc
 from ..system.listeners import listener_in_family
 from ..system.values import Value
 from .loopback import Loopback
@@ -43,7 +44,8 @@ def wait_until_ready(child: Child, port: int, *, seconds: float, go_on: Callable
     """`go_on` is told the seconds that passed, again and again, and can end the waiting for good."""
     begun = time.monotonic()
     loopback = Loopback()
-    import psutil  # noqa: F401  # takes 20 ms, and has them now, while the Host starts
+    if not proc.AVAILABLE:
+        import psutil  # noqa: F401  # takes 20 ms, and has them now, while the Host starts
 
     def pointless() -> bool:
         return child.exit_code() is not None or not go_on(time.monotonic() - begun)

@@ -7,10 +7,10 @@ from .processes import Process, listens_on
 
 def listener_in_family(pid: int, port: int) -> int | None:
     """The process, or that of its descendants, which listens on the port."""
-    import psutil
-
     if listens_on(pid, port):
         return pid
+    import psutil
+
     try:
         descendants = [child.pid for child in psutil.Process(pid).children(recursive=True)]
     except psutil.Error:

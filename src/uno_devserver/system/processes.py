@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
+from . import proc
 from .values import Value
 
 TYPE_CHECKING = False
@@ -44,10 +45,12 @@ class Stopped(Value):
 
 def is_alive(pid: int) -> bool:
     """Whether it runs; one that has ended, but whose parent has not asked how, does not."""
-    import psutil
-
     if not 0 < pid <= MAX_PID:
         return False
+    if proc.AVAILABLE:
+        return proc.is_alive(pid)
+    import psutil
+
     try:
         return not _is_dead(psutil.Process(pid))
     except psutil.NoSuchProcess:
@@ -58,10 +61,12 @@ def is_alive(pid: int) -> bool:
 
 def process_started(pid: int) -> float | None:
     """When it was created, in seconds since 1970; None when it has ended, or is none of our business."""
-    import psutil
-
     if not 0 < pid <= MAX_PID:
         return None
+    if proc.AVAILABLE:
+        return proc.created(pid)
+    import psutil
+
     try:
         process = psutil.Process(pid)
         return None if _is_dead(process) else process.create_time()
@@ -71,6 +76,8 @@ def process_started(pid: int) -> float | None:
 
 def listens_on(pid: int, port: int) -> bool:
     """Whether the process accepts TCP connections on that port."""
+    if proc.AVAILABLE:
+        return proc.listens_on(pid, port)
     import psutil
 
     try:
