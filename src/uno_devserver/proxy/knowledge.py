@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..instances.health_report import ConnectionState
 from .health import ProxyFacts, report
-from .status_file import StatusFile
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..issues import Issue
+    from ..workspace.resolver import Workspace
     from .options import Options
+    from .status_file import StatusFile
     from .timeline import Timeline
 
 # What a first start passes through within milliseconds; nobody looks at the disk that soon, and it is in a hurry.
@@ -24,6 +27,9 @@ class Knowledge:
         self._state = state
         self._file: StatusFile | None = None
         self._issues: dict[str, tuple[Issue, ...]] = {}
+        self.workspace: Callable[[], Workspace] | None = (
+            None  # the present one; None: the upstream does not depend on it
+        )
 
     def blame(self, source: str, issues: tuple[Issue, ...]) -> None:
         """What is wrong by what one part of us knows; it replaces what that part said before."""
@@ -36,6 +42,8 @@ class Knowledge:
         if self._file is None:
             if self.facts.state in PASSING:
                 return
+            from .status_file import StatusFile
+
             self._file = StatusFile(self._state)
         self._file.update(self._told())
 
@@ -48,4 +56,9 @@ class Knowledge:
             self._file.remove()
 
     def _told(self) -> ProxyFacts:
-        return self.facts.replace(timeline=self._timeline.stages())
+        facts = self.facts.replace(timeline=self._timeline.stages())
+        if self.workspace is None or (facts.workspace == self.workspace() and facts.discovery is not None):
+            return facts
+        from ..discovery.discover import unexplored  # takes some ms, which the first start has not
+
+        return facts.replace(discovery=unexplored(self.workspace()))

@@ -11,7 +11,6 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
-from ..discovery.discover import Request, discover, unexplored
 from ..instances.active import active_servers
 from ..instances.health_report import ConnectionState
 from ..protocol.running import Tasks
@@ -24,12 +23,12 @@ from .supply import host_upstream
 from .threads import apart
 from .upstream.host import HostUpstream
 from .upstream.host_running import HostRunning
-from .watching import Watcher
 from .workspace_results import initialized
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..discovery.discover import Discovery
     from ..protocol.service import Session
     from ..workspace.config import Config
     from ..workspace.resolver import Workspace
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from .options import Options
     from .relay import Relay
     from .upstream.upstream import Running
+    from .watching import Watcher
     from .workspaces import Decision, Workspaces
 
 READY_SECONDS = 120.0  # uno_app_initialize waits so long for its server, as agents know it
@@ -75,12 +75,12 @@ class Placement:
         self._asked = False  # the client, and it has not answered
         self._tasks = Tasks()
         self.fallback = False  # whether it waits for uno_app_initialize
-        loop = asyncio.get_running_loop()
-        self._watcher = Watcher(lambda _: _call_in(loop, self._changed))
-        self._unmet = loop.call_later(GREETING_SECONDS, self._settle)  # nobody has introduced itself
+        self._watcher: Watcher | None = None
+        self._loop = asyncio.get_running_loop()
+        knowledge.workspace = lambda: workspaces.workspace
+        self._unmet = self._loop.call_later(GREETING_SECONDS, self._settle)  # nobody has introduced itself
 
     def begin(self) -> None:
-        self._knowledge.learn(discovery=unexplored(self.workspace))
         if self._keeper.started:
             self._say_where()
         else:
@@ -157,13 +157,16 @@ class Placement:
 
         Not before the first start is through: that needs the processor.
         """
+        if self._watcher is None:
+            from .watching import Watcher
+
+            self._watcher = Watcher(lambda _: _call_in(self._loop, self._changed))
         self._watcher.observe(self.workspace, self._looked_at, _also(self.workspace))
         self._tasks.start(self._look())
 
     async def _look(self) -> None:
         workspace = self.workspace
-        request = Request(workspace.requested_directory, workspace=workspace)
-        found = await apart(lambda: discover(request, os.environ))
+        found = await apart(lambda: _discover(workspace))
         servers = await apart(lambda: active_servers(folders().registry, workspace))
         if workspace is self.workspace:
             self._knowledge.learn(discovery=found, servers=servers)
@@ -171,7 +174,8 @@ class Placement:
     def close(self) -> None:
         self._unmet.cancel()
         self._inquiry.close()
-        self._watcher.stop()
+        if self._watcher is not None:
+            self._watcher.stop()
 
     # Decisions.
 
@@ -187,8 +191,6 @@ class Placement:
 
         decision, self._config = await apart(look)
         self._looked_at, self._issues = looked_at, decision.issues
-        if decision.workspace != self._knowledge.facts.workspace:
-            self._knowledge.learn(discovery=unexplored(decision.workspace))
         self._carry_out(decision)
         self._settle()
         self.look()
@@ -232,6 +234,12 @@ class Placement:
         self._knowledge.blame("workspace", (*self._issues, *self._config.issues))
         self._knowledge.learn(fallback=self.fallback, wait_calls=wait_calls)
         self._keeper.moved()
+
+
+def _discover(workspace: Workspace) -> Discovery:
+    from ..discovery.discover import Request, discover
+
+    return discover(Request(workspace.requested_directory, workspace=workspace), os.environ)
 
 
 def _also(workspace: Workspace) -> tuple[str, ...]:
