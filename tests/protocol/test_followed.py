@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from uno_devserver.protocol.followed import Followed
-from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
+from uno_devserver.protocol.jsonrpc import BUSY, INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
 
 from .conversations import Client, ModernClient, ScriptedService, asynchronous, endpoint_of, until
 from .lines import LineClient, ModernLineClient
@@ -109,6 +109,15 @@ async def test_a_refused_resource_is_not_watched() -> None:
     assert refused["error"] == {"code": RESOURCE_NOT_FOUND, "message": f"no {A}"}
     assert granted["result"] == {}
     assert service.follows == [(A, True), (A, True)]
+
+
+@asynchronous
+async def test_who_watches_all_that_it_can_may_say_so_again() -> None:
+    client = LineClient(ScriptedService(), watched=1)
+    await client.initialize()
+    answers = [await client.ask("resources/subscribe", {"uri": uri}) for uri in (A, A, B)]
+
+    assert [answer.get("error", {}).get("code") for answer in answers] == [None, None, BUSY]
 
 
 @asynchronous
