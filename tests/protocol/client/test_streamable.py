@@ -201,6 +201,20 @@ async def test_a_stream_that_ends_before_the_handshake_is_answered_is_lost() -> 
             await connect_http(raw.url, TestPeer(), modern_first=False)
 
 
+@asynchronous
+async def test_a_secret_in_the_url_is_used_and_not_told() -> None:
+    server = always(b"no", 403, Content_Type="text/plain")
+    async with RawServer(server) as raw:
+        with pytest.raises(Refusal) as refusal:
+            await connect_http(raw.url + "?token=secret", TestPeer(), modern_first=False)
+    with pytest.raises(Lost) as lost:
+        await connect_http(raw.url + "?token=secret", TestPeer(), modern_first=False)
+
+    assert {asked.target for asked in server.seen} == {"/mcp?token=secret"}
+    assert "secret" not in str(refusal.value)
+    assert "secret" not in str(lost.value)
+
+
 @pytest.mark.parametrize("url", ["", "localhost:5000", "file:///etc/passwd"])
 @asynchronous
 async def test_what_is_no_url_is_refused(url: str) -> None:

@@ -591,6 +591,19 @@ async def test_a_server_that_forgets_every_session_is_lost_and_has_not_run_the_r
 
 
 @asynchronous
+async def test_a_refusal_that_sounds_like_a_forgotten_session_but_stays_is_a_refusal() -> None:
+    async def call(visitor: Visitor, asked: Asked) -> None:
+        refuse(visitor, asked, -32000, "Bad Request: no", status=400)
+
+    server = HandshakeServer(call=call)
+    async with connected(server) as connection:
+        with pytest.raises(RpcError, match="Bad Request: no"):
+            await connection.request("tools/call", {}, TestPeer())
+
+    assert len(server.posts("tools/call")) == 2
+
+
+@asynchronous
 async def test_a_server_that_opens_no_new_session_is_lost() -> None:
     async def hello(visitor: Visitor, asked: Asked) -> None:
         if server.sessions:

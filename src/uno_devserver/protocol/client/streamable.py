@@ -35,7 +35,7 @@ async def connect_http(url: str, peer: Peer, *, modern_first: bool, seconds: flo
             return await _open(endpoint, peer, modern_first=modern_first)
     except TimeoutError:
         endpoint.close()
-        raise Lost(f"The server at {url} did not answer within {seconds:g} s.", sent=True) from None
+        raise Lost(f"The server at {endpoint.url} did not answer within {seconds:g} s.", sent=True) from None
     except BaseException:
         endpoint.close()
         raise

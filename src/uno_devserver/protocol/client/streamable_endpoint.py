@@ -51,8 +51,8 @@ class Cut(Exception):
 
 class Endpoint:
     def __init__(self, url: str) -> None:
-        self.url = url
         origin, self._target = split_url(url)
+        self.url = f"{origin}{self._target.partition('?')[0]}"  # to be shown; a query may hold a secret
         self._http = HttpClient(origin)
 
     async def send(self, method: str, headers: bytes, body: bytes | None = None) -> Reply:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ..service import Params
     from .connection import Peer
 
-LISTENING_SECONDS = 1.0  # until the server has answered that we may listen; most do at once
+LISTENING_SECONDS = 0.5  # until the server has answered that we may listen; most do at once
 CLOSE_SECONDS = 1.0
 
 # The connection says these itself, or they speak of ids that are not known there.
@@ -56,7 +56,12 @@ class _Session:
 
 
 class _SessionGone(Exception):
-    """The server does not know the session; it has not looked at the request."""
+    """The server does not know the session, and has not looked at the request; or so it seems."""
+
+    def __init__(self, why: RpcError, *, certain: bool) -> None:
+        super().__init__(why.message)
+        self.why = why
+        self.certain = certain
 
 
 class HandshakeConnection:
@@ -97,6 +102,8 @@ class HandshakeConnection:
         try:
             return await self._call(session, method, params, peer)
         except _SessionGone as gone:
+            if not gone.certain:
+                raise gone.why from None
             raise Lost(f"The server at {self._endpoint.url} forgets its sessions: {gone}", sent=False) from None
 
     async def notify(self, method: str, params: Params) -> None:
@@ -208,14 +215,15 @@ class HandshakeConnection:
             self._in_background(self._post(notification_message("notifications/cancelled", cancelled)))
             raise
         except NotMcp as other:
+            error = RpcError(INTERNAL_ERROR, f"The server {other}.")
             if other.status == 404 and session.id is not None:
-                raise _SessionGone(f"it {other}") from None
-            raise RpcError(INTERNAL_ERROR, f"The server {other}.") from None
+                raise _SessionGone(error, certain=True) from None
+            raise error from None
         try:
             return result_in(message)
         except RpcError as error:
             if session.id is not None and _forgot_session(reply.status, error.code):
-                raise _SessionGone(error.message) from None
+                raise _SessionGone(error, certain=reply.status == 404) from None
             if reply.status == 503 and error.code == STOPPED:
                 raise Lost(f"The server at {self._endpoint.url} stops: {error.message}", sent=False) from None
             raise
