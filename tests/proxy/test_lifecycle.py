@@ -171,6 +171,29 @@ def test_crashes_count_from_zero_after_a_stable_while() -> None:
     assert lifecycle.state.value == STATES.CONNECTED.value
 
 
+def test_one_that_has_done_its_work_is_started_again_at_once_however_often_it_is_killed() -> None:
+    lifecycle = connected()
+    for kill in range(50):
+        lifecycle.worked()
+        assert [start.after for start in starts(lifecycle.ended(lifecycle.attempt, kill * 0.2, "It ended."))] == [0.0]
+        heal(lifecycle, kill * 0.2)
+
+    assert lifecycle.state.value == STATES.CONNECTED.value
+    assert lifecycle.restarts == 50
+
+
+def test_work_that_an_earlier_one_has_done_proves_nothing_of_the_next() -> None:
+    lifecycle = connected()
+    lifecycle.worked()
+    lifecycle.ended(1, 1.0, "It ended.")
+    lifecycle.worked()  # late: there is none at the moment
+    heal(lifecycle, 1.0)
+
+    actions = lifecycle.ended(2, 2.0, "It ended.")
+
+    assert [start.after for start in starts(actions)] == [0.5]
+
+
 def test_one_that_is_not_stable_for_quite_long_enough_is_one_of_a_series() -> None:
     lifecycle = connected()
     lifecycle.ended(1, 1.0, "It ended.")

@@ -113,6 +113,7 @@ class ScriptedLink:
         self.state = state
         self.generation = 1 if state is CONNECTED else 0
         self.fallback = False
+        self.proven = 0  # the last generation that has answered
         self.modern = modern  # the era of its servers
         self.tools: dict[str, Mapping[str, Any]] = {}
         self.asked: list[Asked] = []  # in all conversations
@@ -182,6 +183,9 @@ class ScriptedLink:
 
     def wanted(self) -> None:
         self.attempts_wanted += 1
+
+    def worked(self, generation: int) -> None:
+        self.proven = generation
 
     def lost(self, generation: int) -> None:
         self.losses.append(generation)

@@ -50,7 +50,9 @@ class Forwarding:
             silence = caller.patience()
             try:
                 async with silence:
-                    return await self._connections.of(call.session).request(method, params, caller)
+                    answer = await self._connections.of(call.session).request(method, params, caller)
+                link.worked(generation)
+                return answer
             except (Lost, Unavailable) as loss:
                 losses = losses or _Losses(self._policy)
                 if isinstance(loss, Lost) and loss.sent:

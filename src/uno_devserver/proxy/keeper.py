@@ -133,6 +133,10 @@ class Keeper:
         if self.upstream is not None:
             self._do(self._lifecycle.wanted(self._loop.time()))
 
+    def worked(self, generation: int) -> None:
+        if generation == self._generation:
+            self._lifecycle.worked()
+
     def lost(self, generation: int) -> None:
         if generation == self._generation and self.running is not None:
             self.running.doubt()

@@ -40,7 +40,7 @@ class Policy(Value):
     crash_cycles: int = 3  # as often a server is started again that ends soon after it was connected
     # Before the first, second, third attempt: one crash should hardly be felt, a series should not heat the machine.
     backoff_seconds: tuple[float, ...] = (0.0, 0.5, 2.0)
-    stable_seconds: float = 10.0  # who worked that long is not one of a series; crashes count from zero again
+    stable_seconds: float = 10.0  # who lived that long, or did any work, is none of a series: crashes count anew
     retry_seconds: float = 5.0  # between two attempts when Degraded: a model that retries in a loop starts no storm
 
 
@@ -90,6 +90,7 @@ class Lifecycle:
         self._restarts = 0
         self._started_at = 0.0
         self._connected_at: float | None = None
+        self._proven = False  # has answered a client since it was connected
 
     @property
     def state(self) -> ConnectionState:
@@ -170,6 +171,10 @@ class Lifecycle:
             self._connected_at = now
         return ()
 
+    def worked(self) -> None:
+        """It has answered a client's request."""
+        self._proven = self._state is CONNECTED
+
     def refused(self, attempt: int, reason: str) -> tuple[Action, ...]:
         """It runs, and is no MCP server: it stays as it is, and starting it again would change nothing."""
         return self._degrade(reason) if self._is_current(attempt, frozenset({CONNECTING})) else ()
@@ -179,7 +184,7 @@ class Lifecycle:
         if not self._is_current(attempt, frozenset({CONNECTING, CONNECTED})):
             return ()
         self._go(RECONNECTING)
-        if self._connected_at is not None and now - self._connected_at >= self._policy.stable_seconds:
+        if self._proven or self._was_stable(now):
             self._crashes = 0
         self._crashes += 1
         if self._crashes > self._policy.crash_cycles:
@@ -194,12 +199,15 @@ class Lifecycle:
     def _is_current(self, attempt: int, states: frozenset[ConnectionState]) -> bool:
         return attempt == self._attempt and self._state in states
 
+    def _was_stable(self, now: float) -> bool:
+        return self._connected_at is not None and now - self._connected_at >= self._policy.stable_seconds
+
     def _start(self, now: float, after: float | None = None) -> Start:
         self._startups += 1
         self._attempt += 1
         after = self._backoff(self._startups) if after is None else after
         self._started_at = now + after
-        self._connected_at = None
+        self._connected_at, self._proven = None, False
         return Start(self._attempt, after)
 
     def _backoff(self, times: int) -> float:

@@ -45,6 +45,9 @@ class Link(Protocol):
     def wanted(self) -> None:
         """Somebody needs the upstream: when Degraded, one new attempt is due."""
 
+    def worked(self, generation: int) -> None:
+        """The upstream of that generation has answered a request: when it ends, it has not just failed to start."""
+
     def lost(self, generation: int) -> None:
         """A connection to the upstream of that generation broke: look whether it still works, and not in a while."""
 
