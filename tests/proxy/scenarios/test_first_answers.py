@@ -90,6 +90,13 @@ def test_a_client_that_gives_up_on_its_probe_may_still_initialize(proxies: Proxi
     assert "resultType" not in client.result("tools/list")
 
 
+def test_a_client_may_introduce_itself_again(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected()
+
+    assert client.initialize("2025-03-26")["protocolVersion"] == "2025-03-26"
+    assert client.call("echo", text="hi") == "hi"
+
+
 def test_requests_before_initialize_are_served(proxies: Proxies, bench: Workbench) -> None:
     client = proxies.start()
 

@@ -129,6 +129,17 @@ def test_a_server_does_not_inherit_our_input(proxies: Proxies, tmp_path: Path) -
     assert answers == [str(number) for number in range(50)]
 
 
+def test_the_log_goes_to_a_file_if_asked_for(proxies: Proxies, tmp_path: Path) -> None:
+    log = tmp_path / "logs" / "proxy-{Date}.log"
+    client = proxies.connected("-fl", str(log), "-l", "Debug", "--", *odd_server())
+
+    client.close_stdin()
+    client.exit_code()
+
+    [file] = log.parent.iterdir()
+    assert "Connection state: Connecting -> Connected" in file.read_text("utf-8")
+
+
 def test_what_the_server_prints_is_in_the_log_of_the_proxy(proxies: Proxies) -> None:
     client = proxies.connected("-l", "Debug", "--", *odd_server())
 

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from support.bundled import BundledHost
+from support.bundled import BundledHost, ask
 from support.hosts import is_running
-from support.proxies import Proxies
+from support.proxies import COMMAND, Proxies
+from uno_devserver.system.ports import free_port
 
 from .conftest import Workbench
 
@@ -134,6 +135,14 @@ def test_a_relaunch_right_after_quitting_has_tools_every_time(proxies: Proxies, 
     assert slowest < 5, "no session had to wait for what another one left behind"
 
 
+def test_the_host_listens_where_it_was_told_to(proxies: Proxies, bench: Workbench) -> None:
+    port = free_port()
+
+    client = proxies.connected("--port", str(port))
+
+    assert client.health()["hostEndpoint"].endswith(f":{port}/mcp")
+
+
 def test_another_workspace_has_a_host_of_its_own(proxies: Proxies, bench: Workbench, tmp_path: Path) -> None:
     other = tmp_path / "other"
     (other / ".devtools" / "addins").mkdir(parents=True)
@@ -143,13 +152,36 @@ def test_another_workspace_has_a_host_of_its_own(proxies: Proxies, bench: Workbe
     assert "echo" not in theirs.tools()
 
 
+# --- in a row ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_proxy_behind_a_proxy_is_a_server_like_any_other(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected("--", COMMAND, "mcp", "start")
+
+    client.wait_health(lambda _: "echo" in client.tools(), "with the tools of the Host behind both")
+
+    assert client.call("echo", text="deep") == "deep"
+    report = client.health()
+    assert report["proxy"]["processId"] == client.process.pid, "its own health, not that of the one behind it"
+    assert (report["proxy"]["upstream"]["kind"], report["proxy"]["upstream"]["name"]) == ("command", "uno-devserver")
+
+
+def test_a_crash_behind_two_proxies_is_healed_by_the_one_that_saw_it(proxies: Proxies, bench: Workbench) -> None:
+    port = free_port()
+    near = proxies.connected("--http", str(port))
+    far = proxies.connected("--upstream-url", f"http://127.0.0.1:{port}/mcp")
+
+    os.kill(near.health()["hostProcessId"], signal.SIGKILL)
+
+    assert far.call("echo", text="read-only, so asked again") == "read-only, so asked again"
+    assert near.wait_connected(generation=2)
+    assert far.health()["proxy"]["generation"] == 1
+
+
 # --- over HTTP --------------------------------------------------------------------------------------------------------
 
 
 def test_the_http_face_serves_the_same_session_of_tools(proxies: Proxies, bench: Workbench) -> None:
-    from support.bundled import ask
-    from uno_devserver.system.ports import free_port
-
     port = free_port()
     client = proxies.connected("--http", str(port))
     body = (
@@ -188,8 +220,6 @@ def test_a_server_at_an_address_is_relayed_and_left_running(proxies: Proxies, be
 
 
 def test_a_server_at_an_address_that_comes_later_is_found(proxies: Proxies, bench: Workbench, tmp_path: Path) -> None:
-    from uno_devserver.system.ports import free_port
-
     port = free_port()
     client = proxies.start("--upstream-url", f"http://127.0.0.1:{port}/mcp")
     client.initialize()

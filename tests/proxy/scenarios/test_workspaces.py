@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -177,6 +178,16 @@ def _recorded_selection(request: str) -> dict[str, Any]:
     return told
 
 
+def test_a_folder_whose_name_is_no_text_is_a_workspace_too(proxies: Proxies, machine: Machine) -> None:
+    folder = Path(os.fsdecode(os.fsencode(machine.root) + b"/w \xff;"))
+    addins_in(folder)
+
+    client = proxies.connected(cwd=folder)
+
+    assert client.call("echo", text="hi") == "hi"
+    assert client.health()["status"] in ("Healthy", "Degraded")
+
+
 def test_with_solution_dir_the_workspace_is_that_one(proxies: Proxies, machine: Machine) -> None:
     there = addins_in(machine.root / "there")
 
@@ -285,6 +296,18 @@ def test_without_roots_and_without_a_workspace_there_is_a_tool_that_names_it(los
     assert ours["annotations"].items() >= theirs["annotations"].items()
     report = lost.health()
     assert "uno_app_initialize" in issue(report, "HostNotStarted")["remediation"]
+
+
+def test_a_modern_client_with_roots_names_its_workspace_by_the_tool_too(proxies: Proxies, machine: Machine) -> None:
+    """It can be asked for its roots only inside a call of its own."""
+    there = addins_in(machine.root / "there")
+    client = proxies.start()
+    client.initialize(modern=True, capabilities={"roots": {}})
+    client.wait_health(lambda report: report["proxy"]["fallback"], "in fallback mode")
+
+    assert "uno_app_initialize" in client.tools()
+    assert json.loads(client.call("uno_app_initialize", workspaceDirectory=str(there)))["status"] == "ready"
+    assert client.call("echo", text="hi") == "hi"
 
 
 @pytest.mark.parametrize("name", ["uno_app_initialize", "uno_app_set_roots"])
