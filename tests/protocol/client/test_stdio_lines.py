@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -51,12 +52,20 @@ class Pipes:
             pass
         return data
 
-    def fill(self) -> int:
-        """Write until the pipe is full; how many lines that took."""
-        count = 1
-        while self.lines.write(b"x" * 10_000).sent:
-            count += 1
-        return count
+    def fill(self) -> None:
+        """Write until the pipe is full: one line is sent in part, and one waits."""
+        sent = 0
+        while self.lines.write(b"x" * 9_999).sent:
+            sent += 10_000
+        assert sent < fcntl.fcntl(self.input, fcntl.F_GETPIPE_SZ) + 10_000
+
+    async def drain(self, end: bytes) -> bytes:
+        """Read until that comes."""
+        received = b""
+        while not received.endswith(end):
+            received += self.read()
+            await asyncio.sleep(0)
+        return received
 
     def close(self) -> None:
         self.lines.close()
@@ -69,12 +78,15 @@ class Pipes:
 
 @asynccontextmanager
 async def pipes() -> AsyncIterator[Pipes]:
+    failures: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
     both = Pipes()
     await both.open()
     try:
         yield both
     finally:
         both.close()
+    assert failures == []
 
 
 @asynchronous
@@ -110,10 +122,7 @@ async def test_what_a_server_does_not_take_is_not_sent_and_follows_in_order_when
         last = [server.lines.write(b"%d" % number) for number in range(3)]
         assert [line.sent for line in last] == [False] * 3
 
-        received = b""
-        while not received.endswith(b"\n2\n"):
-            received += server.read()
-            await asyncio.sleep(0)
+        received = await server.drain(b"\n2\n")
 
         assert received.endswith(b"xxx\n0\n1\n2\n")
         assert all(line.sent for line in last)
@@ -136,6 +145,30 @@ async def test_a_server_that_does_not_read_is_busy_at_some_point_and_nobody_wait
 
 
 @asynchronous
+async def test_a_server_that_reads_again_is_busy_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_WAITING_BYTES", 25_000)
+    async with pipes() as server:
+        for _ in range(3):
+            server.fill()
+            server.lines.write(b"y" * 10_000)
+            with pytest.raises(RpcError):
+                server.lines.write(b"y" * 10_000)
+            await server.drain(b"y\n")
+
+
+@asynchronous
+async def test_a_server_that_reads_a_little_gets_a_little() -> None:
+    async with pipes() as server:
+        server.fill()
+        waiting = [server.lines.write(b"y" * 10_000) for _ in range(50)]
+
+        server.read()
+        await until(lambda: waiting[0].sent)
+
+        assert not waiting[-1].sent
+
+
+@asynchronous
 async def test_a_line_that_is_withdrawn_makes_room_and_is_never_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_WAITING_BYTES", 25_000)
     async with pipes() as server:
@@ -148,11 +181,7 @@ async def test_a_line_that_is_withdrawn_makes_room_and_is_never_sent(monkeypatch
         assert not server.lines.withdraw(line)
         server.lines.write(b"y" * 10_000)
 
-        received = b""
-        while not received.endswith(b"yyy\n"):
-            received += server.read()
-            await asyncio.sleep(0)
-        assert b"unwanted" not in received
+        assert b"unwanted" not in await server.drain(b"yyy\n")
         assert not server.lines.withdraw(Line(b"of somebody else"))
 
 
@@ -180,6 +209,8 @@ async def test_lines_that_wait_when_the_pipe_closes_were_not_sent() -> None:
         await until(lambda: "deaf" in server.reports)
 
         assert waits.sent is False
+        with pytest.raises(Lost):
+            server.lines.write(b"x")
         os.write(server.output, b"an answer to something else\n")
         await until(lambda: len(server.heard_lines) == 1)
 
@@ -197,6 +228,15 @@ async def test_closing_ends_both_directions_and_can_be_repeated() -> None:
         assert server.reports == ["deaf", "broken", "ended", "broken"]
         with pytest.raises(BrokenPipeError):
             await until(lambda: not os.write(server.output, b"x"))
+
+
+@asynchronous
+async def test_a_server_sees_the_end_when_its_lines_are_closed() -> None:
+    async with pipes() as server:
+        server.lines.close()
+        os.set_blocking(server.input, True)
+
+        assert await asyncio.to_thread(os.read, server.input, 1) == b""
 
 
 @asynchronous

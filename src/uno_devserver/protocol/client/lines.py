@@ -59,24 +59,23 @@ class PipeLines:
         self._hearer = hearer
         self._broken = broken
         self._splitter = Splitter()
-        self._reading: asyncio.ReadTransport | None = None
-        self._writing: asyncio.WriteTransport | None = None
-        self._room = False
+        self._room = True
         self._waiting: deque[Line] = deque()
         self._waiting_bytes = 0
         self.over = asyncio.Event()  # nothing more will be heard
 
     async def open(self, source: IO[bytes], sink: IO[bytes]) -> None:
-        """Begin to listen to `source` and to write to `sink`; both belong to us from now on."""
+        """Begin to listen to `source` and to write to `sink`, before anything else; both belong to us from now on."""
         loop = asyncio.get_running_loop()
+        self._writing: asyncio.WriteTransport
+        self._reading: asyncio.ReadTransport
         self._writing, _ = await loop.connect_write_pipe(lambda: _Writing(self), sink)
         # So the transport holds one line at most, and what still waits here has certainly not been sent.
         self._writing.set_write_buffer_limits(high=0)
-        self._room = True
         self._reading, _ = await loop.connect_read_pipe(lambda: _Reading(self), source)
 
     def write(self, data: bytes) -> Line:
-        if self._writing is None or self._writing.is_closing() or self.over.is_set():
+        if self._writing.is_closing() or self.over.is_set():
             raise Lost("The server takes no more messages.", sent=False)
         line = Line(data + b"\n")
         if not self._room:
@@ -89,7 +88,7 @@ class PipeLines:
         return line
 
     def withdraw(self, line: Line) -> bool:
-        if line.sent or line not in self._waiting:
+        if line not in self._waiting:
             return False
         self._waiting.remove(line)
         self._waiting_bytes -= len(line.data)
@@ -97,17 +96,15 @@ class PipeLines:
 
     def close_output(self) -> None:
         """Let the server see the end of its input; what it has not taken until now is dropped."""
-        if self._writing is not None and not self._writing.is_closing():
+        if not self._writing.is_closing():
             self._writing.abort()
 
     def close(self) -> None:
         self.close_output()
-        if self._reading is not None:
-            self._reading.close()
+        self._reading.close()
         self.took_end()
 
     def _send(self, line: Line) -> bool:
-        assert self._writing is not None
         self._writing.write(line.data)
         # The transport was empty, so that its first attempt was made just now: if it failed, nothing went out.
         line.sent = not self._writing.is_closing()
@@ -138,7 +135,6 @@ class PipeLines:
 
     def lost_output(self) -> None:
         self._waiting.clear()
-        self._waiting_bytes = 0
         self._hearer.deaf()
         self._broken()
 

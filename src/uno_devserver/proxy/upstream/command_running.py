@@ -115,7 +115,10 @@ class CommandRunning:
         connection = StdioConnection(peer)
         lines = PipeLines(connection, self._broken.set)
         assert self._child.pipes is not None
-        await lines.open(*self._child.pipes)
+        try:
+            await lines.open(*self._child.pipes)
+        except (OSError, ValueError):  # it ends at this very moment, and they were closed
+            raise Lost("The server has ended.", sent=False) from None
         self._lines = lines
         watching = asyncio.ensure_future(self.ended())
         try:
