@@ -219,6 +219,20 @@ def test_the_roots_of_the_client_are_its_workspace(
     assert "uno_app_initialize" not in client.tools()
 
 
+def test_roots_that_changed_are_asked_for_again(proxies: Proxies, machine: Machine) -> None:
+    there = addins_in(machine.root / "there")
+    client = proxies.start()
+    client.replies["roots/list"] = lambda _: {"roots": []}
+    client.initialize(capabilities={"roots": {"listChanged": True}})
+    client.wait_state("Degraded")
+
+    client.replies["roots/list"] = lambda _: {"roots": [{"uri": there.as_uri()}]}
+    client.notify("notifications/roots/list_changed")
+
+    assert client.wait_connected()["effectiveWorkspaceDirectory"] == str(there)
+    assert client.call("echo", text="hi") == "hi"
+
+
 def test_a_modern_client_is_served_without_being_asked_for_roots_first(proxies: Proxies, bench: Workbench) -> None:
     client = proxies.start()
     client.capabilities = {"roots": {}}
