@@ -83,6 +83,7 @@ class _Engine:
             self._offering,
             self._announcements,
             timeline,
+            begun.upstream,
             named=name_of(options),
             comes_back=options.url is not None,
         )
@@ -91,7 +92,6 @@ class _Engine:
         )
         self._relay.wait_calls = options.wait_calls
         self._stdio = Stdio(self._relay, write)
-        self.keeper.upstream = begun.upstream
         self.keeper.shared_peer = self._relay.everybody
         self.keeper.changed = self._relay.upstream_changed
         self._chores = Chores(self.keeper, self._knowledge, self._offering)

@@ -6,6 +6,7 @@ There is one upstream at a time. Everything happens in the engine's loop, and no
 from __future__ import annotations
 
 import asyncio
+import traceback
 from typing import TYPE_CHECKING, Any
 
 from .. import __version__
@@ -15,9 +16,10 @@ from ..protocol.client.connection import Lost, Refusal
 from ..protocol.eras import MODERN_VERSIONS
 from ..protocol.parties import ClientInfo
 from ..protocol.running import Tasks
-from ..system.log import log
+from ..system.log import ERROR, log
 from ..system.values import Value
 from .health import UpstreamFacts
+from .knowledge import upstream_facts
 from .lifecycle import Announce, Connect, Lifecycle, Start, Stop
 from .link import Unavailable
 from .own_conversation import OwnConversation
@@ -48,7 +50,7 @@ NOBODY = ClientInfo("uno-devserver", __version__, {}, MODERN_VERSIONS[0])
 class Policy(Value):
     hello_seconds: float = 1.0  # the client's first message came long ago, as a rule; its era is worth this wait
     end_seconds: float = 0.3  # a connection breaks a moment before the end of its process is told, which tells more
-    retry_seconds: float = 5.0  # a server at a URL comes back without our doing; looking costs nothing
+    retry_seconds: float = 5.0  # a server that comes back without our doing is looked for that often
 
 
 DEFAULT_POLICY = Policy()
@@ -63,12 +65,15 @@ class Keeper:
         offering: Offering,
         announcements: Announcements,
         timeline: Timeline,
+        upstream: Upstream | None,
         *,
         named: str,
         comes_back: bool = False,
         policy: Policy = DEFAULT_POLICY,
     ) -> None:
-        """`named` is the upstream in sentences. `comes_back`: without our doing, so that looking again is worth it."""
+        """`upstream` is being started already. `named` is what it is called in sentences. `comes_back`: without our
+        doing, so that looking again is worth it.
+        """
         self._lifecycle = lifecycle
         self._starts = starts
         self._knowledge = knowledge
@@ -89,7 +94,8 @@ class Keeper:
         self._conversation: OwnConversation | None = None
         self._work: set[asyncio.Task[None]] = set()  # what ends with the upstream
         self._stopping: asyncio.Task[None] | None = None
-        self.upstream: Upstream | None = None  # what is started
+        self._pending = 0 if upstream is None else 1  # starts that have not come to an end
+        self.upstream = upstream  # what is started
         self.placement: Placement | None = None  # None: the upstream does not depend on a workspace
         self.shared_peer: Peer | None = None  # the clients, where they share a conversation
         self.changed: Callable[[], None] = lambda: None  # there is another upstream, or none any more
@@ -168,6 +174,7 @@ class Keeper:
     def halt(self, reason: str) -> None:
         """There is nothing to keep."""
         self.upstream = None
+        self._knowledge.learn(upstream=None)
         self._do(self._lifecycle.halt(reason))
 
     def met(self, client: ClientInfo) -> None:
@@ -186,8 +193,10 @@ class Keeper:
         self._moved = asyncio.Event()
 
     async def close(self) -> None:
-        """End the upstream, if it is ours; bounded by what that takes."""
+        """End the upstream, if it is ours, and what is just being started."""
         self._do(self._lifecycle.shut_down())
+        while self._pending:
+            await self._moved.wait()
         if self._stopping is not None:
             await self._stopping
 
@@ -200,7 +209,7 @@ class Keeper:
             elif isinstance(action, Announce):
                 self._announcements.say(action.level, action.text)
             elif isinstance(action, Connect):
-                self._begin_work(self._converse(action.attempt))
+                self._begin_work(action.attempt, self._converse(action.attempt))
             else:
                 self._tasks.start(self._start(action))
         self._tell()
@@ -229,29 +238,44 @@ class Keeper:
             await asyncio.wait([self._stopping])
         await asyncio.sleep(start.after)
         if start.attempt == self._lifecycle.attempt and self.upstream is not None:
+            self._pending += 1
             self._starts.start(start.attempt, self.upstream)
 
     def _stop(self) -> None:
         self._starts.give_up()
+        self._end_work()
+        if self.running is not None:
+            self._stopping = self._tasks.start(self.running.stop())
+            self.running = self.server = None
+
+    def _end_work(self) -> None:
         for task in self._work:
             task.cancel()
         self._work.clear()
         if self._conversation is not None:
             self._tasks.start(self._conversation.close())
             self._conversation = None
-        if self.running is not None:
-            self._stopping = self._tasks.start(self.running.stop())
-            self.running = self.server = None
 
-    def _begin_work(self, work: Coroutine[Any, Any, None]) -> None:
-        task = self._tasks.start(work)
+    def _begin_work(self, attempt: int, work: Coroutine[Any, Any, None]) -> None:
+        task = self._tasks.start(self._guarded(attempt, work))
         self._work.add(task)
         task.add_done_callback(self._work.discard)
+
+    async def _guarded(self, attempt: int, work: Coroutine[Any, Any, None]) -> None:
+        """A defect of ours is no reason to wait for ever: it counts as the upstream's end."""
+        try:
+            await work
+        except Exception as error:
+            log.write(ERROR, f"keeping the server failed:\n{traceback.format_exc()}")
+            self._ended(attempt, Ending(f"something went wrong inside uno-devserver: {type(error).__name__}: {error}"))
 
     # What becomes of a start.
 
     def reported(self, report: Report) -> None:
         """From the thread that starts."""
+        if isinstance(report, Ready | Failed):
+            self._pending -= 1
+            self.moved()
         if isinstance(report, Ready):
             self._ready(report)
         elif report.attempt != self._lifecycle.attempt:
@@ -273,13 +297,14 @@ class Keeper:
         running = report.running
         if report.attempt != self._lifecycle.attempt:
             if running is not self.running:  # nobody wants it any more
-                self._tasks.start(running.stop())
+                self._stopping = self._tasks.start(running.stop())
             return
+        self._end_work()  # where it is the same as before
         self.running = running
-        self._knowledge.learn(upstream=_facts_of(running, None), connect_error="", without_mcp=False)
+        self._knowledge.learn(upstream=upstream_facts(running, None), connect_error="", without_mcp=False)
         if self.placement is not None:
             self.placement.launched(running)
-        self._begin_work(self._watch(report.attempt, running))
+        self._begin_work(report.attempt, self._watch(report.attempt, running))
         self._do(self._lifecycle.ready(report.attempt))
 
     def _failed(self, report: Failed) -> None:
@@ -296,27 +321,23 @@ class Keeper:
 
     def _ended(self, attempt: int, ending: Ending) -> None:
         self._knowledge.learn(last_end=ending)
-        self._do(self._lifecycle.ended(attempt, self._loop.time(), f"{self._named} has gone: {ending.reason}."))
+        if self.state is DEGRADED:  # it was no MCP server; the next one may be
+            self._stop()
+            self._loop.call_later(self._policy.retry_seconds, self.wanted)
+        else:
+            self._do(self._lifecycle.ended(attempt, self._loop.time(), f"{self._named} has gone: {ending.reason}."))
 
     # Speaking to it.
 
     async def _converse(self, attempt: int) -> None:
-        """For as long as it can be spoken to. A conversation that breaks off need not be the end of the upstream."""
         running = self.running
         assert running is not None
         client = await self._client()
+        peer = self.shared_peer if running.endpoint is None else None
+        modern = client.protocol_version in MODERN_VERSIONS
+        self._conversation = OwnConversation(running, peer, client, modern_first=modern, take=self._take)
         try:
-            while True:
-                conversation = self._conversation = self._new_conversation(running, client)
-                self.server = await conversation.begin()
-                if self.state is not CONNECTED:
-                    self._connected(attempt, running)
-                try:
-                    await conversation.tend()
-                except Lost as loss:
-                    log.debug(f"the conversation with the server broke off, and is begun anew: {loss}")
-                await conversation.close()
-                await asyncio.sleep(self._policy.end_seconds)
+            await self._conversation.run(lambda server: self._connected(attempt, running, server))
         except Refusal as refusal:
             without_mcp = running.kind is not HostKind.COMMAND and refusal.status in NO_MCP
             self._knowledge.learn(connect_error=str(refusal), without_mcp=without_mcp)
@@ -324,11 +345,6 @@ class Keeper:
         except (Lost, TimeoutError) as error:
             await asyncio.sleep(self._policy.end_seconds)
             self._ended(attempt, Ending(f"it cannot be spoken to: {str(error) or 'it does not answer'}"))
-
-    def _new_conversation(self, running: Running, client: ClientInfo) -> OwnConversation:
-        peer = self.shared_peer if running.endpoint is None else None
-        modern = client.protocol_version in MODERN_VERSIONS
-        return OwnConversation(running, peer, client, modern_first=modern, take=self._take)
 
     async def _client(self) -> ClientInfo:
         """Whoever is at the other end, for what it speaks."""
@@ -338,11 +354,14 @@ class Keeper:
         except TimeoutError:
             return NOBODY
 
-    def _connected(self, attempt: int, running: Running) -> None:
+    def _connected(self, attempt: int, running: Running, server: Server) -> None:
+        self.server = server
+        if self.state is CONNECTED:  # the conversation was only begun anew
+            return
         self._timeline.mark("connected")
         self._generation += 1
         self._knowledge.blame("start", ())
-        self._knowledge.learn(upstream=_facts_of(running, self.server), generation=self._generation)
+        self._knowledge.learn(upstream=upstream_facts(running, server), generation=self._generation)
         self._announcements.say("info", f"{self._named} is connected, with {self._offering.tool_count} tools.")
         self._do(self._lifecycle.connected(attempt, self._loop.time()))
 
@@ -350,17 +369,3 @@ class Keeper:
         self._offering.take(lists, server)
         self._knowledge.learn(tool_count=self._offering.tool_count, lists_fresh=True)
         self.listed_anew()
-
-
-def _facts_of(running: Running, server: Server | None) -> UpstreamFacts:
-    info = server.info if server else {}
-    return UpstreamFacts(
-        kind=running.kind,
-        process_id=running.process_id,
-        endpoint=running.endpoint,
-        owned=running.owned,
-        log_file=running.log_file,
-        name=info.get("name"),
-        version=info.get("version"),
-        protocol_version=server.version if server else None,
-    )

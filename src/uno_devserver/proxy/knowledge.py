@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..instances.health_report import ConnectionState
-from .health import ProxyFacts, report
+from .health import ProxyFacts, UpstreamFacts, report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..issues import Issue
+    from ..protocol.client.connection import Server
     from ..workspace.resolver import Workspace
     from .options import Options
     from .status_file import StatusFile
     from .timeline import Timeline
+    from .upstream.upstream import Running
 
 # What a first start passes through within milliseconds; nobody looks at the disk that soon, and it is in a hurry.
 PASSING = frozenset({ConnectionState.DISCOVERING, ConnectionState.LAUNCHING, ConnectionState.CONNECTING})
@@ -62,3 +64,17 @@ class Knowledge:
         from ..discovery.discover import unexplored  # takes some ms, which the first start has not
 
         return facts.replace(discovery=unexplored(self.workspace()))
+
+
+def upstream_facts(running: Running, server: Server | None) -> UpstreamFacts:
+    info = server.info if server else {}
+    return UpstreamFacts(
+        kind=running.kind,
+        process_id=running.process_id,
+        endpoint=running.endpoint,
+        owned=running.owned,
+        log_file=running.log_file,
+        name=info.get("name"),
+        version=info.get("version"),
+        protocol_version=server.version if server else None,
+    )

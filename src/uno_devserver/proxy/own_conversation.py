@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 class Policy(Value):
+    pause_seconds: float = 0.3  # before it is begun anew: where the server has ended, that is known by then
     connect_seconds: float = 30.0  # to shake hands; starting has taken its time before
     quiet_seconds: float = 0.05  # a server that changes its lists says so several times
     reread_seconds: float = 5.0  # who lists has them read again, for servers that do not tell of changes; not each time
@@ -58,8 +59,21 @@ class OwnConversation:
         self._outdated = asyncio.Event()
         self._read_at = 0.0
 
-    async def begin(self) -> Server:
-        """Speak to it for the first time, and read its lists. Lost, Refusal, or TimeoutError."""
+    async def run(self, connected: Callable[[Server], None]) -> None:
+        """For as long as it can be spoken to; `connected` is called when the lists have been read.
+
+        Ends with Lost, Refusal or TimeoutError. A conversation that breaks off is begun anew: it need not be the end.
+        """
+        while True:
+            connected(await self._begin())
+            try:
+                await self._tend()
+            except Lost as loss:
+                log.debug(f"the conversation with the server broke off, and is begun anew: {loss}")
+            await self.close()
+            await asyncio.sleep(self._policy.pause_seconds)
+
+    async def _begin(self) -> Server:
         async with asyncio.timeout(self._policy.connect_seconds):
             connection = await self._running.connect(self._peer, modern_first=self._modern_first)
         self._connection = connection
@@ -68,8 +82,8 @@ class OwnConversation:
         await self._read(connection)
         return connection.server
 
-    async def tend(self) -> None:
-        """Read the lists when they may have changed, for as long as there is a conversation; Lost ends it."""
+    async def _tend(self) -> None:
+        """Read the lists when they may have changed."""
         assert self._connection is not None
         while True:
             await self._outdated.wait()

@@ -74,7 +74,7 @@ class Placement:
         self._inquiry = RootsInquiry()
         self._asked = False  # the client, and it has not answered
         self._tasks = Tasks()
-        self.fallback = False  # whether it waits for uno_app_initialize
+        self.fallback = not workspaces.told  # whether it waits for uno_app_initialize
         self._watcher: Watcher | None = None
         self._loop = asyncio.get_running_loop()
         knowledge.workspace = lambda: workspaces.workspace
