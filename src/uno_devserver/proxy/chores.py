@@ -49,8 +49,8 @@ class Chores:
         self._due = False
         placement = self._keeper.placement
         if placement is not None:
-            await placement.ask_host()
             placement.look()
+            await placement.ask_host()
 
     def _sdk_version(self) -> str | None:
         placement = self._keeper.placement

@@ -301,7 +301,7 @@ class Keeper:
             return
         self._end_work()  # where it is the same as before
         self.running = running
-        self._knowledge.learn(upstream=upstream_facts(running, None), connect_error="", without_mcp=False)
+        self._knowledge.learn(upstream=upstream_facts(running, None), host=None, connect_error="", without_mcp=False)
         if self.placement is not None:
             self.placement.launched(running)
         self._begin_work(report.attempt, self._watch(report.attempt, running))

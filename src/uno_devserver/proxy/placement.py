@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .watching import Watcher
     from .workspaces import Decision, Workspaces
 
+LOADING_SECONDS = 1.0  # between two questions whether the add-ins are loaded by now
 READY_SECONDS = 120.0  # uno_app_initialize waits so long for its server, as agents know it
 GREETING_SECONDS = 1.0  # a client says who it is at once; without a word from it, nobody will name the workspace
 
@@ -144,13 +145,15 @@ class Placement:
         self._knowledge.blame("launch", upstream.issues)
 
     async def ask_host(self) -> None:
-        """Learn what the Host tells of itself and its add-ins."""
-        running = self._keeper.running
-        if not isinstance(running, HostRunning):
-            return
-        told = await apart(running.probe)
-        if told.connected and running is self._keeper.running:
-            self._knowledge.learn(host=told)
+        """Learn what the Host tells of itself and its add-ins; again, while it still loads them."""
+        keeper = self._keeper
+        while keeper.state is ConnectionState.CONNECTED and isinstance(running := keeper.running, HostRunning):
+            told = await apart(running.probe)
+            if told.connected and running is keeper.running:
+                self._knowledge.learn(host=told)
+            if not told.loading:
+                return
+            await asyncio.sleep(LOADING_SECONDS)
 
     def look(self) -> None:
         """Watch the disk from now on, and find out in the background what lies there and who else runs.
