@@ -362,6 +362,7 @@ class Keeper:
         self._generation += 1
         self._knowledge.blame("start", ())
         self._knowledge.learn(upstream=upstream_facts(running, server), generation=self._generation)
+        self._announcements.recovered()
         self._announcements.say("info", f"{self._named} is connected, with {self._offering.tool_count} tools.")
         self._do(self._lifecycle.connected(attempt, self._loop.time()))
 

@@ -1,0 +1,202 @@
+"""An upstream that does what a test says, and a keeper with everything around it; no process, no socket, no waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from uno_devserver.instances.probe import HostKind
+from uno_devserver.protocol.client.connection import Connection, Lost, Peer, Server
+from uno_devserver.protocol.parties import ServerInfo
+from uno_devserver.protocol.service import Params
+from uno_devserver.proxy.announcements import Announcements
+from uno_devserver.proxy.board import Board
+from uno_devserver.proxy.keeper import Keeper
+from uno_devserver.proxy.keeper import Policy as KeeperPolicy
+from uno_devserver.proxy.knowledge import Knowledge
+from uno_devserver.proxy.lifecycle import Lifecycle, Policy, Start
+from uno_devserver.proxy.lists import Offered, merged
+from uno_devserver.proxy.offering import Offering
+from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.starts import Starts
+from uno_devserver.proxy.timeline import Timeline
+from uno_devserver.proxy.upstream.upstream import Ending, StartFailure, StartObserver
+
+PATIENCE = 10.0
+SWIFT = Policy(backoff_seconds=(0.0, 0.001, 0.002), retry_seconds=0.0)
+IMPATIENT = KeeperPolicy(hello_seconds=0.001, end_seconds=0.01, retry_seconds=0.01)
+
+
+class Lists:
+    """What a scripted server answers to each list: pages of names, or an exception."""
+
+    def __init__(self, **names: list[str]) -> None:
+        self.names: dict[str, list[str] | Exception] = {"tools": ["one"], **names}
+        self.reads = 0
+
+    def answer(self, method: str, params: Params) -> dict[str, Any]:
+        assert params == {}
+        self.reads += method == "tools/list"
+        member = {"resources/templates/list": "resourceTemplates"}.get(method, method.partition("/")[0])
+        key = {"resources": "uri", "resourceTemplates": "uriTemplate"}.get(member, "name")
+        found = self.names.get(member, [])
+        if isinstance(found, Exception):
+            raise found
+        return {member: [{key: name} for name in found]}
+
+
+class ScriptedConnection:
+    def __init__(self, running: ScriptedRunning, peer: Peer, modern_first: bool) -> None:
+        capabilities: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}}
+        version = "2026-07-28" if modern_first else "2025-11-25"
+        self.server = Server({"name": "scripted", "version": "9"}, capabilities, "Use it well.", version)
+        self.peer = peer
+        self.modern_first = modern_first
+        self.closed = False
+        self._running = running
+
+    async def request(self, method: str, params: Params, peer: Peer) -> msgspec.Raw:
+        await asyncio.sleep(0)
+        if self._running.gone.done() or self.closed:
+            raise Lost("It is gone.", sent=True)
+        return msgspec.Raw(json.dumps(self._running.lists.answer(method, params)).encode())
+
+    async def notify(self, method: str, params: Params) -> None: ...
+
+    async def follow(self, uris: frozenset[str]) -> None: ...
+
+    async def set_level(self, level: str) -> None: ...
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class ScriptedRunning:
+    def __init__(self, lists: Lists, kind: HostKind = HostKind.BUNDLED) -> None:
+        self.lists = lists
+        self.kind = kind
+        self.process_id = 4711
+        self.endpoint: str | None = None if kind is HostKind.COMMAND else "http://localhost:1/mcp"
+        self.owned = True
+        self.log_file = None
+        self.connections: list[ScriptedConnection] = []
+        self.refusals: list[Exception] = []  # what the next attempts to connect meet
+        self.gone: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
+        self.stops = 0
+        self.doubts = 0
+
+    async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
+        if self.refusals:
+            raise self.refusals.pop(0)
+        self.connections.append(ScriptedConnection(self, peer, modern_first))
+        return self.connections[-1]
+
+    async def ended(self) -> Ending:
+        return await asyncio.shield(self.gone)
+
+    def doubt(self) -> None:
+        self.doubts += 1
+
+    async def stop(self) -> None:
+        self.stops += 1
+
+    def die(self, reason: str = "it ended with exit code 3") -> None:
+        self.gone.set_result(Ending(reason, 3, ("its last line",)))
+
+
+class ScriptedUpstream:
+    """Each start takes the next outcome; the last one counts for all that follow."""
+
+    def __init__(self, *outcomes: ScriptedRunning | StartFailure, stubborn: bool = False) -> None:
+        self.outcomes = list(outcomes)
+        self.stubborn = stubborn  # cannot be given up
+        self.starts = 0
+        self.gate = threading.Event()  # a start waits for it, or until nobody wants it any more
+        self.gate.set()
+
+    def start(self, observer: StartObserver) -> ScriptedRunning:
+        self.starts += 1
+        observer.launching("a scripted server", 4711)
+        while not self.gate.wait(0.005):
+            if not self.stubborn and not observer.go_on():
+                raise StartFailure()
+        outcome = self.outcomes.pop(0) if len(self.outcomes) > 1 else self.outcomes[0]
+        if isinstance(outcome, StartFailure):
+            raise outcome
+        return outcome
+
+
+class Kept:
+    """A keeper, and what it has told everybody."""
+
+    def __init__(
+        self,
+        folder: Path,
+        upstream: ScriptedUpstream | None,
+        options: Options | None = None,
+        *,
+        policy: KeeperPolicy = IMPATIENT,
+        lifecycle: Policy = SWIFT,
+        begins: bool = True,
+    ) -> None:
+        options = options or Options(str(folder))
+        self.broadcasts: list[str] = []
+        self.messages: list[tuple[str, str]] = []
+        timeline = Timeline()
+        lists, own = merged(Offered(), uses_host=True, fallback=False)
+        self.board = Board(ServerInfo("proxy", "1"), {}, lists, dict)
+        self.board.own_tools = own
+        self.knowledge = Knowledge(options, timeline, str(folder / "state"))
+        self.offering = Offering(options, self.board, str(folder / "state"), self.broadcasts.append)
+        self.lifecycle = Lifecycle(lifecycle)
+        self.starts = Starts(timeline)
+        self.changes = self.settlings = 0
+        begun = upstream if begins else None
+        self.keeper = Keeper(
+            self.lifecycle,
+            self.starts,
+            self.knowledge,
+            self.offering,
+            Announcements(self._heard),
+            timeline,
+            begun,
+            named="The server",
+            comes_back=options.url is not None,
+            policy=policy,
+        )
+        self.keeper.changed = self._changed
+        self.starts.reports.open(asyncio.get_running_loop(), self.keeper.reported)
+        if begun is not None:
+            for action in self.lifecycle.begin(asyncio.get_running_loop().time()):
+                assert isinstance(action, Start)
+                self.starts.start(action.attempt, begun)
+
+    @property
+    def facts(self) -> Any:
+        return self.knowledge.facts
+
+    @property
+    def tools(self) -> list[str]:
+        return [tool["name"] for tool in json.loads(self.board.lists.tools) if tool["name"][:4] != "uno_"]
+
+    async def until(self, condition: Callable[[], object], what: str = "it never came about") -> None:
+        async with asyncio.timeout(PATIENCE):
+            while not condition():
+                await asyncio.sleep(0.001)
+        assert condition(), what
+
+    async def until_state(self, name: str) -> None:
+        await self.until(lambda: self.keeper.state.value == name, name)
+
+    def _heard(self, method: str, params: Mapping[str, Any]) -> None:
+        assert method == "notifications/message"
+        self.messages.append((params["level"], params["data"]))
+
+    def _changed(self) -> None:
+        self.changes += 1
