@@ -314,6 +314,12 @@ def test_a_host_without_mcp_is_not_called_crashed(found: bool) -> None:
     assert report(facts)["upstreamConnected"] is False
 
 
+def test_before_anybody_has_looked_it_does_not_claim_that_there_are_no_add_ins() -> None:
+    facts = CONNECTED.replace(state=ConnectionState.DEGRADED, without_mcp=True, discovery=None)
+
+    assert "was found" not in issue(facts, "HostMcpEndpointNotAvailable")["message"]
+
+
 def test_a_server_that_refuses_to_speak_mcp_is_an_upstream_error() -> None:
     facts = CONNECTED.replace(
         state=ConnectionState.DEGRADED, connect_error="'initialize' was answered with status 500."

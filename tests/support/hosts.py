@@ -78,6 +78,19 @@ if manners["signs_in"]:
         }, stream, indent=2)
     os.replace(entry + ".new", entry)
 
+
+def whole_request(connection):
+    # Closing a connection with something unread in it would reset it, and take the answer away.
+    data = b""
+    while b"\r\n\r\n" not in data and (chunk := connection.recv(65536)):
+        data += chunk
+    head, _, body = data.partition(b"\r\n\r\n")
+    lengths = [line.split(b":")[1] for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
+    while len(body) < int((lengths or [0])[0]) and (chunk := connection.recv(65536)):
+        body += chunk
+    return (head + b"\r\n\r\n" + body).decode("latin-1")
+
+
 while manners["waits_for"] and not os.path.exists(manners["waits_for"]):
     time.sleep(0.005)
 while not manners["listens"]:
@@ -98,7 +111,7 @@ while True:
         held.append(connection)
         continue
     try:
-        request = connection.recv(65536).decode("latin-1")
+        request = whole_request(connection)
         remember(request=request)
         status = manners["rebind_status"] if request.startswith("POST /devserver/idechannel/") else manners["status"]
         connection.sendall(f"HTTP/1.1 {status} Said So\r\nContent-Length: 0\r\n\r\n".encode())

@@ -83,12 +83,14 @@ def _why_no_mcp(facts: ProxyFacts) -> tuple[str, str]:
     """A .NET Host has /mcp only if an add-in brings it."""
     upstream = facts.upstream
     message = f"The Host runs and answers over HTTP, but has no {(upstream and upstream.endpoint) or '/mcp'}"
-    found = facts.discovery.addins.found if facts.discovery else ()
-    if found:
+    addins = facts.discovery.addins if facts.discovery else None
+    if addins and addins.found:
         why = ", although add-ins were found: it may have been started without them, or none of them brings MCP tools."
         return message + why, "Run 'uno-devserver stop' in the workspace: the proxy starts it again with its add-ins."
     restore = "Restore a package that brings one ('dotnet restore'); 'uno-devserver disco' shows which are found."
-    return f"{message}: no add-in was found that could bring it.", f"{restore} {BY_ITSELF}"
+    looked = addins is not None and addins.possible
+    why = "no add-in was found that could bring it" if looked else "one of its add-ins has to bring it"
+    return f"{message}: {why}.", f"{restore} {BY_ITSELF}"
 
 
 def _not_connected(facts: ProxyFacts) -> Iterator[Issue]:

@@ -344,7 +344,7 @@ class Keeper:
             self._do(self._lifecycle.refused(attempt, f"{self._named} cannot be used over MCP. {refusal}"))
         except (Lost, TimeoutError) as error:
             await asyncio.sleep(self._policy.end_seconds)
-            self._ended(attempt, Ending(f"it cannot be spoken to: {str(error) or 'it does not answer'}"))
+            self._ended(attempt, Ending(f"it cannot be spoken to: {str(error).rstrip('.') or 'it does not answer'}"))
 
     async def _client(self) -> ClientInfo:
         """Whoever is at the other end, for what it speaks."""
