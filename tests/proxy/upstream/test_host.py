@@ -1,0 +1,331 @@
+"""Hosts as upstreams: real ones, launched and found, and how they end."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from protocol.conversations import asynchronous
+from support.hosts import is_running
+from support.mcp_peers import TestPeer
+from support.stand_in_host import StandInHost, answer, bundled_host
+from uno_devserver.instances.probe import HostKind
+from uno_devserver.instances.start import How
+from uno_devserver.instances.start import Running as Found
+from uno_devserver.proxy.upstream.host import HostUpstream
+from uno_devserver.proxy.upstream.host_running import HostRunning, Policy, last_lines
+from uno_devserver.proxy.upstream.upstream import StartFailure
+from uno_devserver.system.folders import Folders, folders
+from uno_devserver.workspace.resolver import resolve
+
+from .commands import Observer
+
+BOUND = 10.0  # seconds, for what takes some hundred milliseconds
+ADDIN = "def register(addin):\n    addin.tool(name='greet')(lambda: 'hello')\n"
+
+
+class Place:
+    """A workspace with one add-in on a machine of its own, and all Hosts that were launched for it."""
+
+    def __init__(self, root: Path, temp: str) -> None:
+        self.root = root
+        self.workspace = root / "ws"
+        addins = self.workspace / ".devtools" / "addins"
+        addins.mkdir(parents=True)
+        (addins / "greeter.py").write_text(ADDIN, "utf-8")
+        self.environ = {**os.environ, "HOME": str(root), "XDG_DATA_HOME": str(root / "data"), "TMPDIR": temp}
+        self.observer = Watched()
+
+    @property
+    def folders(self) -> Folders:
+        return folders(self.environ)
+
+    @property
+    def registered(self) -> list[str]:
+        registry = Path(self.folders.registry)
+        return sorted(file.name for file in registry.iterdir()) if registry.exists() else []
+
+    def upstream(
+        self, *, trusts: Callable[[object], bool] = lambda _: True, port: int = 0, forwarded: tuple[str, ...] = ()
+    ) -> HostUpstream:
+        workspace = resolve(str(self.workspace))
+        return HostUpstream(workspace, self.folders, self.environ, trusts=trusts, port=port, forwarded=forwarded)
+
+    def start(self, upstream: HostUpstream | None = None) -> HostRunning:
+        return (upstream or self.upstream()).start(self.observer)
+
+    def end(self) -> None:
+        for _, pid in self.observer.launched:
+            if pid is not None and is_running(pid):
+                os.kill(pid, signal.SIGKILL)
+
+
+class Watched(Observer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[str] = []
+
+    def said(self, message: str, *, warning: bool = False) -> None:
+        self.heard.append(message)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with tempfile.TemporaryDirectory(prefix="u") as temp:
+        place = Place(tmp_path, temp)
+        yield place
+        place.end()
+
+
+async def tools(running: HostRunning) -> list[str]:
+    connection = await running.connect(TestPeer(), modern_first=True)
+    listed = json.loads(bytes(await connection.request("tools/list", {}, TestPeer())))
+    await connection.close()
+    return [tool["name"] for tool in listed["tools"]]
+
+
+# --- one that we launch
+
+
+@asynchronous
+async def test_a_host_that_we_launch_is_ours_with_its_add_ins(place: Place) -> None:
+    upstream = place.upstream()
+
+    running = place.start(upstream)
+
+    assert (running.owned, running.kind, upstream.trusted) == (True, HostKind.BUNDLED, True)
+    assert place.observer.launched == [(f"a Host on port {running.endpoint[17:-4]}", running.process_id)]
+    assert await tools(running) == ["uno_health", "greet"]
+    assert running.probe().tool_count == 2
+    await running.stop()
+
+
+@asynchronous
+async def test_when_stop_returns_the_host_is_gone_and_signed_out(place: Place) -> None:
+    running = place.start()
+    begun = time.monotonic()
+
+    await running.stop()
+
+    assert time.monotonic() - begun < 1.0, "it takes 50 ms on an idle machine"
+    assert not is_running(running.process_id)
+    assert place.registered == []
+
+
+@asynchronous
+async def test_a_host_that_does_not_heed_a_signal_is_ended_by_force_and_signed_out(place: Place) -> None:
+    running = place.start()
+    os.kill(running.process_id, signal.SIGSTOP)
+
+    await running.stop()
+
+    assert not is_running(running.process_id)
+    assert place.registered == []
+
+
+@asynchronous
+async def test_the_end_of_our_host_is_noticed_at_once_with_how_and_its_last_words(place: Place) -> None:
+    running = place.start()
+    ending = asyncio.ensure_future(running.ended())
+    await asyncio.sleep(0)
+
+    os.kill(running.process_id, signal.SIGKILL)
+
+    ended = await asyncio.wait_for(ending, BOUND)
+    assert (ended.exit_code, ended.reason) == (-9, "it was ended by signal 9")
+    assert any("Now listening on" in line for line in ended.last_lines)
+    await running.stop()
+    assert place.registered == [], "it could not sign itself out"
+
+
+@asynchronous
+async def test_after_its_end_the_next_start_launches_another_on_the_same_port(place: Place) -> None:
+    upstream = place.upstream()
+    first = place.start(upstream)
+    os.kill(first.process_id, signal.SIGKILL)
+    await asyncio.wait_for(first.ended(), BOUND)
+    await first.stop()
+
+    second = place.start(upstream)
+
+    assert second.owned
+    assert second.process_id != first.process_id
+    assert second.endpoint == first.endpoint
+    await second.stop()
+
+
+@asynchronous
+async def test_our_own_host_is_still_ours_when_we_find_it(place: Place) -> None:
+    upstream = place.upstream()
+    running = place.start(upstream)
+
+    assert place.start(upstream) is running
+
+    await running.stop()
+
+
+# --- one that we find
+
+
+@asynchronous
+async def test_a_second_one_finds_the_host_of_the_first_and_never_ends_it(place: Place) -> None:
+    owner = place.start()
+
+    found = place.start()
+
+    assert (found.owned, found.process_id, found.kind) == (False, owner.process_id, HostKind.BUNDLED)
+    assert place.observer.launched[-1] == (f"the Host that runs already (process {owner.process_id})", None)
+    assert await tools(found) == ["uno_health", "greet"]
+    await found.stop()
+    assert is_running(owner.process_id)
+    await owner.stop()
+
+
+@asynchronous
+async def test_when_a_host_that_we_found_is_stopped_by_its_owner_we_know_and_launch_our_own(place: Place) -> None:
+    owner, upstream = place.start(), place.upstream()
+    found = place.start(upstream)
+    ending = asyncio.ensure_future(found.ended())
+    await asyncio.sleep(0)
+
+    await owner.stop()
+    await asyncio.wait_for(ending, BOUND)
+    ours = place.start(upstream)
+
+    assert ours.owned
+    assert await tools(ours) == ["uno_health", "greet"]
+    await ours.stop()
+
+
+def found_stand_in(host: StandInHost, **policy: float) -> HostRunning:
+    found = Found(How.REUSED, host.pid, host.port, None, None)
+    return HostRunning(found, "", Policy(**policy))  # type: ignore[arg-type]
+
+
+@asynchronous
+async def test_a_host_that_lives_but_never_answers_is_of_no_use(tmp_path: Path) -> None:
+    with StandInHost(tmp_path, [answer("GET /health", 404)]) as host:
+        running = found_stand_in(host, check_seconds=0.01, check_answer_seconds=0.05)
+
+        ended = await asyncio.wait_for(running.ended(), BOUND)
+
+    assert ended.reason == "it does not answer any more"
+    assert len([request for request in host.requests() if request.startswith("GET /mcp")]) >= 3
+
+
+@asynchronous
+async def test_a_host_that_answers_is_asked_now_and_then_and_at_once_when_somebody_doubts_it(tmp_path: Path) -> None:
+    with StandInHost(tmp_path, bundled_host()) as host:
+        running = found_stand_in(host, check_seconds=3600.0)
+        watching = asyncio.ensure_future(running.ended())
+        await asyncio.sleep(0)
+
+        running.doubt()
+
+        async with asyncio.timeout(BOUND):
+            while not any(request.startswith("GET /mcp") for request in host.requests()):
+                await asyncio.sleep(0.005)
+        assert not watching.done()
+        watching.cancel()
+
+
+def test_a_found_host_that_has_no_health_page_is_a_dotnet_one(tmp_path: Path) -> None:
+    with StandInHost(tmp_path, [answer("GET /health", 404)]) as host:
+        assert found_stand_in(host).kind is HostKind.DOTNET
+
+
+# --- trust
+
+
+def test_without_trust_a_host_that_could_serve_nothing_else_is_not_started(place: Place) -> None:
+    upstream = place.upstream(trusts=lambda _: False)
+
+    with pytest.raises(StartFailure) as failure:
+        place.start(upstream)
+
+    assert failure.value.final
+    assert [issue.code for issue in failure.value.issues] == ["WorkspaceNotTrusted"]
+    assert upstream.trusted is False
+    assert place.observer.launched == []
+
+
+@asynchronous
+async def test_trust_is_asked_for_at_every_start(place: Place) -> None:
+    answers = [False, True]
+    upstream = place.upstream(trusts=lambda _: answers.pop(0))
+    with pytest.raises(StartFailure):
+        place.start(upstream)
+
+    running = place.start(upstream)
+
+    assert upstream.trusted is True
+    await running.stop()
+
+
+@asynchronous
+async def test_a_host_that_the_user_has_started_needs_no_trust(place: Place) -> None:
+    users = place.start()
+    upstream = place.upstream(trusts=lambda _: False)
+
+    found = place.start(upstream)
+
+    assert (found.process_id, upstream.trusted) == (users.process_id, None)
+    await users.stop()
+
+
+# --- starts that fail
+
+
+def test_a_flag_that_the_host_refuses_is_told_in_its_own_words_and_not_tried_again(place: Place) -> None:
+    with pytest.raises(StartFailure) as failure:
+        place.start(place.upstream(forwarded=("--ideChannel", "a/b")))
+
+    [issue] = failure.value.issues
+    assert failure.value.final
+    assert issue.code == "HostNotStarted"
+    assert "a/b" in issue.message
+    assert issue.remediation
+
+
+def test_a_port_that_another_program_has_may_be_free_the_next_time(place: Place) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(StartFailure) as failure:
+        place.start(place.upstream(port=taken.getsockname()[1]))
+
+    assert not failure.value.final
+    assert "is taken by another program" in failure.value.issues[0].message
+
+
+def test_a_start_that_nobody_wants_any_more_ends_soon_and_leaves_nothing(place: Place) -> None:
+    place.observer.wanted = False
+
+    with pytest.raises(StartFailure):
+        place.start()
+
+    [(_, pid)] = place.observer.launched
+    assert pid is not None
+    assert not is_running(pid)
+    assert place.registered == []
+
+
+# --- what it printed
+
+
+def test_of_what_it_printed_the_end_is_told_whatever_is_in_it(tmp_path: Path) -> None:
+    log = tmp_path / "host.log"
+    log.write_bytes(b"first\n" * 100_000 + b"\xff\xfe last \x00\n")
+
+    lines = last_lines(str(log))
+
+    assert "last" in lines[-1]
+    assert len(lines) == 30
+    assert last_lines(str(tmp_path / "gone.log")) == ()
+    assert last_lines(None) == ()
