@@ -186,6 +186,19 @@ async def test_who_cancels_a_request_tells_the_server_by_our_number() -> None:
 
     told = await wire.next()
     assert (told["method"], told["params"]) == ("notifications/cancelled", {"requestId": request["id"]})
+    await asyncio.wait([call])
+    assert call.cancelled()
+
+
+@asynchronous
+async def test_a_request_that_was_answered_is_not_cancelled_any_more() -> None:
+    wire = await handshake_wire(TestPeer())
+    call = _call(wire, TestPeer())
+
+    wire.answer(await wire.next(), {})
+    call.cancel()
+
+    await wire.nothing()
 
 
 @asynchronous
@@ -435,6 +448,7 @@ async def test_a_handshake_server_is_told_of_each_resource_once() -> None:
     assert await told(set(), 0) == []
     assert await told({"a", "b"}, 2) == [("resources/subscribe", "a"), ("resources/subscribe", "b")]
     assert await told({"b", "c"}, 2) == [("resources/subscribe", "c"), ("resources/unsubscribe", "a")]
+    assert await told(set(), 2) == [("resources/unsubscribe", "b"), ("resources/unsubscribe", "c")]
 
 
 @asynchronous
@@ -475,6 +489,19 @@ async def test_a_modern_subscription_ends_only_when_its_successor_counts() -> No
 
 
 @asynchronous
+async def test_who_gives_up_on_a_subscription_cancels_it() -> None:
+    wire = await modern_wire(TestPeer())
+    following = asyncio.ensure_future(wire.connection.follow(frozenset({"u"})))
+    listen = await wire.next()
+    await wire.nothing()
+
+    following.cancel()
+
+    cancelled = await wire.next()
+    assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", listen["id"])
+
+
+@asynchronous
 async def test_what_a_subscription_brings_is_told_without_our_number() -> None:
     peer = TestPeer()
     wire = await modern_wire(peer)
@@ -490,8 +517,12 @@ async def test_what_a_subscription_brings_is_told_without_our_number() -> None:
 
 
 @asynchronous
-async def test_a_modern_server_without_subscriptions_matters_only_to_those_who_follow_a_resource() -> None:
+async def test_a_modern_server_without_subscriptions_matters_only_to_those_who_follow_a_resource(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "level", DEBUG)
     wire = await modern_wire(TestPeer())
+    tasks = len(asyncio.all_tasks())
 
     lists = asyncio.ensure_future(wire.connection.follow(frozenset()))
     wire.refuse(await wire.next(), -32601)
@@ -501,6 +532,9 @@ async def test_a_modern_server_without_subscriptions_matters_only_to_those_who_f
 
     with pytest.raises(RpcError, match="no subscriptions here"):
         await resource
+    assert capsys.readouterr().err.count("does not tell what changes") == 2
+    await wire.nothing()
+    assert len(asyncio.all_tasks()) == tasks
 
 
 @asynchronous
@@ -512,9 +546,18 @@ async def test_a_handshake_server_is_told_the_level_of_its_log_and_a_modern_one_
     await setting
     assert (request["method"], request["params"]) == ("logging/setLevel", {"level": "debug"})
 
-    modern = await modern_wire(TestPeer())
+    modern = await modern_wire(TestPeer(), logging={})
     await modern.connection.set_level("debug")
     await modern.nothing()
+
+
+@asynchronous
+async def test_a_server_that_does_not_log_is_not_told_a_level() -> None:
+    wire = await handshake_wire(TestPeer(), logs=False)
+
+    await wire.connection.set_level("debug")
+
+    await wire.nothing()
 
 
 # the end

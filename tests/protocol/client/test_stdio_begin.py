@@ -150,6 +150,20 @@ async def test_a_server_that_ends_instead_of_answering_is_lost() -> None:
 
 
 @asynchronous
+async def test_a_server_that_ends_over_initialize_did_not_end_over_the_modern_question() -> None:
+    wire = Wire(TestPeer(modern=True))
+    begin = asyncio.ensure_future(wire.connection.begin(wire, modern_first=True))
+    wire.refuse(await wire.next(), -32601)
+    await wire.next()
+
+    wire.connection.ended()
+
+    with pytest.raises(Lost):
+        await begin
+    assert not wire.connection.probing
+
+
+@asynchronous
 async def test_who_gives_up_on_initialize_does_not_cancel_it() -> None:
     """The protocol forbids it."""
     wire = Wire(TestPeer())

@@ -60,23 +60,24 @@ class Wire:
 DISCOVERED = {"supportedVersions": [MODERN], "capabilities": {"tools": {}}, "instructions": "Be nice."}
 
 
-def initialized(version: str = "2025-11-25") -> dict[str, Any]:
-    return {"protocolVersion": version, "capabilities": {"logging": {}}, "serverInfo": {"name": "s", "version": "2"}}
+def initialized(version: str = "2025-11-25", *, logs: bool = True) -> dict[str, Any]:
+    capabilities: dict[str, Any] = {"logging": {}} if logs else {}
+    return {"protocolVersion": version, "capabilities": capabilities, "serverInfo": {"name": "s", "version": "2"}}
 
 
-async def handshake_wire(peer: Peer) -> Wire:
+async def handshake_wire(peer: Peer, *, logs: bool = True) -> Wire:
     """A conversation that has begun in the handshake era."""
     wire = Wire(peer)
     begin = asyncio.ensure_future(wire.connection.begin(wire, modern_first=False))
-    wire.answer(await wire.next(), initialized())
+    wire.answer(await wire.next(), initialized(logs=logs))
     await begin
     assert (await wire.next())["method"] == "notifications/initialized"
     return wire
 
 
-async def modern_wire(peer: Peer) -> Wire:
+async def modern_wire(peer: Peer, **capabilities: Any) -> Wire:
     wire = Wire(peer)
     begin = asyncio.ensure_future(wire.connection.begin(wire, modern_first=True))
-    wire.answer(await wire.next(), DISCOVERED)
+    wire.answer(await wire.next(), {**DISCOVERED, "capabilities": capabilities})
     await begin
     return wire

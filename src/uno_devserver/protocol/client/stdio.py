@@ -130,7 +130,7 @@ class StdioConnection:
 
     async def notify(self, method: str, params: Params) -> None:
         # A cancellation names its client's number, and has been sent with ours when its request was cancelled.
-        if method == CANCELLED or (self._server and self.server.modern and method in NO_MODERN_NOTIFICATIONS):
+        if method == CANCELLED or (self.server.modern and method in NO_MODERN_NOTIFICATIONS):
             return
         self._tell(method, params)
 
@@ -199,7 +199,6 @@ class StdioConnection:
             raise
         finally:
             heard.cancel()
-            self._to_acknowledge = None
         if listening.done() and uris:
             listening.result()  # a refusal, most likely, and somebody waits for these resources
         before, self._subscription = self._subscription, listening
