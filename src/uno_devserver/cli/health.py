@@ -6,6 +6,7 @@ import os
 
 from .. import __version__
 from ..discovery.discover import Request, discover
+from ..instances.active import with_ancestors
 from ..instances.health import health
 from ..instances.health_report import ActiveServer, HealthFacts, HealthStatus
 from ..instances.membership import full_solution, is_inside, of_workspace, same_place
@@ -30,7 +31,7 @@ def run(invocation: Invocation) -> Result:
     request = Request(absolute(named or "."), explicit=named is not None, solution=invocation.value("solution"))
     discovery = discover(request, os.environ)
     registered = survey(folders().registry, removing=False)
-    servers = _servers(registered.running, discovery.workspace)
+    servers = with_ancestors(registered.running, discovery.workspace)
     facts = HealthFacts(__version__, discovery, servers, registry_problem=" ".join(registered.problems))
     own = _own(servers, discovery.workspace)
     report = health(_with_host(facts, own) if own else _without_host(facts, registered.ended))
@@ -47,17 +48,6 @@ def _proxies(workspace: Workspace) -> list[Status]:
         for status in running_proxies(folders().state)
         if isinstance(place := status.get("directory"), str) and (same_place(place, home) or is_inside(place, home))
     ]
-
-
-def _servers(running: tuple[Server, ...], workspace: Workspace) -> tuple[ActiveServer, ...]:
-    if not running:
-        return ()
-    from ..system.processes import chain
-
-    mine = of_workspace(running, workspace)
-    return tuple(
-        ActiveServer(server, server in mine, chain(server.process_id, server.parent_process_id)) for server in running
-    )
 
 
 def _own(servers: tuple[ActiveServer, ...], workspace: Workspace) -> Server | None:
