@@ -17,9 +17,10 @@ PATIENCE = 15.0  # for what takes milliseconds on an idle machine
 # Answers what it is asked, until it is told to end; `odd` makes it do something else.
 PROGRAM = """
 import os, queue, sys, time
-from uno_devserver.proxy import main, outlet
+from uno_devserver.proxy import main
+from uno_devserver.proxy.front import outlet
 from uno_devserver.proxy.main import serve
-from uno_devserver.proxy.messages import answer_line
+from uno_devserver.proxy.front.messages import answer_line
 from uno_devserver.proxy.options import Options
 
 def run(options, board, inbox, write, timeline):

@@ -29,7 +29,7 @@ OURS_IN_PROTOCOL = {"eras", "jsonrpc", "parties"}
 PROGRAM = """
 import os, sys
 before = set(sys.modules)
-from uno_devserver.proxy import outlet
+from uno_devserver.proxy.front import outlet
 write = outlet.Outlet.write
 def noting(self, line):
     write(self, line)
@@ -77,7 +77,7 @@ def test_the_first_answers_need_nothing_that_takes_long_to_import(tmp_path: Path
     answers = [json.loads(line)["result"] for line in result.stdout.splitlines()[: len(FIRST)]]
     assert len(answers[-1]["tools"]) == (16 if known else 4)
     imported = result.stderr.splitlines()[len(FIRST) - 1].split()
-    assert "uno_devserver.proxy.front" in imported
+    assert "uno_devserver.proxy.front.front" in imported
     assert {name.partition(".")[0] for name in imported} - ALLOWED == set()
     ours = [name.split(".")[1:] for name in imported if name.startswith("uno_devserver.")]
     assert {parts[0] for parts in ours} - OURS == set()

@@ -16,9 +16,9 @@ from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
 from uno_devserver.protocol.parties import ClientInfo, ServerInfo
 from uno_devserver.protocol.service import Params, Result, Session
 from uno_devserver.proxy.board import Board, Lists
-from uno_devserver.proxy.link import Unavailable
-from uno_devserver.proxy.relay import Relay
-from uno_devserver.proxy.relay_policy import DEFAULT_RELAY_POLICY, RelayPolicy
+from uno_devserver.proxy.relay.link import Unavailable
+from uno_devserver.proxy.relay.policy import DEFAULT_RELAY_POLICY, RelayPolicy
+from uno_devserver.proxy.relay.relay import Relay
 
 CONNECTED = ConnectionState.CONNECTED
 RECONNECTING = ConnectionState.RECONNECTING

@@ -15,16 +15,16 @@ from uno_devserver.instances.probe import HostKind
 from uno_devserver.protocol.client.connection import Connection, Lost, Peer, Server
 from uno_devserver.protocol.parties import ServerInfo
 from uno_devserver.protocol.service import Params
-from uno_devserver.proxy.announcements import Announcements
 from uno_devserver.proxy.board import Board
-from uno_devserver.proxy.keeper import Keeper
-from uno_devserver.proxy.keeper import Policy as KeeperPolicy
-from uno_devserver.proxy.knowledge import Knowledge
-from uno_devserver.proxy.lifecycle import Lifecycle, Policy, Start
+from uno_devserver.proxy.engine.announcements import Announcements
+from uno_devserver.proxy.engine.keeper import Keeper
+from uno_devserver.proxy.engine.keeper import Policy as KeeperPolicy
+from uno_devserver.proxy.engine.knowledge import Knowledge
+from uno_devserver.proxy.engine.lifecycle import Lifecycle, Policy, Start
+from uno_devserver.proxy.engine.offering import Offering
+from uno_devserver.proxy.engine.starts import Starts
 from uno_devserver.proxy.lists import Offered, merged
-from uno_devserver.proxy.offering import Offering
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.starts import Starts
 from uno_devserver.proxy.timeline import Timeline
 from uno_devserver.proxy.upstream.upstream import Ending, StartFailure, StartObserver
 

@@ -12,7 +12,7 @@ from ..instances.health_report import ActiveServer, HealthFacts, HealthStatus
 from ..instances.membership import full_solution, is_inside, of_workspace, same_place
 from ..instances.survey import survey
 from ..instances.workspace_state import log_of
-from ..proxy.status_file import running_proxies
+from ..proxy.health.status_file import running_proxies
 from ..system.folders import folders
 from .directory import absolute
 from .health_report import text
@@ -21,7 +21,7 @@ from .results import Result
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..instances.registry import Server
-    from ..proxy.status_file import Status
+    from ..proxy.health.status_file import Status
     from ..workspace.resolver import Workspace
     from .parse import Invocation
 

@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ..proxy.status_file import Status
+    from ..proxy.health.status_file import Status
 
 SHOWN_LINES = 5  # of what a server printed last; --json has them all
 
@@ -33,11 +33,11 @@ def proxy_lines(status: Status) -> Iterator[str]:
 
 
 def _upstream(upstream: Mapping[str, object]) -> str:
-    kind, pid, endpoint = upstream.get("kind"), upstream.get("processId"), upstream.get("endpoint")
-    owned = "started by it" if upstream.get("owned") else "found by it"
-    return ", ".join(
-        filter(None, (str(kind or "<unknown>"), pid and f"process {pid}", endpoint and str(endpoint), owned))
-    )
+    pid, endpoint = upstream.get("processId"), upstream.get("endpoint")
+    parts = [str(upstream.get("kind") or "<unknown>")]
+    parts += [f"process {pid}"] if pid else []
+    parts += [str(endpoint)] if endpoint else []
+    return ", ".join((*parts, "started by it" if upstream.get("owned") else "found by it"))
 
 
 def _origin(status: Status) -> str:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from ..instances.health_report import ActiveServer, HealthReport
     from ..instances.probe import HostAddIn
-    from ..proxy.status_file import Status
+    from ..proxy.health.status_file import Status
 
 
 def text(report: HealthReport, proxies: Sequence[Status] = ()) -> str:

@@ -17,13 +17,13 @@ from ..system.folders import folders
 from ..system.log import log
 from .board import Board
 from .catalogue import identity_of, load
-from .engine_thread import EngineThread
-from .front import Front
+from .front.engine_thread import EngineThread
+from .front.front import Front
+from .front.lines import Lines
+from .front.outlet import Outlet
+from .front.streams import own_streams
 from .inbox import Inbox
-from .lines import Lines
 from .lists import Offered, merged
-from .outlet import Outlet
-from .streams import own_streams
 from .timeline import Timeline
 from .tools import capabilities, instructions
 
@@ -31,7 +31,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from .engine_thread import Run, Write
+    from .front.engine_thread import Run, Write
     from .options import Options
 
 NAME = "uno-devserver"
@@ -95,7 +95,7 @@ class _Proxy:
             return
         self._heed_signals()
         self._engine.start()
-        from .client_watch import watch_client
+        from .front.client_watch import watch_client
 
         _thread.start_new_thread(watch_client, (self._parent, self._end))
 
@@ -198,12 +198,12 @@ def _first_board(options: Options) -> Board:
 
 
 def _first_health(options: Options, timeline: Timeline) -> dict[str, object]:
-    from .health import ProxyFacts, report
+    from .health.health import ProxyFacts, report
 
     return report(ProxyFacts(options, timeline=timeline.stages(), fallback=options.force_fallback))
 
 
 def _run_engine(options: Options, board: Board, inbox: Inbox, write: Write, timeline: Timeline) -> int | None:
-    from . import engine
+    from .engine import engine
 
     return engine.run(options, board, inbox, write, timeline)

@@ -15,7 +15,7 @@ from ...protocol.client.stdio import StdioConnection
 from ...system.log import DEBUG, log
 from ...system.process_end import process_end
 from ...system.values import Value
-from ..threads import apart
+from ..engine.threads import apart
 from .host_failures import how_it_ended
 from .upstream import Ending
 

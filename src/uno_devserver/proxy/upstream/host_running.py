@@ -23,7 +23,7 @@ from ...system.files import FileProblem, decode
 from ...system.log import log
 from ...system.process_end import process_end
 from ...system.values import Value
-from ..threads import apart, wait_or
+from ..engine.threads import apart, wait_or
 from .host_failures import how_it_ended
 from .upstream import Ending
 

@@ -14,7 +14,7 @@ from ...issues import fatal
 from ...protocol.client.streamable import connect_http
 from ...protocol.http.client import split_url
 from ...system.values import Value
-from ..threads import apart, wait_or
+from ..engine.threads import apart, wait_or
 from .upstream import Ending, StartFailure
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""What keeps an upstream running and connected, behind the front."""

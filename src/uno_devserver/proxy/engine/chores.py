@@ -1,0 +1,59 @@
+"""What is done when a start has come to its end, behind the first calls: keeping the catalogue, asking the Host how it
+is, and looking at the disk. Nobody waits for it, and it is done one thing after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ...protocol.running import Tasks
+from ...workspace.globaljson import read_global_json
+from .threads import apart
+
+if TYPE_CHECKING:
+    from .keeper import Keeper
+    from .knowledge import Knowledge
+    from .offering import Offering
+
+BEHIND_SECONDS = 0.2  # the first calls come as soon as there is an upstream, and this can wait
+
+
+class Chores:
+    def __init__(self, keeper: Keeper, knowledge: Knowledge, offering: Offering) -> None:
+        self._keeper = keeper
+        self._knowledge = knowledge
+        self._offering = offering
+        self._tasks = Tasks()
+        self._due = False
+
+    def listed_anew(self) -> None:
+        self._tasks.start(self.keep())
+
+    def settled(self) -> None:
+        """A start has come to its end."""
+        if not self._due:
+            self._due = True
+            self._tasks.start(self._do())
+
+    async def keep(self) -> None:
+        """Write the catalogue."""
+        server = self._keeper.server
+        if server is not None:
+            written = await apart(lambda: self._offering.keep(server, self._sdk_version()))
+            self._knowledge.learn(catalogue_written=written)
+
+    async def _do(self) -> None:
+        await self.keep()
+        await asyncio.sleep(BEHIND_SECONDS)
+        self._due = False
+        placement = self._keeper.placement
+        if placement is not None:
+            placement.look()
+            await placement.ask_host()
+
+    def _sdk_version(self) -> str | None:
+        placement = self._keeper.placement
+        path = placement.workspace.global_json if placement else None
+        sdk = read_global_json(path).uno_sdk if path else None
+        return sdk.version if sdk else None

@@ -1,0 +1,73 @@
+"""The engine: what stands behind the front, in a thread of its own.
+
+Starting the upstream comes first, before anything is imported that only the rest needs: that is read while the upstream
+starts. What is imported at the top of this module, and of those that it names, stands before the launch.
+"""
+
+from __future__ import annotations
+
+import time
+
+from .lifecycle import Lifecycle, Start
+from .starts import Starts
+from .supply import host_upstream, named_upstream
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..board import Board
+    from ..inbox import Inbox
+    from ..options import Options
+    from ..place.workspaces import Decision, Workspaces
+    from ..timeline import Timeline
+    from ..upstream.upstream import Upstream
+
+# Until there is a process. Whoever imports meanwhile takes the processor from the one who launches.
+LAUNCH_SECONDS = 0.2
+
+
+def run(options: Options, board: Board, inbox: Inbox, write: Callable[[bytes], None], timeline: Timeline) -> int | None:
+    """Be the engine until the inbox says that it is over; the exit code, where the proxy has only one task."""
+    timeline.mark("engine")
+    begun = Begun(options, timeline)
+    if begun.upstream is not None:
+        begun.starts.wait_until_launched(LAUNCH_SECONDS)
+    import asyncio
+    import gc
+
+    from ...system.output import unhurried_output
+    from .loop import serve
+
+    gc.freeze()  # what has been imported stays for ever, and need not be looked through again and again
+    gc.enable()  # the command line runs without
+    with unhurried_output():
+        return asyncio.run(serve(options, board, inbox, write, timeline, begun))
+
+
+class Begun:
+    """A first start that is under way, if it is known what to start."""
+
+    def __init__(self, options: Options, timeline: Timeline) -> None:
+        self.lifecycle = Lifecycle()
+        self.starts = Starts(timeline)
+        self.looked_at = time.time()
+        self.workspaces: Workspaces | None = None  # None: the upstream does not depend on one
+        self.decision: Decision | None = None
+        self.upstream = self._first(options)
+        if self.upstream is not None:
+            for action in self.lifecycle.begin(time.monotonic()):
+                assert isinstance(action, Start)  # there is nothing to stop
+                self.starts.start(action.attempt, self.upstream)
+
+    def _first(self, options: Options) -> Upstream | None:
+        if not options.uses_host:
+            return named_upstream(options)
+        from ...workspace.transitions import Transition
+        from ..place.workspaces import Workspaces
+
+        self.workspaces = Workspaces(options)
+        self.decision = self.workspaces.initial()
+        if self.decision.transition is not Transition.START:
+            return None
+        return host_upstream(options, self.decision.workspace)

@@ -1,0 +1,80 @@
+"""What the engine knows, in one place: for the health report, at any moment and from any thread, and for the disk."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...instances.health_report import ConnectionState
+from ..health.health import ProxyFacts, UpstreamFacts, report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...issues import Issue
+    from ...protocol.client.connection import Server
+    from ...workspace.resolver import Workspace
+    from ..health.status_file import StatusFile
+    from ..options import Options
+    from ..timeline import Timeline
+    from ..upstream.upstream import Running
+
+# What a first start passes through within milliseconds; nobody looks at the disk that soon, and it is in a hurry.
+PASSING = frozenset({ConnectionState.DISCOVERING, ConnectionState.LAUNCHING, ConnectionState.CONNECTING})
+
+
+class Knowledge:
+    def __init__(self, options: Options, timeline: Timeline, state: str) -> None:
+        self.facts = ProxyFacts(options)
+        self._timeline = timeline
+        self._state = state
+        self._file: StatusFile | None = None
+        self._issues: dict[str, tuple[Issue, ...]] = {}
+        self.workspace: Callable[[], Workspace] | None = (
+            None  # the present one; None: the upstream does not depend on it
+        )
+
+    def blame(self, source: str, issues: tuple[Issue, ...]) -> None:
+        """What is wrong by what one part of us knows; it replaces what that part said before."""
+        self._issues[source] = issues
+        self.learn(issues=tuple(dict.fromkeys(issue for known in self._issues.values() for issue in known)))
+
+    def learn(self, **changes: Any) -> None:
+        """Fields of ProxyFacts."""
+        self.facts = self.facts.replace(**changes)
+        if self._file is None:
+            if self.facts.state in PASSING:
+                return
+            from ..health.status_file import StatusFile
+
+            self._file = StatusFile(self._state)
+        self._file.update(self._told())
+
+    def report(self) -> dict[str, object]:
+        """From any thread."""
+        return report(self._told())
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.remove()
+
+    def _told(self) -> ProxyFacts:
+        facts = self.facts.replace(timeline=self._timeline.stages())
+        if self.workspace is None or (facts.workspace == self.workspace() and facts.discovery is not None):
+            return facts
+        from ...discovery.discover import unexplored  # takes some ms, which the first start has not
+
+        return facts.replace(discovery=unexplored(self.workspace()))
+
+
+def upstream_facts(running: Running, server: Server | None) -> UpstreamFacts:
+    info = server.info if server else {}
+    return UpstreamFacts(
+        kind=running.kind,
+        process_id=running.process_id,
+        endpoint=running.endpoint,
+        owned=running.owned,
+        log_file=running.log_file,
+        name=info.get("name"),
+        version=info.get("version"),
+        protocol_version=server.version if server else None,
+    )

@@ -1,0 +1,216 @@
+"""The engine's loop: its parts, how they know each other, and the order in which they end.
+
+Whatever hangs, it is over within its bound when the inbox says so: the front, and with it the process, waits no longer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from ...protocol.eras import MODERN_VERSIONS
+from ...protocol.stdio import Stdio
+from ...system.folders import folders
+from ...system.log import ERROR, log
+from ..relay.relay import Relay
+from .announcements import Announcements
+from .chores import Chores
+from .keeper import NOBODY, Keeper
+from .knowledge import Knowledge
+from .offering import Offering
+from .supply import name_of
+from .threads import apart
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...protocol.parties import ClientInfo
+    from ...protocol.service import Params, Session
+    from ..board import Board
+    from ..inbox import Inbox
+    from ..options import Options
+    from ..timeline import Timeline
+    from .engine import Begun
+    from .http_face import HttpFace
+
+CLOSE_SECONDS = 0.23  # the front gives us 0.25 s
+READY_SECONDS = 1.0  # some clients never say that they are initialized
+TOOLS_SECONDS = 30.0  # --mcp-wait-tools-list: what clients allow for their start
+CATALOGUE_SECONDS = 60.0  # --force-generate-tool-cache: a Host has 30 s to start, and its add-ins as long to load
+
+
+async def serve(
+    options: Options,
+    board: Board,
+    inbox: Inbox,
+    write: Callable[[bytes], None],
+    timeline: Timeline,
+    begun: Begun,
+) -> int | None:
+    timeline.mark("loop")
+    engine = _Engine(options, board, write, timeline, begun)
+    loop = asyncio.get_running_loop()
+    begun.starts.reports.open(loop, engine.keeper.reported)
+    inbox.open(loop, engine.take)
+    try:
+        if options.only_catalogue:
+            return await engine.make_catalogue()
+        await engine.open()
+        await engine.over.wait()
+        return None
+    finally:
+        await engine.close()
+
+
+class _Engine:
+    def __init__(
+        self, options: Options, board: Board, write: Callable[[bytes], None], timeline: Timeline, begun: Begun
+    ) -> None:
+        self._options = options
+        self._board = board
+        self._loop = asyncio.get_running_loop()
+        self._face: HttpFace | None = None
+        self._unready: asyncio.TimerHandle | None = None  # a client has introduced itself, and is not ready yet
+        self.over = asyncio.Event()
+        state = folders().state
+        self._knowledge = Knowledge(options, timeline, state)
+        board.health = self._knowledge.report
+        self._offering = Offering(options, board, state, self._broadcast)
+        self._announcements = Announcements(self._say)
+        self.keeper = Keeper(
+            begun.lifecycle,
+            begun.starts,
+            self._knowledge,
+            self._offering,
+            self._announcements,
+            timeline,
+            begun.upstream,
+            named=name_of(options),
+            comes_back=options.url is not None,
+        )
+        self._relay = Relay(
+            self.keeper, board, resource_updated=self._resource_updated, roots_changed=self._roots_changed
+        )
+        self._relay.wait_calls = options.wait_calls
+        self._stdio = Stdio(self._relay, write)
+        self.keeper.shared_peer = self._relay.everybody
+        self.keeper.changed = self._relay.upstream_changed
+        self._chores = Chores(self.keeper, self._knowledge, self._offering)
+        self.keeper.settled = self._settled
+        self.keeper.listed_anew = self._chores.listed_anew
+        if begun.workspaces is not None:
+            self._place(begun)
+
+    def _place(self, begun: Begun) -> None:
+        from .placement import Placement
+
+        assert begun.workspaces is not None
+        assert begun.decision is not None
+        self.keeper.placement = Placement(
+            self._options,
+            begun.workspaces,
+            begun.decision,
+            begun.looked_at,
+            keeper=self.keeper,
+            knowledge=self._knowledge,
+            offering=self._offering,
+            relay=self._relay,
+            announcements=self._announcements,
+        )
+
+    async def open(self) -> None:
+        if self.keeper.placement is not None:
+            self.keeper.placement.begin()
+        if self._board.holds_tools:
+            self._loop.call_later(TOOLS_SECONDS, self._release_tools)
+        if self._options.http_port is not None:
+            from .http_face import open_face
+
+            self._face = await open_face(self._options.http_port, self._relay, self._board.health)
+
+    async def make_catalogue(self) -> int:
+        """--force-generate-tool-cache: the exit code."""
+        self.keeper.met(NOBODY)
+        if await self.keeper.until_connected(CATALOGUE_SECONDS):
+            await self._chores.keep()
+            return 0
+        issues = self._knowledge.facts.issues
+        reason = (
+            f"{issues[0].message} {issues[0].remediation}" if issues else f"{name_of(self._options)} did not start."
+        )
+        log.write(ERROR, f"No tool catalogue was made: {reason}")
+        return 1
+
+    async def close(self) -> None:
+        """Everything at the same time, and no longer than we have."""
+        placement = self.keeper.placement
+        if placement is not None:
+            placement.close()
+        closing = [self.keeper.close(), self._stdio.close(), self._relay.close(), apart(self._knowledge.close)]
+        closing += [self._face.close()] if self._face else []
+        await asyncio.wait([asyncio.ensure_future(one) for one in closing], timeout=CLOSE_SECONDS)
+
+    # What the front passes on.
+
+    def take(self, message: tuple[str, Any]) -> None:
+        try:
+            self._take(*message)
+        except Exception:  # a defect of ours; what comes behind it is taken all the same
+            log.write(ERROR, f"a message could not be taken:\n{traceback.format_exc()}")
+
+    def _take(self, kind: str, value: Any) -> None:
+        if kind == "message":
+            self._stdio.take(value)
+            if value.get("method") == "notifications/initialized":
+                self._ready()
+        elif kind == "greeting":
+            self._met(value)
+        elif kind == "read":
+            self.keeper.listed()
+        elif kind == "end":
+            self.over.set()
+
+    def _met(self, client: ClientInfo) -> None:
+        self._stdio.introduce(client)
+        self._relay.everybody.met(client)
+        self.keeper.met(client)
+        clients = dict.fromkeys((*self._knowledge.facts.clients, client.name or "unknown"))
+        self._knowledge.learn(clients=tuple(clients))
+        if client.protocol_version in MODERN_VERSIONS:
+            self._roots_changed(None)
+        elif self._unready is None:
+            self._unready = self._loop.call_later(READY_SECONDS, self._ready)
+
+    def _ready(self) -> None:
+        """The client may be asked something."""
+        if self._unready is not None:
+            self._unready.cancel()
+            self._unready = None
+            self._roots_changed(self._stdio.session)
+
+    def _roots_changed(self, session: Session | None) -> None:
+        if self.keeper.placement is not None:
+            self.keeper.placement.met(session)
+
+    # What goes to all clients.
+
+    def _broadcast(self, method: str, params: Params | None = None) -> None:
+        self._stdio.broadcast(method, params)
+        if self._face is not None:
+            self._face.broadcast(method, params)
+
+    def _resource_updated(self, uri: str) -> None:
+        self._stdio.resource_updated(uri)
+        if self._face is not None:
+            self._face.resource_updated(uri)
+
+    def _say(self, method: str, params: Params) -> None:
+        self._relay.everybody.notify(method, params)
+
+    def _settled(self) -> None:
+        self._release_tools()
+        self._chores.settled()
+
+    def _release_tools(self) -> None:
+        self._board.holds_tools = False

@@ -1,0 +1,92 @@
+"""What clients are offered: the upstream's lists with ours, published, kept on disk, and told when they change.
+
+What was offered last stays offered while there is no upstream, and where a list cannot be read.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+from ... import __version__
+from ...protocol.parties import ServerInfo
+from .. import catalogue
+from ..catalogue import Catalogue
+from ..lists import Offered, merged
+from ..tools import capabilities, instructions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ...protocol.client.connection import Server
+    from ..board import Board, Lists
+    from ..lists import Entries
+    from ..options import Options
+
+# Which change of the board is told how. A list that is not named here changes together with another.
+CHANGES = {
+    "tools": "notifications/tools/list_changed",
+    "resources": "notifications/resources/list_changed",
+    "templates": "notifications/resources/list_changed",
+    "prompts": "notifications/prompts/list_changed",
+}
+
+
+class Offering:
+    def __init__(self, options: Options, board: Board, state: str, broadcast: Callable[[str], None]) -> None:
+        self._options = options
+        self._board = board
+        self._state = state
+        self._broadcast = broadcast
+        self._identity = catalogue.identity_of(options)
+        self._offered = board.catalogue.offered if board.catalogue else Offered()
+        self._tools = dict(self._offered.tools)
+        self._fallback = options.force_fallback
+
+    @property
+    def tool_count(self) -> int:
+        return len(self._tools)
+
+    def tool(self, name: str) -> Mapping[str, Any] | None:
+        text = self._tools.get(name)
+        return None if text is None else json.loads(text)
+
+    def take(self, read: Mapping[str, Entries], server: Server) -> None:
+        """The upstream's lists, as far as they could be read."""
+        self._offered = self._offered.replace(**read)
+        self._tools = dict(self._offered.tools)
+        board = self._board
+        board.server = ServerInfo(board.server.name, __version__, board.server.title, instructions(server.instructions))
+        board.capabilities = capabilities(server.capabilities)
+        board.fresh = True
+        self._publish()
+
+    def fall_back(self, wanted: bool) -> None:
+        """Whether the tools are offered that tell us the workspace."""
+        if wanted != self._fallback:
+            self._fallback = wanted
+            self._publish()
+
+    def outdated(self) -> None:
+        """There is no upstream any more; what it offered is offered on."""
+        self._board.fresh = False
+
+    def keep(self, server: Server, sdk_version: str | None) -> float:
+        """Write the catalogue, and say when; waits for the disk."""
+        now = time.time()
+        found = Catalogue(self._offered, server.info, server.capabilities, server.instructions, now, sdk_version)
+        catalogue.save(self._state, self._identity, found)
+        return now
+
+    def _publish(self) -> None:
+        options, board, before = self._options, self._board, self._board.lists
+        board.lists, board.own_tools = merged(self._offered, uses_host=options.uses_host, fallback=self._fallback)
+        for method in _changes(before, board.lists):
+            self._broadcast(method)
+
+
+def _changes(before: Lists, after: Lists) -> list[str]:
+    """What to tell, each once."""
+    told = [method for field, method in CHANGES.items() if getattr(before, field) != getattr(after, field)]
+    return list(dict.fromkeys(told))

@@ -1,0 +1,258 @@
+"""Which workspace is served, over the life of a proxy: who is asked, what is watched, and what a decision leads to.
+
+Deciding is `workspaces`'s business. Everything here happens in the engine's loop, but for what looks at the disk. A
+client that does not answer delays nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from ...instances.active import active_servers
+from ...instances.health_report import ConnectionState
+from ...protocol.running import Tasks
+from ...system.folders import folders
+from ...workspace.config import read_config
+from ...workspace.transitions import Transition
+from ...workspace.trust import agreement_path, is_trusted
+from ..place.results import initialized
+from ..place.roots import RootsInquiry, can_be_asked, falls_back
+from ..upstream.host import HostUpstream
+from ..upstream.host_running import HostRunning
+from .supply import host_upstream
+from .threads import apart
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...discovery.discover import Discovery
+    from ...protocol.service import Session
+    from ...workspace.config import Config
+    from ...workspace.resolver import Workspace
+    from ..options import Options
+    from ..place.watching import Watcher
+    from ..place.workspaces import Decision, Workspaces
+    from ..relay.relay import Relay
+    from ..upstream.upstream import Running
+    from .announcements import Announcements
+    from .keeper import Keeper
+    from .knowledge import Knowledge
+    from .offering import Offering
+
+LOADING_SECONDS = 1.0  # between two questions whether the add-ins are loaded by now
+READY_SECONDS = 120.0  # uno_app_initialize waits so long for its server, as agents know it
+GREETING_SECONDS = 1.0  # a client says who it is at once; without a word from it, nobody will name the workspace
+
+
+class Placement:
+    def __init__(
+        self,
+        options: Options,
+        workspaces: Workspaces,
+        first: Decision,
+        looked_at: float,
+        *,
+        keeper: Keeper,
+        knowledge: Knowledge,
+        offering: Offering,
+        relay: Relay,
+        announcements: Announcements,
+    ) -> None:
+        """`first` is being carried out already, if there was anything to be done."""
+        self._options = options
+        self._workspaces = workspaces
+        self._keeper = keeper
+        self._knowledge = knowledge
+        self._offering = offering
+        self._relay = relay
+        self._announcements = announcements
+        self._issues = first.issues
+        self._config = read_config(first.workspace.config)
+        self._looked_at = looked_at  # in seconds since 1970: when the workspace was last looked at
+        self._inquiry = RootsInquiry()
+        self._asked = False  # the client, and it has not answered
+        self._tasks = Tasks()
+        self._deciding = asyncio.Lock()  # one decision is carried out before the next is made
+        self.fallback = not workspaces.told  # whether it waits for uno_app_initialize
+        self._watcher: Watcher | None = None
+        self._loop = asyncio.get_running_loop()
+        knowledge.workspace = lambda: workspaces.workspace
+        self._unmet = self._loop.call_later(GREETING_SECONDS, self._settle)  # nobody has introduced itself
+
+    def begin(self) -> None:
+        if self._keeper.started:
+            self._say_where()
+        else:
+            self.look()
+
+    @property
+    def workspace(self) -> Workspace:
+        return self._workspaces.workspace
+
+    # The client, and its folders.
+
+    def met(self, session: Session | None) -> None:
+        """A client is ready to be asked; None: one that never is."""
+        self._unmet.cancel()
+        self._asked = session is not None and can_be_asked(session.client)
+        if session is not None and self._asked:
+            self._inquiry.ask(session, self._answered)
+        self._settle()
+
+    def _answered(self, answer: object | None) -> None:
+        self._asked = False
+        if answer is None:
+            self._settle()
+        else:
+            self._decide(lambda: self._workspaces.roots(answer, started=self._keeper.started))
+
+    # The disk, and the user.
+
+    def _changed(self) -> None:
+        self._decide(lambda: self._workspaces.rescan(started=self._keeper.started))
+
+    async def initialize(self, directory: str, solution: str | None) -> dict[str, Any]:
+        started = self._keeper.started
+        decision = await self._decided(lambda: self._workspaces.initialize(directory, solution, started=started))
+        if decision.result is not None:
+            return decision.result
+        connected = await self._keeper.until_connected(READY_SECONDS)
+        return initialized(
+            decision.workspace,
+            tool_count=self._offering.tool_count,
+            connected=connected,
+            degraded=not connected and not self._keeper.started,
+        )
+
+    async def select(self, solution: str, *, force_restart: bool) -> dict[str, Any]:
+        started = self._keeper.started
+        decision = await self._decided(
+            lambda: self._workspaces.select(solution, started=started, force_restart=force_restart)
+        )
+        assert decision.result is not None
+        return decision.result
+
+    # What became of it.
+
+    def launched(self, running: Running | None) -> None:
+        """A Host was started or found, or could not be."""
+        upstream = self._keeper.upstream
+        assert isinstance(upstream, HostUpstream)
+        left_out = running.left_out if isinstance(running, HostRunning) else None
+        self._knowledge.learn(trusted=upstream.trusted, left_out=left_out, host=None)
+        self._knowledge.blame("launch", upstream.issues)
+
+    async def ask_host(self) -> None:
+        """Learn what the Host tells of itself and its add-ins; again, while it still loads them."""
+        keeper = self._keeper
+        while keeper.state is ConnectionState.CONNECTED and isinstance(running := keeper.running, HostRunning):
+            told = await apart(running.probe)
+            if told.connected and running is keeper.running:
+                self._knowledge.learn(host=told)
+            if not told.loading:
+                return
+            await asyncio.sleep(LOADING_SECONDS)
+
+    def look(self) -> None:
+        """Watch the disk from now on, and find out in the background what lies there and who else runs.
+
+        Not before the first start is through: that needs the processor.
+        """
+        if self._watcher is None:
+            from ..place.watching import Watcher
+
+            self._watcher = Watcher(lambda _: _call_in(self._loop, self._changed))
+        self._watcher.observe(self.workspace, self._looked_at, _also(self.workspace))
+        self._tasks.start(self._look())
+
+    async def _look(self) -> None:
+        workspace = self.workspace
+        found = await apart(lambda: _discover(workspace))
+        servers = await apart(lambda: active_servers(folders().registry, workspace))
+        if workspace is self.workspace:
+            self._knowledge.learn(discovery=found, servers=servers)
+
+    def close(self) -> None:
+        self._unmet.cancel()
+        self._inquiry.close()
+        if self._watcher is not None:
+            self._watcher.stop()
+
+    # Decisions.
+
+    def _decide(self, operation: Callable[[], Decision]) -> None:
+        self._tasks.start(self._decided(operation))
+
+    async def _decided(self, operation: Callable[[], Decision]) -> Decision:
+        def look() -> tuple[Decision, Config]:
+            decision = operation()
+            return decision, read_config(decision.workspace.config)
+
+        async with self._deciding:
+            looked_at = time.time()
+            decision, self._config = await apart(look)
+            self._looked_at, self._issues = looked_at, decision.issues
+            self._carry_out(decision)
+            self._settle()
+        self.look()
+        return decision
+
+    def _carry_out(self, decision: Decision) -> None:
+        due, keeper, workspace = decision.transition, self._keeper, decision.workspace
+        if due in (Transition.START, Transition.RESTART):
+            self._say_where()
+            keeper.begin(host_upstream(self._options, workspace))
+        elif due is Transition.STOP:
+            self._give_up()
+        elif due is Transition.REFRESH and decision.result is None:
+            if self._knowledge.facts.trusted is False and is_trusted(os.environ, workspace.working_directory):
+                keeper.begin(host_upstream(self._options, workspace))  # the user has agreed meanwhile
+            else:
+                keeper.wanted()  # a saved file may be what a Host that does not work has waited for
+
+    def _say_where(self) -> None:
+        place, solution = self.workspace.working_directory, self.workspace.solution
+        self._announcements.say("info", f"The workspace is {place}{f', with {solution}' if solution else ''}.")
+
+    def _give_up(self) -> None:
+        problems = " ".join(issue.message for issue in self.workspace.issues)
+        self._keeper.halt(f"There is no workspace to serve. {problems}".strip())
+
+    def _settle(self) -> None:
+        """Say what follows from what is known of the workspace by now."""
+        undecided = self._keeper.state is ConnectionState.INITIALIZING and self._workspaces.told
+        if undecided and not self.workspace.resolved and not self._asked:
+            self._give_up()
+        self.fallback = falls_back(
+            forced=not self._workspaces.told,
+            resolved=self.workspace.resolved,
+            roots=self._asked,
+            started=self._keeper.started,
+        )
+        wait_calls = self._options.wait_calls or self._config.wait_calls
+        self._relay.wait_calls = wait_calls
+        self._offering.fall_back(self.fallback)
+        self._knowledge.blame("workspace", (*self._issues, *self._config.issues))
+        self._knowledge.learn(fallback=self.fallback, wait_calls=wait_calls)
+        self._keeper.moved()
+
+
+def _discover(workspace: Workspace) -> Discovery:
+    from ...discovery.discover import Request, discover
+
+    return discover(Request(workspace.requested_directory, workspace=workspace), os.environ)
+
+
+def _also(workspace: Workspace) -> tuple[str, ...]:
+    """The user's agreement lies outside the workspace, and starts what waits for it."""
+    return (agreement_path(folders().state, workspace.working_directory),)
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[[], None]) -> None:
+    try:
+        loop.call_soon_threadsafe(function)
+    except RuntimeError:
+        pass  # the proxy has ended

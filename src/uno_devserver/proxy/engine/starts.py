@@ -1,0 +1,106 @@
+"""Starting upstreams in threads, and the reports of what becomes of it, which wait until somebody takes them.
+
+Cheap to import: the first start is under way before there is an event loop.
+"""
+
+from __future__ import annotations
+
+import _thread
+
+from ...issues import fatal
+from ...system.log import ERROR, log
+from ...system.values import Value
+from ..inbox import Inbox
+from ..upstream.upstream import StartFailure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..timeline import Timeline
+    from ..upstream.upstream import Running, Upstream
+
+
+class Launching(Value):
+    attempt: int
+    what: str
+    process_id: int | None  # None: it was there already
+
+
+class Said(Value):
+    attempt: int
+    message: str
+    warning: bool
+
+
+class Ready(Value):
+    attempt: int
+    running: Running
+
+
+class Failed(Value):
+    attempt: int
+    failure: StartFailure
+
+
+Report = Launching | Said | Ready | Failed
+
+
+class Starts:
+    def __init__(self, timeline: Timeline) -> None:
+        self.reports = Inbox()
+        self._timeline = timeline
+        self._attempt = 0  # the one that is of interest
+        self._unknown = _thread.allocate_lock()  # held until something is known of the first start
+        self._unknown.acquire()
+
+    def start(self, attempt: int, upstream: Upstream) -> None:
+        """Report `Ready` or `Failed` in the end; starts before this one are given up."""
+        self._attempt = attempt
+        _thread.start_new_thread(self._run, (attempt, upstream))
+
+    def wait_until_launched(self, seconds: float) -> None:
+        """Until the first start has a process, or an outcome."""
+        self._unknown.acquire(timeout=seconds)
+
+    def give_up(self) -> None:
+        """Nobody waits for a start any more; what it has begun, it ends."""
+        self._attempt = 0
+
+    def _run(self, attempt: int, upstream: Upstream) -> None:
+        try:
+            running = upstream.start(_Observer(self, attempt))
+            self._timeline.mark("ready")
+            self._report(Ready(attempt, running))
+        except StartFailure as failure:
+            self._report(Failed(attempt, failure))
+        except BaseException as error:  # a defect of ours; whoever waits must hear of it all the same
+            import traceback
+
+            log.write(ERROR, f"starting the server failed:\n{traceback.format_exc()}")
+            message = f"Something went wrong inside uno-devserver: {type(error).__name__}: {error}."
+            issue = fatal("UpstreamError", message, "The log on stderr has the details; please report it.")
+            self._report(Failed(attempt, StartFailure(issue)))
+
+    def _report(self, report: Report) -> None:
+        self.reports.put(report)
+        try:
+            self._unknown.release()
+        except RuntimeError:
+            pass  # something was known before
+
+
+class _Observer:
+    """Watches one start, from its thread."""
+
+    def __init__(self, starts: Starts, attempt: int) -> None:
+        self._starts = starts
+        self._attempt = attempt
+
+    def launching(self, what: str, process_id: int | None) -> None:
+        self._starts._timeline.mark("launched")
+        self._starts._report(Launching(self._attempt, what, process_id))
+
+    def said(self, message: str, *, warning: bool = False) -> None:
+        self._starts.reports.put(Said(self._attempt, message, warning))
+
+    def go_on(self) -> bool:
+        return self._starts._attempt == self._attempt

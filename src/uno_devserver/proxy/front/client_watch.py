@@ -1,0 +1,74 @@
+"""Noticing that the client is gone where the end of the input does not tell.
+
+A client that is killed cannot close anything. Its end of our input is closed with it, unless some other process has
+inherited it; and the process that started us may be a wrapper (uvx, npx, a shell), which stays behind, or is killed
+itself. So we look past the wrappers for the client, and end when it ends, or one of them.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ...system.ancestry import ancestors, wait_for_end
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ...system.ancestry import Ancestor
+
+# Programs that run what they are told to, whatever they are told.
+RUNNERS = frozenset(
+    {"uv", "uvx", "pipx", "npx", "npm", "pnpm", "pnpx", "yarn", "bunx", "dnx", "env", "nohup", "setsid", "timeout"}
+)
+# Our own launchers on Windows, which stay for as long as we do.
+RUNNERS |= {"uno-devserver", "uno.devserver", "uno_devserver", "py"}
+# Programs that run one of those, or an AI client.
+INTERPRETERS = frozenset({"node", "bun", "python", "dotnet"})
+# How an interpreter is told to be a runner.
+RUNNER_SCRIPTS = RUNNERS | {"npx-cli", "npm-cli", "pnpm-cli", "tool"}
+# Programs that run what they are told to; without being told, they are somebody's terminal.
+SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox", "cmd", "powershell", "pwsh"})
+_ENDINGS = (".exe", ".cmd", ".bat", ".js", ".cjs", ".mjs", ".py", ".dll")
+
+
+def watch_client(parent: int, end: Callable[[str], None]) -> None:
+    """Blocks until the client has ended, or a wrapper around us, and then calls `end`; `parent` is who started us."""
+    chain = client_chain(ancestors())
+    if os.getppid() != parent:  # it has ended before we could look, and the system has given us another one
+        end(f"the process {parent}, which started us, has ended")
+    elif chain:
+        ended = wait_for_end(chain)
+        end(f"the process {ended.pid} ({ended.name}), which we belong to, has ended")
+
+
+def client_chain(above: Sequence[Ancestor]) -> tuple[Ancestor, ...]:
+    """The wrappers right above us, and the client above them."""
+    chain: list[Ancestor] = []
+    for ancestor in above:
+        chain.append(ancestor)
+        if not is_wrapper(ancestor):
+            break
+    return tuple(chain)
+
+
+def is_wrapper(ancestor: Ancestor) -> bool:
+    name = _program(ancestor.name)
+    words = ancestor.arguments[1:]
+    if name in RUNNERS:
+        return True
+    if name in SHELLS:
+        return any(not word.startswith("-") or word.strip("-lie") == "c" for word in words)
+    if name in INTERPRETERS:
+        script = next((word for word in words if not word.startswith("-")), "")
+        return _program(script) in RUNNER_SCRIPTS
+    return False
+
+
+def _program(path: str) -> str:
+    """What a program is called, whatever its folder, its version and the system: `/usr/bin/python3.11` is python."""
+    # npm puts its whole command line where its name was.
+    name = path.replace("\\", "/").rpartition("/")[2].partition(" ")[0].lower()
+    for ending in _ENDINGS:
+        name = name.removesuffix(ending)
+    return name.rstrip("0123456789.") or name

@@ -1,0 +1,1 @@
+"""What a proxy tells of itself."""

@@ -1,0 +1,167 @@
+"""What is wrong with the server behind a proxy, and what to do: codes and severities are those of the .NET tool.
+
+A proxy starts its server by itself and tries again by itself, so what helps here differs from what helps on a command
+line. A server that runs is never called crashed.
+"""
+
+from __future__ import annotations
+
+from ...instances.health_report import ConnectionState
+from ...instances.probe import HostKind
+from ...issues import REMEDIES, Issue, fatal, warning
+from ...workspace.addins import FOLDER as ADDINS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .health import ProxyFacts
+
+NOT_TRUSTED = "WorkspaceNotTrusted"
+QUOTED_LINES = 5  # of what a server printed last; the whole is in `lastExit`
+QUOTED_CHARACTERS = 1000  # of these lines together
+TRY_AGAIN = "Repair it; the next tool call makes the proxy start it again."
+BY_ITSELF = "The proxy notices, and starts the Host by itself."
+
+# Next steps that differ from those of the command line: an agent has tools, and the proxy watches the workspace.
+_HERE = {
+    "WorkspaceAmbiguous": (
+        "Call uno_app_select_solution with the absolute path of the one you mean, "
+        "or start the proxy with --solution-dir."
+    ),
+    "WorkspaceNotResolved": f"{REMEDIES['WorkspaceNotResolved']} {BY_ITSELF}",
+    "NoSolutionFound": f"Create a project ('dotnet new unoapp' makes one). {BY_ITSELF}",
+    "SdkNotInCache": f"Run 'dotnet restore' in the workspace. {BY_ITSELF}",
+    "DevServerPackageNotCached": f"Run 'dotnet restore' in the workspace. {BY_ITSELF}",
+}
+
+
+def upstream_issues(facts: ProxyFacts) -> Iterator[Issue]:
+    if facts.upstream is None:
+        yield fatal("HostNotStarted", *_why_not_started(facts))
+    elif facts.without_mcp:
+        yield fatal("HostMcpEndpointNotAvailable", *_why_no_mcp(facts))
+    elif not facts.connected:
+        yield from _not_connected(facts)
+    if facts.trusted is False and all(issue.code != NOT_TRUSTED for issue in facts.issues):
+        yield _not_trusted(facts)
+    yield from facts.issues
+
+
+def in_a_proxy(issue: Issue, facts: ProxyFacts) -> Issue:
+    """The issue with the next step that helps here, in this state of affairs."""
+    fallback = facts.fallback and facts.upstream is None and issue.code == "NoSolutionFound"
+    if fallback and issue.remediation == REMEDIES[issue.code]:
+        return issue.replace(remediation=_INITIALIZE)
+    return with_step_here(issue)
+
+
+def with_step_here(issue: Issue) -> Issue:
+    """The issue with the next step that helps here, unless somebody knew a better one than the usual."""
+    usual = issue.remediation == REMEDIES.get(issue.code)
+    return issue.replace(remediation=_HERE[issue.code]) if usual and issue.code in _HERE else issue
+
+
+_INITIALIZE = (
+    "Call uno_app_initialize with the absolute path of the workspace's folder as workspaceDirectory; "
+    "that starts the Host."
+)
+
+
+def _why_not_started(facts: ProxyFacts) -> tuple[str, str]:
+    if facts.fallback:
+        return "No Host runs: the proxy has not been told its workspace.", _INITIALIZE
+    what = _named(facts)
+    if facts.state is not ConnectionState.DEGRADED:
+        return f"{what} has not been started yet; the proxy is about to.", "Wait a moment, then try again."
+    if facts.options.uses_host:
+        return f"{what} was not started.", f"Settle what the other issues say. {BY_ITSELF}"
+    return f"{what} was not started.", TRY_AGAIN
+
+
+def _why_no_mcp(facts: ProxyFacts) -> tuple[str, str]:
+    """A .NET Host has /mcp only if an add-in brings it."""
+    upstream = facts.upstream
+    message = f"The Host runs and answers over HTTP, but has no {(upstream and upstream.endpoint) or '/mcp'}"
+    addins = facts.discovery.addins if facts.discovery else None
+    if addins and addins.found:
+        why = ", although add-ins were found: it may have been started without them, or none of them brings MCP tools."
+        return message + why, "Run 'uno-devserver stop' in the workspace: the proxy starts it again with its add-ins."
+    restore = "Restore a package that brings one ('dotnet restore'); 'uno-devserver disco' shows which are found."
+    looked = addins is not None and addins.possible
+    why = "no add-in was found that could bring it" if looked else "one of its add-ins has to bring it"
+    return f"{message}: {why}.", f"{restore} {BY_ITSELF}"
+
+
+def _not_connected(facts: ProxyFacts) -> Iterator[Issue]:
+    what, gone = _named(facts), facts.last_end
+    degraded = facts.state is ConnectionState.DEGRADED
+    if facts.options.url is not None:
+        yield from _out_of_reach(facts)
+        return
+    if facts.state is ConnectionState.RECONNECTING and gone:
+        message = f"{what} ended unexpectedly ({gone.reason}) and is being started again.{_last_words(facts)}"
+        yield warning("HostCrashed", message, "Wait some seconds, then try again; tools come back by themselves.")
+    if degraded and not facts.connect_error:
+        how = f": {gone.reason}" if gone else ""
+        message = f"{what} ended unexpectedly, again and again{how}.{_what_ran(facts)}{_last_words(facts)}"
+        yield fatal("HostCrashed", message, _after_crashes(facts))
+    if facts.connect_error:
+        yield fatal("UpstreamError", f"{what} cannot be used over MCP: {facts.connect_error.rstrip('.')}.", TRY_AGAIN)
+    elif not degraded:
+        pid = facts.upstream.process_id if facts.upstream else None
+        who = f"{what} (process {pid})" if pid else what
+        yield warning("HostUnreachable", f"{who} was started, but is not connected yet.", "Wait some seconds.")
+
+
+def _out_of_reach(facts: ProxyFacts) -> Iterator[Issue]:
+    """A server elsewhere has no crashes that we could see, nor could we start it."""
+    what = _named(facts)
+    if facts.connect_error:
+        step = f"Make sure that {facts.options.url} is the address of an MCP server."
+        yield fatal("UpstreamError", f"{what} cannot be used over MCP: {facts.connect_error.rstrip('.')}.", step)
+        return
+    why = f": {facts.last_end.reason}" if facts.last_end else ""
+    step = "See that the server runs; the proxy goes on trying."
+    severity = fatal if facts.state is ConnectionState.DEGRADED else warning
+    yield severity("HostUnreachable", f"{what} is not connected{why}.", step)
+
+
+def _named(facts: ProxyFacts) -> str:
+    if facts.options.url is not None:
+        return f"The server at {facts.options.url}"
+    return f"The server '{facts.options.command[0]}'" if facts.options.command else "The Host"
+
+
+def _what_ran(facts: ProxyFacts) -> str:
+    if facts.discovery is None:
+        return ""
+    bundled = facts.upstream is not None and facts.upstream.kind is HostKind.BUNDLED
+    program = None if bundled else facts.discovery.host.program
+    global_json = facts.discovery.sdk.global_json
+    sdk = global_json.uno_sdk if global_json else None
+    addins = ", ".join(f"{addin.package} {addin.version}".strip() for addin in facts.discovery.addins.found)
+    return (
+        (f" It is {program}." if program else "")
+        + (f" The SDK is {sdk.package} {sdk.version}." if sdk else "")
+        + (f" Its add-ins: {addins}." if addins else "")
+    )
+
+
+def _last_words(facts: ProxyFacts) -> str:
+    lines = facts.last_end.last_lines[-QUOTED_LINES:] if facts.last_end else ()
+    printed = "\n".join(line.rstrip() for line in lines).strip()
+    return f" Its last lines:\n{printed[-QUOTED_CHARACTERS:]}" if printed else ""
+
+
+def _after_crashes(facts: ProxyFacts) -> str:
+    cause = "An add-in that does not fit is the usual cause. " if facts.options.uses_host else ""
+    log = facts.upstream.log_file if facts.upstream else None
+    return f"{cause}{TRY_AGAIN}" + (f" What it printed is in {log}." if log else "")
+
+
+def _not_trusted(facts: ProxyFacts) -> Issue:
+    """The rest is served; a start that this makes useless tells it as its failure."""
+    folder = facts.workspace.working_directory if facts.workspace else facts.options.directory
+    message = f"Code of the workspace {folder} ({ADDINS}, or its build) is not run: the user has not agreed to it."
+    return warning(NOT_TRUSTED, message)

@@ -1,0 +1,135 @@
+"""What each running proxy keeps on disk about itself, for `uno-devserver health`: `<state>/proxies/<pid>.json`.
+
+Nobody waits for the disk: a proxy writes in a thread of its own, the newest facts only, and lives as well without the
+file. A file counts as long as the very process lives that wrote it; what others left behind is removed in passing.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+
+from ...system.files import FileProblem, read_bytes, write_atomic
+from ...system.jsonc import JsonProblem, parse
+from ...system.log import log
+from ...system.processes import START_SLACK_SECONDS, command_line, process_started
+from .health import proxy_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .health import ProxyFacts
+
+FOLDER = "proxies"
+MAX_BYTES = 256 * 1024  # ours have some 2 KB; the last lines of a server are the only part that varies
+MAX_FILES = 1000  # a folder full of anything does not hold up a command
+REMOVE_SECONDS = 0.1  # a disk takes a millisecond, or hangs; the proxy has 300 ms to be gone
+
+Status = dict[str, object]
+
+
+class StatusFile:
+    """The file of this process."""
+
+    def __init__(self, state: str) -> None:
+        self._path = os.path.join(state, FOLDER, f"{os.getpid()}.json")
+        self._facts: ProxyFacts | None = None  # what is to be written
+        self._removing = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="status file", daemon=True)
+        self._thread.start()
+
+    def update(self, facts: ProxyFacts) -> None:
+        """Returns at once, from any thread."""
+        with self._changed:
+            self._facts = facts
+            self._changed.notify()
+
+    def remove(self) -> None:
+        """For the end of the process."""
+        with self._changed:
+            self._removing = True
+            self._changed.notify()
+        self._thread.join(REMOVE_SECONDS)
+
+    def _run(self) -> None:
+        written, created = b"", process_started(os.getpid())
+        while (facts := self._next()) is not None:
+            content = json.dumps(_status(facts, created)).encode()
+            try:
+                if content != written:
+                    write_atomic(self._path, content)
+                    written = content
+            except OSError as error:  # a read-only home, a full disk
+                log.debug(f"the proxy's status is not written: {error}")
+        _remove(self._path)
+
+    def _next(self) -> ProxyFacts | None:
+        """The newest facts, when there are some; None at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._removing or self._facts is not None)
+            facts, self._facts = self._facts, None
+            return None if self._removing else facts
+
+
+def _status(facts: ProxyFacts, created: float | None) -> Status:
+    workspace = facts.workspace
+    status = proxy_json(facts)
+    del status["catalogueAgeSeconds"]  # it would be wrong a second later
+    return {
+        **status,
+        "created": created,
+        "directory": workspace.working_directory if workspace else facts.options.directory,
+        "solution": workspace.solution if workspace else None,
+        "catalogueWritten": facts.catalogue_written,
+    }
+
+
+def running_proxies(state: str) -> tuple[Status, ...]:
+    """What the proxies of this user that are alive say of themselves, by process id. Never an exception."""
+    folder = os.path.join(state, FOLDER)
+    try:
+        names = [name for name in os.listdir(folder) if name.endswith(".json") and name[:-5].isdecimal()]
+    except OSError:
+        return ()
+    pids = sorted(int(name[:-5]) for name in names[:MAX_FILES])
+    found = [_read(os.path.join(folder, f"{pid}.json"), pid) for pid in pids]
+    return tuple(status for status in found if status)
+
+
+def _read(path: str, pid: int) -> Status | None:
+    try:
+        status = parse(read_bytes(path, MAX_BYTES))
+    except (FileNotFoundError, FileProblem, JsonProblem):
+        status = None
+    status = status if isinstance(status, dict) else {}
+    if not _is_of(pid, status.pop("created", None)):
+        _remove(path)
+        return None
+    if status.get("processId") != pid:
+        return None  # no status of ours, but the process lives, and will write another
+    written = status.pop("catalogueWritten", None)
+    age = max(0.0, round(time.time() - written, 1)) if isinstance(written, int | float) else None
+    return {**status, "catalogueAgeSeconds": age}
+
+
+def _is_of(pid: int, created: object) -> bool:
+    """Whether the process lives that was created then.
+
+    When a machine wakes up its clock jumps, and then all processes seem to have been created at another time. So one
+    that is called as a proxy is counts too: another of the same id would have replaced the file.
+    """
+    now = process_started(pid)
+    if now is None:
+        return False
+    if isinstance(created, int | float) and abs(created - now) <= START_SLACK_SECONDS:
+        return True
+    return any("uno-devserver" in word or "uno_devserver" in word for word in command_line(pid))
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except OSError:  # it is gone, or nobody may remove it: then it goes on being ignored
+        pass

@@ -1,0 +1,1 @@
+"""Which workspace a proxy serves, and when that changes."""

@@ -1,0 +1,153 @@
+"""One request on its way to the upstream, across whatever happens to that: exactly one outcome, and a true one.
+
+A request that never reached an upstream goes to the next. One that did, and whose upstream ended, is only repeated if
+doing it twice is as good as doing it once; else its client learns that nobody knows what came of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ...instances.health_report import ConnectionState
+from ...protocol.client.connection import Lost, Refusal
+from .caller import Caller
+from .link import Unavailable
+from .outcomes import NoAnswer, ended, refused, silent, unavailable, unreachable
+
+if TYPE_CHECKING:
+    import msgspec
+
+    from ...protocol.service import Call, Params, Result
+    from ..board import Board
+    from .connections import Connections
+    from .link import Link
+    from .policy import RelayPolicy
+
+# Besides calls of tools that say so of themselves. Lists do not come here: they are answered from the board.
+REPEATABLE_METHODS = frozenset({"resources/read", "prompts/get", "completion/complete"})
+# Of a call that is held, by notice: below whatever the upstream reports itself, because progress only grows.
+PROGRESS_STEP = 0.001
+
+
+class Forwarding:
+    def __init__(self, link: Link, board: Board, connections: Connections, policy: RelayPolicy) -> None:
+        self.waits = False  # --wait-calls: hold requests while there is no upstream
+        self._link = link
+        self._board = board
+        self._connections = connections
+        self._policy = policy
+
+    async def run(self, call: Call, method: str, params: Params) -> msgspec.Raw | Result:
+        """The upstream's answer to `call`, made as this request; RpcError is the upstream's, too. Else NoAnswer."""
+        link = self._link
+        if link.state is not ConnectionState.CONNECTED:
+            await self._hold(call)
+        caller = Caller(call, self._policy.silence_seconds)
+        losses: _Losses | None = None
+        while True:
+            generation = link.generation
+            silence = caller.patience()
+            try:
+                async with silence:
+                    answer = await self._connections.of(call.session).request(method, params, caller)
+                link.worked(generation)
+                return answer
+            except (Lost, Unavailable) as loss:
+                losses = losses or _Losses(self._policy)
+                if isinstance(loss, Lost) and loss.sent:
+                    losses.one_more_sent()
+                    if losses.sent > self._policy.repetitions or not self._is_repeatable(method, params):
+                        raise ended(method, params, losses.sent) from None
+            except Refusal as refusal:
+                if losses is not None and losses.sent:
+                    raise ended(method, params, losses.sent) from None
+                raise refused(str(refusal)) from None
+            except TimeoutError:
+                if not silence.expired():
+                    raise
+                raise silent(method, params, self._policy.silence_seconds) from None
+            await self._await_another(generation, losses, method, params)
+
+    async def await_upstream(self, seconds: float) -> None:
+        """Returns when there is one; NoAnswer when there is none in time, or none will come by itself."""
+        if self._link.state is ConnectionState.DEGRADED:
+            self._link.wanted()
+        if not await self._link.until_connected(seconds):
+            raise unavailable(self._link, self._board)
+
+    async def _hold(self, call: Call) -> None:
+        """Returns when there is an upstream, if requests wait for it; else raises at once."""
+        if not self.waits:
+            problem = unavailable(self._link, self._board)
+            self._link.wanted()
+            raise problem
+        reporting = asyncio.ensure_future(self._report(call))
+        try:
+            await self.await_upstream(self._policy.hold_seconds)
+        finally:
+            reporting.cancel()
+
+    async def _report(self, call: Call) -> None:
+        """Tell a client that wants to know that its call waits, and for what."""
+        meta = call.params.get("_meta")
+        token = meta.get("progressToken") if isinstance(meta, dict) else None
+        if token is None:
+            return
+        progress = 0.0
+        while True:
+            progress += PROGRESS_STEP
+            message = f"Waiting for the dev server: {self._link.state.value}"
+            call.notify("notifications/progress", {"progressToken": token, "progress": progress, "message": message})
+            await asyncio.sleep(self._policy.progress_seconds)
+
+    def _is_repeatable(self, method: str, params: Params) -> bool:
+        if method != "tools/call":
+            return method in REPEATABLE_METHODS
+        tool = self._link.tool(str(params.get("name")))
+        hints = tool.get("annotations") if tool is not None else None
+        return isinstance(hints, dict) and (hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True)
+
+    async def _await_another(self, generation: int, losses: _Losses, method: str, params: Params) -> None:
+        """Returns when a new try is worth while; NoAnswer when it will not be."""
+        link = self._link
+        link.lost(generation)
+        if link.generation == generation and link.state is ConnectionState.CONNECTED:
+            # Perhaps it was only this connection; perhaps nobody but us knows yet that the upstream is gone.
+            await asyncio.sleep(losses.pause())
+        rest = losses.rest()
+        if rest > 0 and (link.state is ConnectionState.CONNECTED or await link.until_connected(rest)):
+            return
+        raise self._given_up(losses, method, params)
+
+    def _given_up(self, losses: _Losses, method: str, params: Params) -> NoAnswer:
+        if losses.sent:
+            return ended(method, params, losses.sent)
+        if self._link.state is ConnectionState.CONNECTED:
+            return unreachable(self._policy.again_seconds)
+        return unavailable(self._link, self._board)
+
+
+class _Losses:
+    """What became of the tries of one request, and how long it waits for the next."""
+
+    def __init__(self, policy: RelayPolicy) -> None:
+        self.sent = 0  # how many upstreams had the request when they ended
+        self._policy = policy
+        self._loop = asyncio.get_running_loop()
+        self._until, self._pause = self._afresh()
+
+    def one_more_sent(self) -> None:
+        self.sent += 1
+        self._until, self._pause = self._afresh()
+
+    def rest(self) -> float:
+        return self._until - self._loop.time()
+
+    def pause(self) -> float:
+        """Longer from time to time."""
+        pause, self._pause = self._pause, min(2 * self._pause, self._policy.longest_pause_seconds)
+        return pause
+
+    def _afresh(self) -> tuple[float, float]:
+        return self._loop.time() + self._policy.again_seconds, self._policy.first_pause_seconds

@@ -1,0 +1,129 @@
+"""What a client is told where the upstream gave no answer: what happened to its request, and what to do next.
+
+The sentences are for models: they say whether the request may have had an effect, and never hold a traceback.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...instances.health_report import ConnectionState
+from ...protocol.jsonrpc import RpcError, shown
+from ..tools import HEALTH, INITIALIZE
+
+if TYPE_CHECKING:
+    from ...protocol.service import Params, Result
+    from ..board import Board
+    from .link import Link
+
+# Of the codes that MCP leaves to implementations; see protocol/jsonrpc.py for the others.
+UNAVAILABLE = -32012
+OUTCOME_UNKNOWN = -32013
+TIMED_OUT = -32014
+
+QUOTED_ISSUES = 3  # a model reads the first few; uno_health has them all
+
+_SOON = f"Try again in a few seconds; {HEALTH} tells how far it is."
+_NOT_RUN = "This request has not been run."
+
+
+class NoAnswer(Exception):
+    """`data` is for programs; `remedy` says what to do."""
+
+    def __init__(self, code: int, message: str, remedy: str, **data: Any) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.remedy = remedy
+        self.data = data
+
+    def told(self, method: str) -> Result:
+        """The result of a tool call, which a model reads; other requests get an error, raised as RpcError."""
+        text = f"{self.message} {self.remedy}"
+        if method == "tools/call":
+            return failed(text)
+        raise RpcError(self.code, text, {"remedy": self.remedy, **self.data}) from None
+
+
+def failed(text: str) -> Result:
+    """A tool's own error."""
+    return {"content": [{"type": "text", "text": text}], "isError": True}
+
+
+def unavailable(link: Link, board: Board) -> NoAnswer:
+    """There is no upstream at the moment, and this is why."""
+    state = link.state
+    data: dict[str, Any] = {"connectionState": state.value}
+    if state is ConnectionState.DEGRADED:
+        return _degraded(board, data)
+    if state is ConnectionState.SHUTDOWN:
+        return NoAnswer(UNAVAILABLE, f"uno-devserver is ending. {_NOT_RUN}", "Start it again to go on.", **data)
+    if link.fallback:
+        message = f"uno-devserver does not know yet which workspace to serve. {_NOT_RUN}"
+        remedy = f"Call {INITIALIZE} with the absolute path of its folder as workspaceDirectory, then try again."
+        return NoAnswer(UNAVAILABLE, message, remedy, **data)
+    if state is ConnectionState.RECONNECTING:
+        message = "The dev server has ended unexpectedly, and is being started again."
+    elif link.generation:
+        message = "The dev server is being started again, and is not ready yet."
+    else:
+        message = "The dev server is starting, and is not ready yet."
+    return NoAnswer(UNAVAILABLE, f"{message} {_NOT_RUN}", _SOON, **data)
+
+
+def unreachable(seconds: float) -> NoAnswer:
+    message = f"The dev server could not be reached for {seconds:g} s. {_NOT_RUN}"
+    return NoAnswer(UNAVAILABLE, message, f"Call {HEALTH}, which tells what is wrong, and try again.")
+
+
+def refused(why: str) -> NoAnswer:
+    message = f"The dev server does not accept a connection: {why.rstrip('.')}. {_NOT_RUN}"
+    return NoAnswer(UNAVAILABLE, message, f"Call {HEALTH}, which tells what is wrong.")
+
+
+def ended(method: str, params: Params, times: int) -> NoAnswer:
+    """The upstream went while the request ran, `times` times in all."""
+    what = named(method, params)
+    if times > 1:
+        message = f"The dev server has ended each of the {times} times that it ran {what}, without an answer."
+        remedy = (
+            f"It is likely that {what} makes it end. Change its arguments, or repair the server; {HEALTH} tells more."
+        )
+    else:
+        message = (
+            f"The dev server has ended while it ran {what}. "
+            "The outcome is unknown: it may have had an effect, all of it or a part. It has not been run again."
+        )
+        remedy = (
+            f"Look at what it may have changed before you repeat it; {HEALTH} tells whether the dev server is back."
+        )
+    return NoAnswer(OUTCOME_UNKNOWN, message, remedy)
+
+
+def silent(method: str, params: Params, seconds: float) -> NoAnswer:
+    message = (
+        f"Nothing has been heard of {named(method, params)} for {seconds:g} s, so it has been cancelled. "
+        "The outcome is unknown: the dev server may be busy, or hang."
+    )
+    return NoAnswer(TIMED_OUT, message, f"Call {HEALTH}, then look at what it may have changed before you repeat it.")
+
+
+def named(method: str, params: Params) -> str:
+    name = params.get("name")
+    return f"'{shown(name)}'" if method == "tools/call" and isinstance(name, str) else f"'{shown(method)}'"
+
+
+def _degraded(board: Board, data: dict[str, Any]) -> NoAnswer:
+    issues = [issue for issue in _issues(board) if issue.get("message")]
+    reasons = " ".join(str(issue["message"]) for issue in issues[:QUOTED_ISSUES])
+    message = f"The dev server does not work. {reasons or 'It could not be started.'} {_NOT_RUN}"
+    steps = dict.fromkeys(str(issue["remediation"]) for issue in issues[:QUOTED_ISSUES] if issue.get("remediation"))
+    remedy = " ".join((*steps, f"Each call asks for a new attempt; {HEALTH} tells what comes of it."))
+    return NoAnswer(UNAVAILABLE, message, remedy, **data, issues=issues)
+
+
+def _issues(board: Board) -> list[dict[str, Any]]:
+    """The fatal ones first: they are the reason."""
+    issues = board.health().get("issues")
+    found = [issue for issue in issues if isinstance(issue, dict)] if isinstance(issues, list) else []
+    return sorted(found, key=lambda issue: issue.get("severity") != "Fatal")

@@ -1,0 +1,134 @@
+"""The engine as a whole, in a process of its own: what comes first, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from support.hosts import is_running
+from support.machine import Machine
+from support.proxies import Proxies
+
+ADDIN = "def register(addin):\n    addin.tool(name='greet')(lambda: 'hello')\n"
+BOUND = 20.0
+
+# Runs the engine up to the moment in which a child is about to be spawned, and says what has been imported until then.
+BEFORE_THE_LAUNCH = """
+import os, sys
+from uno_devserver.instances import launch
+from uno_devserver.proxy.engine import engine
+from uno_devserver.proxy.board import Board, Lists
+from uno_devserver.proxy.inbox import Inbox
+from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.timeline import Timeline
+
+def spawn(*_, **__):
+    sys.stdout.write(" ".join(sorted(sys.modules)))
+    sys.stdout.flush()
+    os._exit(0)
+
+launch.spawn = spawn
+engine.run(Options(os.getcwd()), None, Inbox(), None, Timeline())
+"""
+# What takes milliseconds to import, and has them while the Host starts.
+HEAVY = {"asyncio", "typing", "msgspec", "httptools", "psutil", "inspect", "logging", "dataclasses", "concurrent"}
+
+
+@pytest.fixture
+def proxies(machine: Machine) -> Iterator[Proxies]:
+    """In a workspace with one add-in, which the user trusts."""
+    addins = machine.workspace / ".devtools" / "addins"
+    addins.mkdir(parents=True)
+    (addins / "greeter.py").write_text(ADDIN, "utf-8")
+    machine.environment["UNO_DEVSERVER_TRUST"] = "1"
+    with Proxies(machine) as proxies:
+        yield proxies
+
+
+def test_the_launch_waits_for_nothing_that_only_the_rest_needs(proxies: Proxies, machine: Machine) -> None:
+    result = subprocess.run(
+        [sys.executable, "-P", "-c", BEFORE_THE_LAUNCH],
+        cwd=machine.workspace,
+        env=machine.variables(),
+        capture_output=True,
+        text=True,
+        timeout=BOUND,
+        check=True,
+    )
+
+    imported = set(result.stdout.split())
+    assert "uno_devserver.instances.launch" in imported, result.stderr
+    assert HEAVY & imported == set()
+
+
+def test_a_tool_call_comes_through_and_the_timeline_tells_the_stages(proxies: Proxies) -> None:
+    client = proxies.connected()
+
+    assert client.call("greet") == "hello"
+
+    stages = client.health()["proxy"]["timeline"]
+    assert stages["engine"] <= stages["launched"] <= stages["ready"] <= stages["connected"]
+    assert stages["launched"] <= stages["loop"] <= stages["connected"]
+
+
+@pytest.mark.parametrize("moment", ["at once", "launching", "connected"])
+def test_the_end_of_the_client_ends_everything_at_whatever_moment_it_comes(proxies: Proxies, moment: str) -> None:
+    client = proxies.start()
+    if moment != "at once":
+        client.initialize()
+        client.wait_health(
+            lambda report: report["proxy"]["timeline"].get("launched") and moment in ("launching", _state(report)),
+            moment,
+        )
+    begun = time.monotonic()
+
+    client.close_stdin()
+
+    assert client.exit_code() == 0
+    assert time.monotonic() - begun < 1.0, "300 ms is the promise, on a machine that has nothing else to do"
+    children = [pid for pid in proxies.processes() if pid != client.process.pid]
+    while any(map(is_running, children)):
+        assert time.monotonic() - begun < 1.5, "what was being started stays"
+        time.sleep(0.005)
+
+
+def _state(report: dict[str, Any]) -> str:
+    return str(report["connectionState"]).lower()
+
+
+def test_everything_that_a_client_hears_of_the_life_of_its_server_is_a_log_message(proxies: Proxies) -> None:
+    client = proxies.connected()
+    host = client.health()["hostProcessId"]
+    os.kill(host, 9)
+    client.wait_connected(2)
+
+    told = [
+        (note["params"]["level"], note["params"]["data"])
+        for note in client.notifications
+        if note["method"] == "notifications/message" and note["params"]["logger"] == "uno-devserver"
+    ]
+
+    text = json.dumps(told)
+    assert f"The workspace is {proxies.machine.workspace}" in text
+    assert [level for level, _ in told if level != "info"] == ["warning"]
+    assert "The Host has gone: it was ended by signal 9. It is being started again." in text
+    assert text.count("The Host is connected, with 2 tools.") == 2
+
+
+def test_a_client_that_wants_only_errors_hears_nothing_else(proxies: Proxies) -> None:
+    client = proxies.connected()
+    client.result("logging/setLevel", {"level": "error"})
+    before = len(client.notifications)
+    os.kill(client.health()["hostProcessId"], 9)
+    client.wait_connected(2)
+
+    heard = [note for note in client.notifications[before:] if note["method"] == "notifications/message"]
+
+    assert heard == []

@@ -1,0 +1,150 @@
+"""The proxy over HTTP: a relay with a scripted upstream behind real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from support.bundled import BOTH, Reply, ask
+from support.relays import Scene, board_of
+from uno_devserver.protocol.jsonrpc import STOPPED
+from uno_devserver.proxy.engine.http_face import HttpFace, open_face
+from uno_devserver.system.ports import free_port
+
+JSON = {"Content-Type": "application/json", "Accept": BOTH}
+
+
+def with_face(story: Callable[[HttpFace, Scene], Coroutine[Any, Any, None]], **health: object) -> None:
+    """Run a story with a face that is open, and close it."""
+
+    async def run() -> None:
+        scene = Scene(board=board_of(health=health or None))
+        face = await open_face(0, scene.relay, scene.board.health)
+        assert face is not None
+        try:
+            await story(face, scene)
+        finally:
+            async with asyncio.timeout(5):
+                await face.close()
+
+    asyncio.run(run())
+
+
+async def asked(face: HttpFace, method: str, path: str, **headers: str) -> Reply:
+    return await asyncio.to_thread(ask, face.port, method, path, b"", headers)
+
+
+async def posted(face: HttpFace, method: str, params: dict[str, Any], **headers: str) -> Reply:
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return await asyncio.to_thread(ask, face.port, "POST", "/mcp", json.dumps(message).encode(), {**JSON, **headers})
+
+
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "http", "version": "1"}}
+
+
+def test_a_client_over_http_shakes_hands_lists_and_calls() -> None:
+    async def story(face: HttpFace, scene: Scene) -> None:
+        hello = await posted(face, "initialize", HELLO)
+        session = {"Mcp-Session-Id": hello.headers["mcp-session-id"]}
+        assert hello.json["result"]["serverInfo"]["name"] == "uno-devserver"
+
+        calling = asyncio.ensure_future(posted(face, "tools/call", {"name": "echo"}, **session))
+        (await scene.next_asked()).answer({"content": [{"type": "text", "text": "echoed"}]})
+
+        result = (await calling).json["result"]
+        assert result["content"][0]["text"] == "echoed"
+        assert (await posted(face, "tools/list", {}, **session)).json["result"] == {"tools": []}
+
+    with_face(story)
+
+
+@pytest.mark.parametrize(("status", "code"), [("Healthy", 200), ("Degraded", 200), ("Unhealthy", 503)])
+def test_health_is_json_with_a_status_that_monitors_understand(status: str, code: int) -> None:
+    async def story(face: HttpFace, scene: Scene) -> None:
+        reply = await asked(face, "GET", "/health")
+
+        assert reply.status == code
+        assert reply.json["status"] == status
+        assert (await asked(face, "POST", "/health")).status == 405
+
+    with_face(story, status=status, issues=[])
+
+
+def test_there_is_nothing_elsewhere() -> None:
+    async def story(face: HttpFace, scene: Scene) -> None:
+        reply = await asked(face, "GET", "/rc")
+
+        assert reply.status == 404
+        assert "/mcp" in reply.json["error"]
+
+    with_face(story)
+
+
+@pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}])
+def test_web_sites_are_not_served(headers: dict[str, str]) -> None:
+    async def story(face: HttpFace, scene: Scene) -> None:
+        assert (await asked(face, "GET", "/health", **headers)).status == 403
+
+    with_face(story)
+
+
+def test_a_port_that_is_taken_is_said_and_the_proxy_goes_on_without(capsys: pytest.CaptureFixture[str]) -> None:
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port)):
+
+        async def run() -> HttpFace | None:
+            scene = Scene()
+            return await open_face(port, scene.relay, scene.board.health)
+
+        assert asyncio.run(run()) is None
+
+    assert f"Port {port} is taken by another program" in capsys.readouterr().err
+
+
+def test_it_says_where_it_listens(capsys: pytest.CaptureFixture[str]) -> None:
+    async def story(face: HttpFace, scene: Scene) -> None:
+        assert f"http://localhost:{face.port}/mcp" in capsys.readouterr().err
+
+    with_face(story)
+
+
+def test_a_call_that_hangs_does_not_keep_it_from_closing() -> None:
+    async def story(face: HttpFace, scene: Scene) -> None:
+        hello = await posted(face, "initialize", HELLO)
+        session = {"Mcp-Session-Id": hello.headers["mcp-session-id"]}
+        calling = asyncio.ensure_future(posted(face, "tools/call", {"name": "echo"}, **session))
+        await scene.next_asked()
+
+        async with asyncio.timeout(2):
+            await face.close()
+
+        assert (await calling).json["error"]["code"] == STOPPED
+
+    with_face(story)
+
+
+def test_changes_are_told_to_every_session() -> None:
+    async def story(face: HttpFace, scene: Scene) -> None:
+        hello = await posted(face, "initialize", HELLO)
+        stream, writer = await asyncio.open_connection("127.0.0.1", face.port)
+        lines = (
+            "GET /mcp HTTP/1.1",
+            "Host: localhost",
+            "Accept: text/event-stream",
+            f"Mcp-Session-Id: {hello.headers['mcp-session-id']}",
+        )
+        writer.write("\r\n".join((*lines, "", "")).encode())
+        async with asyncio.timeout(5):
+            await stream.readuntil(b"\r\n\r\n")
+
+            face.broadcast("notifications/tools/list_changed")
+
+            await stream.readuntil(b"notifications/tools/list_changed")
+        writer.close()
+
+    with_face(story)

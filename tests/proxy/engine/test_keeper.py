@@ -1,0 +1,452 @@
+"""What a keeper makes of an upstream that works, dies, refuses, comes late, or never comes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.mcp_peers import TestPeer
+from support.upstreams import IMPATIENT, SWIFT, Kept, Lists, ScriptedRunning, ScriptedUpstream
+from uno_devserver.instances.probe import HostKind
+from uno_devserver.issues import fatal
+from uno_devserver.protocol.client.connection import Lost, Refusal
+from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
+from uno_devserver.protocol.parties import ClientInfo
+from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.relay.link import Unavailable
+from uno_devserver.proxy.upstream.upstream import Ending, StartFailure
+
+MODERN = ClientInfo("modern", "1", {"sampling": {}}, "2026-07-28")
+HANDSHAKE = ClientInfo("older", "1", {"sampling": {}}, "2025-06-18")
+
+
+def conversation(story: Callable[[Path], Coroutine[Any, Any, None]]) -> Callable[[Path], None]:
+    """A test that runs in an event loop."""
+
+    def run(tmp_path: Path) -> None:
+        asyncio.run(story(tmp_path))
+
+    run.__name__ = story.__name__
+    return run
+
+
+def failure(*, final: bool = False) -> StartFailure:
+    issue = fatal("HostCrashed", "It does not start.", "Repair it.")
+    return StartFailure(issue, final=final, ending=Ending("it ended with exit code 1", 1, ("boom",)))
+
+
+# --- connecting
+
+
+@conversation
+async def test_what_is_started_is_connected_and_what_it_offers_is_published(tmp_path: Path) -> None:
+    running = ScriptedRunning(Lists(tools=["one", "two"], prompts=["ask"]))
+    kept = Kept(tmp_path, ScriptedUpstream(running))
+
+    assert await kept.keeper.until_connected(5)
+
+    assert kept.keeper.generation == 1
+    assert kept.tools == ["one", "two"]
+    assert kept.keeper.tool("two") == {"name": "two"}
+    assert kept.keeper.tool("three") is None
+    assert kept.board.fresh
+    assert kept.board.server.instructions is not None
+    assert kept.board.server.instructions.endswith("Use it well.")
+    assert kept.broadcasts == ["notifications/tools/list_changed", "notifications/prompts/list_changed"]
+    assert kept.facts.upstream.name == "scripted"
+    assert (kept.facts.tool_count, kept.facts.lists_fresh) == (2, True)
+    assert kept.changes == 1, "the relay was told"
+
+
+@conversation
+async def test_a_server_without_any_tools_is_connected_too(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, ScriptedUpstream(ScriptedRunning(Lists(tools=[]))))
+
+    assert await kept.keeper.until_connected(5)
+
+    assert kept.tools == []
+    assert kept.broadcasts == []
+
+
+@conversation
+async def test_the_upstream_is_spoken_to_in_the_era_of_the_client(tmp_path: Path) -> None:
+    for client in (MODERN, HANDSHAKE):
+        running = ScriptedRunning(Lists())
+        kept = Kept(tmp_path, ScriptedUpstream(running), policy=IMPATIENT.replace(hello_seconds=5.0))
+        kept.keeper.met(client)
+
+        assert await kept.keeper.until_connected(5)
+
+        assert running.connections[0].modern_first is (client is MODERN)
+        assert running.connections[0].peer.client.name == client.name
+        assert running.connections[0].peer.client.capabilities == {}, "these belong to the client's own conversation"
+
+
+@conversation
+async def test_a_client_that_never_says_hello_does_not_hold_up_the_connection(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, ScriptedUpstream(ScriptedRunning(Lists())))
+
+    assert await kept.keeper.until_connected(5)
+
+
+@conversation
+async def test_clients_who_share_a_conversation_are_its_peer(tmp_path: Path) -> None:
+    running = ScriptedRunning(Lists(), HostKind.COMMAND)
+    kept = Kept(tmp_path, ScriptedUpstream(running))
+    kept.keeper.shared_peer = everybody = TestPeer()
+
+    assert await kept.keeper.until_connected(5)
+
+    assert running.connections[0].peer is everybody
+
+
+@conversation
+async def test_each_client_gets_a_connection_while_there_is_an_upstream(tmp_path: Path) -> None:
+    running = ScriptedRunning(Lists())
+    upstream = ScriptedUpstream(running)
+    upstream.gate.clear()
+    kept = Kept(tmp_path, upstream)
+    with pytest.raises(Unavailable):
+        await kept.keeper.connect(TestPeer(), modern_first=True)
+    upstream.gate.set()
+    assert await kept.keeper.until_connected(5)
+
+    connection = await kept.keeper.connect(TestPeer(), modern_first=True)
+
+    assert connection is running.connections[-1]
+    assert len(running.connections) == 2
+
+
+# --- lists
+
+
+@conversation
+async def test_lists_that_changed_are_read_again_once_for_many_and_every_time(tmp_path: Path) -> None:
+    lists = Lists()
+    kept = Kept(tmp_path, ScriptedUpstream(ScriptedRunning(lists)))
+    assert await kept.keeper.until_connected(5)
+
+    for generation in range(3):
+        lists.names["tools"] = [f"tool{generation}"]
+        reads = lists.reads
+        for _ in range(10):
+            kept.keeper.lists_changed()
+        await kept.until(lambda: kept.tools == lists.names["tools"])
+        assert lists.reads == reads + 1
+
+    assert kept.broadcasts.count("notifications/tools/list_changed") == 4
+
+
+@conversation
+async def test_the_servers_own_notification_has_the_lists_read(tmp_path: Path) -> None:
+    running = ScriptedRunning(Lists())
+    kept = Kept(tmp_path, ScriptedUpstream(running))
+    assert await kept.keeper.until_connected(5)
+    running.lists.names["tools"] = ["other"]
+
+    running.connections[0].peer.notify("notifications/tools/list_changed", {})
+
+    await kept.until(lambda: kept.tools == ["other"])
+
+
+@conversation
+async def test_a_list_that_comes_back_with_an_error_stays_as_it_was(tmp_path: Path) -> None:
+    lists = Lists(prompts=["ask"])
+    kept = Kept(tmp_path, ScriptedUpstream(ScriptedRunning(lists)))
+    assert await kept.keeper.until_connected(5)
+    lists.names["tools"] = RpcError(INTERNAL_ERROR, "not now")
+    lists.names["prompts"] = ["other"]
+
+    kept.keeper.lists_changed()
+
+    await kept.until(lambda: b"other" in kept.board.lists.prompts)
+    assert kept.tools == ["one"]
+
+
+@conversation
+async def test_a_list_that_the_server_does_not_have_is_empty(tmp_path: Path) -> None:
+    lists = Lists(prompts=["ask"])
+    kept = Kept(tmp_path, ScriptedUpstream(ScriptedRunning(lists)))
+    assert await kept.keeper.until_connected(5)
+    lists.names["prompts"] = RpcError(METHOD_NOT_FOUND, "no prompts here")
+
+    kept.keeper.lists_changed()
+
+    await kept.until(lambda: kept.board.lists.prompts == b"[]")
+
+
+@conversation
+async def test_a_conversation_that_breaks_off_is_begun_anew_with_the_same_server(tmp_path: Path) -> None:
+    running = ScriptedRunning(Lists())
+    upstream = ScriptedUpstream(running)
+    kept = Kept(tmp_path, upstream)
+    assert await kept.keeper.until_connected(5)
+    running.connections[0].closed = True
+    running.lists.names["tools"] = ["other"]
+
+    kept.keeper.lists_changed()
+
+    await kept.until(lambda: kept.tools == ["other"])
+    assert len(running.connections) == 2
+    assert (kept.keeper.generation, upstream.starts, running.stops) == (1, 1, 0)
+
+
+# --- crashes
+
+
+@conversation
+async def test_a_server_that_dies_is_replaced_and_its_end_is_remembered(tmp_path: Path) -> None:
+    first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists(tools=["new"]))
+    kept = Kept(tmp_path, ScriptedUpstream(first, second))
+    assert await kept.keeper.until_connected(5)
+
+    first.die()
+
+    await kept.until(lambda: kept.keeper.generation == 2)
+    assert kept.tools == ["new"]
+    assert first.stops == 1, "what it has left behind is cleaned up"
+    assert first.connections[0].closed
+    assert kept.facts.last_end == Ending("it ended with exit code 3", 3, ("its last line",))
+    assert kept.facts.restarts == 1
+    assert ("warning", "The server has gone: it ended with exit code 3. It is being started again.") in kept.messages
+    assert kept.changes == 3, "connected, gone, connected"
+
+
+@conversation
+async def test_what_was_offered_stays_offered_while_there_is_no_server(tmp_path: Path) -> None:
+    first = ScriptedRunning(Lists())
+    upstream = ScriptedUpstream(first, failure(final=True))
+    kept = Kept(tmp_path, upstream)
+    assert await kept.keeper.until_connected(5)
+
+    first.die()
+
+    await kept.until_state("Degraded")
+    assert kept.tools == ["one"]
+    assert not kept.board.fresh
+    assert not kept.facts.lists_fresh
+
+
+@conversation
+async def test_a_server_that_hangs_up_on_every_greeting_is_given_up(tmp_path: Path) -> None:
+    running = ScriptedRunning(Lists())
+    running.refusals = [Lost("It hung up.", sent=True)] * 9
+    upstream = ScriptedUpstream(running)
+    kept = Kept(tmp_path, upstream)
+
+    await kept.until_state("Degraded")
+
+    assert upstream.starts == 1 + SWIFT.crash_cycles
+    assert running.stops == upstream.starts
+    assert "It hung up." in kept.facts.last_end.reason
+
+
+@conversation
+async def test_one_that_has_answered_may_die_as_often_as_it_likes(tmp_path: Path) -> None:
+    runs = [ScriptedRunning(Lists()) for _ in range(9)]
+    kept = Kept(tmp_path, ScriptedUpstream(*runs))
+    for number, running in enumerate(runs[:-1], 1):
+        await kept.until(lambda number=number: kept.keeper.generation == number)  # type: ignore[misc]
+        kept.keeper.worked(number)
+        running.die()
+
+    await kept.until(lambda: kept.keeper.generation == 9)
+
+    assert kept.facts.restarts == 8
+
+
+@conversation
+async def test_a_connection_that_somebody_lost_makes_the_server_doubtful(tmp_path: Path) -> None:
+    running = ScriptedRunning(Lists())
+    kept = Kept(tmp_path, ScriptedUpstream(running))
+    assert await kept.keeper.until_connected(5)
+
+    kept.keeper.lost(0)
+    assert running.doubts == 0, "that was another one"
+    kept.keeper.lost(1)
+
+    assert running.doubts == 1
+
+
+# --- no MCP there
+
+
+@conversation
+async def test_a_host_without_mcp_is_left_running_and_not_called_crashed(tmp_path: Path) -> None:
+    running = ScriptedRunning(Lists())
+    running.refusals = [Refusal("It has no such endpoint.", status=404)]
+    kept = Kept(tmp_path, ScriptedUpstream(running))
+
+    await kept.until_state("Degraded")
+
+    assert kept.facts.without_mcp
+    assert kept.facts.last_end is None
+    assert running.stops == 0
+
+
+@conversation
+async def test_when_a_host_without_mcp_is_replaced_the_next_one_is_tried(tmp_path: Path) -> None:
+    first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists())
+    first.refusals = [Refusal("It has no such endpoint.", status=404)]
+    kept = Kept(tmp_path, ScriptedUpstream(first, second))
+    await kept.until_state("Degraded")
+
+    first.die()
+
+    await kept.until_state("Connected")
+    assert not kept.facts.without_mcp
+
+
+@conversation
+async def test_a_server_that_refuses_to_speak_says_why(tmp_path: Path) -> None:
+    running = ScriptedRunning(Lists(), HostKind.COMMAND)
+    running.refusals = [Refusal("It wants a token.", status=404)]
+    kept = Kept(tmp_path, ScriptedUpstream(running))
+
+    await kept.until_state("Degraded")
+
+    assert kept.facts.connect_error == "It wants a token."
+    assert not kept.facts.without_mcp
+
+
+# --- starts that fail
+
+
+@conversation
+async def test_a_start_that_fails_three_times_degrades_and_says_why(tmp_path: Path) -> None:
+    upstream = ScriptedUpstream(failure())
+    kept = Kept(tmp_path, upstream)
+
+    assert not await kept.keeper.until_connected(5)
+
+    assert upstream.starts == 3
+    assert [issue.message for issue in kept.facts.issues] == ["It does not start."]
+    assert kept.facts.last_end.last_lines == ("boom",)
+    assert kept.messages[-1] == ("error", "It does not start.")
+
+
+@conversation
+async def test_a_final_failure_is_not_tried_again_until_somebody_needs_it(tmp_path: Path) -> None:
+    upstream = ScriptedUpstream(failure(final=True), ScriptedRunning(Lists()))
+    kept = Kept(tmp_path, upstream)
+    assert not await kept.keeper.until_connected(5)
+    assert upstream.starts == 1
+
+    kept.keeper.wanted()
+
+    assert await kept.keeper.until_connected(5)
+    assert kept.facts.issues == ()
+
+
+@conversation
+async def test_a_server_at_a_url_is_looked_for_again_without_being_asked(tmp_path: Path) -> None:
+    failures = [failure() for _ in range(5)]
+    upstream = ScriptedUpstream(*failures, ScriptedRunning(Lists(), HostKind.COMMAND))
+    kept = Kept(tmp_path, upstream, Options(str(tmp_path), url="http://localhost:1/mcp"))
+
+    await kept.until_state("Connected")
+
+    assert upstream.starts == 6
+    assert [level for level, _ in kept.messages].count("error") == 1, "the same is not said again and again"
+
+
+@conversation
+async def test_a_defect_of_a_start_is_a_failure_and_not_silence(tmp_path: Path) -> None:
+    class Broken(ScriptedUpstream):
+        def start(self, observer: Any) -> ScriptedRunning:
+            raise ZeroDivisionError("a defect")
+
+    kept = Kept(tmp_path, Broken())
+
+    assert not await kept.keeper.until_connected(5)
+
+    assert "ZeroDivisionError: a defect" in kept.facts.issues[0].message
+
+
+@conversation
+async def test_a_defect_of_a_conversation_is_a_failure_and_not_silence(tmp_path: Path) -> None:
+    running = ScriptedRunning(Lists())
+    running.refusals = [ZeroDivisionError("a defect")] * 9
+    kept = Kept(tmp_path, ScriptedUpstream(running))
+
+    await kept.until_state("Degraded")
+
+    assert "ZeroDivisionError: a defect" in kept.facts.last_end.reason
+
+
+# --- other workspaces, and the end
+
+
+@conversation
+async def test_another_upstream_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+    first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists(tools=["new"]))
+    kept = Kept(tmp_path, ScriptedUpstream(first))
+    assert await kept.keeper.until_connected(5)
+
+    kept.keeper.begin(ScriptedUpstream(second))
+
+    assert kept.keeper.started
+    assert await kept.keeper.until_connected(5)
+    assert (kept.tools, first.stops, kept.facts.restarts) == (["new"], 1, 0)
+
+
+@conversation
+async def test_a_start_that_is_overtaken_leaves_nothing_running(tmp_path: Path) -> None:
+    late, wanted = ScriptedRunning(Lists(tools=["late"])), ScriptedRunning(Lists(tools=["wanted"]))
+    slow = ScriptedUpstream(late, stubborn=True)
+    slow.gate.clear()
+    kept = Kept(tmp_path, slow)
+    await kept.until(lambda: slow.starts)
+
+    kept.keeper.begin(ScriptedUpstream(wanted))
+    assert await kept.keeper.until_connected(5)
+    slow.gate.set()
+
+    await kept.until(lambda: late.stops == 1)
+    assert (kept.tools, wanted.stops) == (["wanted"], 0)
+
+
+@conversation
+async def test_without_anything_to_keep_it_waits_and_says_that_waiting_is_no_use(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, None)
+    waiting = asyncio.ensure_future(kept.keeper.until_connected(5))
+    await asyncio.sleep(0)
+
+    kept.keeper.halt("There is no workspace.")
+
+    assert await waiting is False
+    kept.keeper.wanted()
+    assert kept.keeper.state.value == "Degraded", "there is nothing that could be tried"
+    assert kept.messages == [("error", "There is no workspace.")]
+
+
+@conversation
+async def test_at_the_end_the_upstream_is_stopped_and_nothing_starts_any_more(tmp_path: Path) -> None:
+    running = ScriptedRunning(Lists())
+    upstream = ScriptedUpstream(running)
+    kept = Kept(tmp_path, upstream)
+    assert await kept.keeper.until_connected(5)
+
+    await kept.keeper.close()
+
+    assert running.stops == 1
+    kept.keeper.begin(upstream)
+    kept.keeper.wanted()
+    assert (upstream.starts, kept.keeper.state.value) == (1, "Shutdown")
+
+
+@conversation
+async def test_at_the_end_a_start_that_is_under_way_is_given_up_and_waited_for(tmp_path: Path) -> None:
+    upstream = ScriptedUpstream(ScriptedRunning(Lists()))
+    upstream.gate.clear()
+    kept = Kept(tmp_path, upstream)
+    await kept.until(lambda: upstream.starts)
+
+    async with asyncio.timeout(5):
+        await kept.keeper.close()
+
+    assert kept.keeper.state.value == "Shutdown"

@@ -1,0 +1,156 @@
+"""Reading lists from servers with all kinds of manners."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from support.mcp_peers import TestPeer
+from uno_devserver.protocol.client.connection import Lost, Peer, Server
+from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
+from uno_devserver.protocol.service import Params
+from uno_devserver.proxy.engine import lists_reader
+from uno_devserver.proxy.engine.lists_reader import read_lists
+
+ALL: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}}
+
+
+class Pages:
+    """A connection whose server has these pages; an exception is raised, anything else is sent as it is."""
+
+    def __init__(self, capabilities: dict[str, Any] | None = None, **pages: Any) -> None:
+        self.server = Server({}, ALL if capabilities is None else capabilities, None, "2025-11-25")
+        self.asked: list[tuple[str, Params]] = []
+        self._pages = {"tools_list": [{"tools": []}], **pages}
+
+    async def request(self, method: str, params: Params, peer: Peer) -> msgspec.Raw:
+        self.asked.append((method, params))
+        pages = self._pages.get(method.replace("/", "_"), [RpcError(METHOD_NOT_FOUND, "no")])
+        number = int(params.get("cursor", "0")) if pages is not None else 0
+        page = pages[min(number, len(pages) - 1)]
+        if isinstance(page, Exception):
+            raise page
+        return msgspec.Raw(page if isinstance(page, bytes) else json.dumps(page).encode())
+
+    async def notify(self, method: str, params: Params) -> None: ...
+    async def follow(self, uris: frozenset[str]) -> None: ...
+    async def set_level(self, level: str) -> None: ...
+    async def close(self) -> None: ...
+
+
+def read(pages: Pages) -> dict[str, Any]:
+    return asyncio.run(read_lists(pages, TestPeer()))
+
+
+def names(found: dict[str, Any], kind: str) -> list[str]:
+    return [name for name, _ in found[kind]]
+
+
+def test_all_lists_are_read_with_what_their_entries_are_called_by() -> None:
+    pages = Pages(
+        tools_list=[{"tools": [{"name": "a"}]}],
+        resources_list=[{"resources": [{"uri": "x://1", "name": "one"}]}],
+        resources_templates_list=[{"resourceTemplates": [{"uriTemplate": "x://{n}", "name": "any"}]}],
+        prompts_list=[{"prompts": [{"name": "p"}]}],
+    )
+
+    found = read(pages)
+
+    assert {kind: names(found, kind) for kind in found} == {
+        "tools": ["a"],
+        "resources": ["x://1"],
+        "templates": ["x://{n}"],
+        "prompts": ["p"],
+    }
+
+
+def test_an_entry_is_kept_as_the_bytes_that_came() -> None:
+    entry = b'{"name": "a",  "x-unknown":1.50, "big": 12345678901234567890}'
+
+    found = read(Pages(tools_list=[b'{"tools":[' + entry + b"]}"]))
+
+    assert found["tools"] == (("a", entry),)
+
+
+def test_pages_are_followed_to_the_last() -> None:
+    pages = [{"tools": [{"name": f"t{n}"}], "nextCursor": str(n + 1)} for n in range(40)]
+
+    found = read(Pages(tools_list=[*pages, {"tools": [{"name": "last"}], "nextCursor": None}]))
+
+    assert names(found, "tools") == [f"t{n}" for n in range(40)] + ["last"]
+
+
+def test_a_server_that_names_the_same_page_again_does_not_keep_us() -> None:
+    pages = Pages(tools_list=[{"tools": [{"name": "a"}], "nextCursor": "0"}])
+
+    assert names(read(pages), "tools") == ["a"]
+
+
+def test_a_list_without_an_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lists_reader, "MAX_PAGES", 10)
+    pages = [{"tools": [{"name": f"t{n}"}], "nextCursor": str(n + 1)} for n in range(50)]
+
+    assert len(names(read(Pages(tools_list=pages)), "tools")) == 10
+
+
+def test_only_what_is_declared_is_asked_for_but_tools_always() -> None:
+    pages = Pages({}, tools_list=[{"tools": [{"name": "forgotten"}]}])
+
+    found = read(pages)
+
+    assert [method for method, _ in pages.asked] == ["tools/list"]
+    assert names(found, "tools") == ["forgotten"]
+    assert found["prompts"] == ()
+
+
+def test_a_method_that_is_not_there_means_an_empty_list() -> None:
+    assert read(Pages())["prompts"] == ()
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        RpcError(INTERNAL_ERROR, "not now"),
+        b"[]",
+        b'{"tools":{}}',
+        b'{"tools":[{"name":"\xff"}]}',
+        b'{"tools":[],"nextCursor":7}',
+    ],
+    ids=repr,
+)
+def test_of_a_list_that_cannot_be_read_nothing_is_said(page: Any) -> None:
+    found = read(Pages(tools_list=[page], prompts_list=[{"prompts": [{"name": "p"}]}]))
+
+    assert "tools" not in found
+    assert names(found, "prompts") == ["p"]
+
+
+def test_a_list_that_does_not_come_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Slow(Pages):
+        async def request(self, method: str, params: Params, peer: Peer) -> msgspec.Raw:
+            if method == "tools/list":
+                await asyncio.Event().wait()
+            return await super().request(method, params, peer)
+
+    monkeypatch.setattr(lists_reader, "LIST_SECONDS", 0.01)
+
+    found = read(Slow())
+
+    assert "tools" not in found
+    assert found["prompts"] == ()
+
+
+@pytest.mark.parametrize("entry", [b"7", b"null", b"{}", b'{"name":7}', b'{"title":"a"}'])
+def test_an_entry_without_a_name_is_left_out_and_the_others_count(entry: bytes) -> None:
+    found = read(Pages(tools_list=[b'{"tools":[' + entry + b',{"name":"good"}]}']))
+
+    assert names(found, "tools") == ["good"]
+
+
+def test_a_server_that_goes_meanwhile_is_lost() -> None:
+    with pytest.raises(Lost):
+        read(Pages(tools_list=[Lost("gone", sent=True)]))

@@ -1,0 +1,133 @@
+"""What clients are offered, what they are told of it, and what is kept for the next start."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from uno_devserver.protocol.client.connection import Server
+from uno_devserver.protocol.parties import ServerInfo
+from uno_devserver.proxy.board import Board
+from uno_devserver.proxy.catalogue import Catalogue, identity_of, load
+from uno_devserver.proxy.engine.offering import Offering
+from uno_devserver.proxy.lists import Offered, merged
+from uno_devserver.proxy.options import Options
+
+Entries = tuple[tuple[str, bytes], ...]
+SERVER = Server({"name": "upstream", "version": "3"}, {"completions": {}}, "Handle with care.", "2025-11-25")
+
+
+def entries(*names: str) -> Entries:
+    return tuple((name, json.dumps({"name": name}).encode()) for name in names)
+
+
+class Shop:
+    def __init__(self, folder: Path, known: Offered | None = None, **options: Any) -> None:
+        self.options = Options(str(folder), **options)
+        self.told: list[str] = []
+        lists, own = merged(known or Offered(), uses_host=self.options.uses_host, fallback=False)
+        catalogue = Catalogue(known, {}, {}, None, 1.0) if known else None
+        self.board = Board(ServerInfo("proxy", "1", instructions="Ours."), {}, lists, dict, catalogue=catalogue)
+        self.board.own_tools = own
+        self.state = str(folder / "state")
+        self.offering = Offering(self.options, self.board, self.state, self.told.append)
+
+    @property
+    def tools(self) -> list[str]:
+        return [tool["name"] for tool in json.loads(self.board.lists.tools)]
+
+
+def test_what_the_upstream_offers_stands_between_our_own(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+
+    shop.offering.take({"tools": entries("a", "b")}, SERVER)
+
+    assert shop.tools == [
+        "uno_health",
+        "uno_app_select_solution",
+        "a",
+        "b",
+        "uno_discover_tools",
+        "uno_execute_tool",
+    ]
+    assert shop.board.fresh
+    assert shop.board.capabilities["completions"] == {}
+    assert "tools" in shop.board.capabilities
+
+
+def test_a_tool_of_the_upstream_takes_the_place_of_ours_but_for_health(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+
+    shop.offering.take({"tools": entries("uno_health", "uno_execute_tool")}, SERVER)
+
+    assert shop.board.own_tools == {"uno_health", "uno_app_select_solution", "uno_discover_tools"}
+    assert shop.tools.count("uno_execute_tool") == 1
+
+
+def test_each_kind_that_differs_is_told_once_and_what_stays_is_not_told(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    everything = {
+        "tools": entries("a"),
+        "resources": entries("x://1"),
+        "templates": entries("x://{n}"),
+        "prompts": entries("p"),
+    }
+    shop.offering.take(everything, SERVER)
+    assert shop.told == [f"notifications/{kind}/list_changed" for kind in ("tools", "resources", "prompts")]
+    shop.told.clear()
+
+    shop.offering.take(everything, SERVER)
+    assert shop.told == []
+    shop.offering.take({**everything, "templates": ()}, SERVER)
+
+    assert shop.told == ["notifications/resources/list_changed"]
+
+
+def test_what_the_catalogue_had_is_not_told_again(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, Offered(tools=entries("a")))
+
+    shop.offering.take({"tools": entries("a"), "resources": (), "templates": (), "prompts": ()}, SERVER)
+
+    assert shop.told == []
+
+
+def test_a_list_that_could_not_be_read_stays_as_the_catalogue_had_it(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, Offered(tools=entries("a"), prompts=entries("p")))
+
+    shop.offering.take({"prompts": ()}, SERVER)
+
+    assert "a" in shop.tools
+    assert shop.board.lists.prompts == b"[]"
+
+
+def test_the_tools_that_tell_the_workspace_come_and_go(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, Offered(tools=entries("a")))
+
+    shop.offering.fall_back(True)
+    assert {"uno_app_initialize", "uno_app_set_roots", "a"} <= set(shop.tools)
+    shop.offering.fall_back(True)
+    shop.offering.fall_back(False)
+
+    assert "uno_app_initialize" not in shop.tools
+    assert shop.told == ["notifications/tools/list_changed"] * 2
+
+
+def test_what_is_kept_is_what_the_next_start_finds(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.offering.take({"tools": entries("a")}, SERVER)
+
+    written = shop.offering.keep(SERVER, "6.4.2")
+
+    kept, problem = load(shop.state, identity_of(shop.options))
+    assert kept is not None, problem
+    assert (kept.offered.tools, kept.saved_at, kept.sdk_version) == (entries("a"), written, "6.4.2")
+    assert (kept.server, kept.instructions) == (SERVER.info, "Handle with care.")
+
+
+def test_a_tool_is_known_by_its_name_also_before_there_is_an_upstream(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, Offered(tools=entries("a")))
+
+    assert shop.offering.tool("a") == {"name": "a"}
+    assert shop.offering.tool("b") is None
+    assert shop.offering.tool_count == 1

@@ -1,0 +1,127 @@
+"""Starting in threads: reports wait until somebody takes them, and nothing is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from uno_devserver.issues import fatal
+from uno_devserver.proxy.engine.starts import Failed, Launching, Ready, Said, Starts
+from uno_devserver.proxy.timeline import Timeline
+from uno_devserver.proxy.upstream.upstream import StartFailure, StartObserver
+
+BOUND = 10.0
+
+
+class Upstream:
+    """Launches when told to, then returns or raises."""
+
+    def __init__(self, outcome: Any) -> None:
+        self.outcome = outcome
+        self.launches = threading.Event()
+        self.goes_on: list[bool] = []
+
+    def start(self, observer: StartObserver) -> Any:
+        assert self.launches.wait(BOUND)
+        observer.launching("it", 7)
+        observer.said("Hm.", warning=True)
+        self.goes_on.append(observer.go_on())
+        if isinstance(self.outcome, BaseException):
+            raise self.outcome
+        return self.outcome
+
+
+def reports_of(starts: Starts, number: int) -> list[Any]:
+    """The first reports, in a loop that begins only now."""
+
+    async def listen() -> list[Any]:
+        heard: list[Any] = []
+        enough = asyncio.Event()
+
+        def take(report: Any) -> None:
+            heard.append(report)
+            if len(heard) == number:
+                enough.set()
+
+        starts.reports.open(asyncio.get_running_loop(), take)
+        await asyncio.wait_for(enough.wait(), BOUND)
+        return heard
+
+    return asyncio.run(listen())
+
+
+def test_what_happens_before_there_is_a_loop_is_heard_in_order_when_there_is_one() -> None:
+    timeline = Timeline()
+    starts, upstream = Starts(timeline), Upstream("running")
+    upstream.launches.set()
+
+    starts.start(1, upstream)
+
+    launching, said, ready = reports_of(starts, 3)
+    assert (launching, said) == (Launching(1, "it", 7), Said(1, "Hm.", True))
+    assert isinstance(ready, Ready)
+    assert (ready.attempt, ready.running) == (1, upstream.outcome)
+    assert {"launched", "ready"} <= dict(timeline.stages()).keys()
+    assert upstream.goes_on == [True]
+
+
+def test_whoever_waits_for_the_launch_goes_on_as_soon_as_there_is_a_process() -> None:
+    starts, upstream = Starts(Timeline()), Upstream("running")
+    starts.start(1, upstream)
+    threading.Timer(0.05, upstream.launches.set).start()
+
+    starts.wait_until_launched(BOUND)
+
+    assert upstream.launches.is_set()
+
+
+def test_a_start_that_takes_long_is_waited_for_no_longer_than_that() -> None:
+    starts, upstream = Starts(Timeline()), Upstream("running")
+    starts.start(1, upstream)
+
+    starts.wait_until_launched(0.01)
+
+    assert upstream.goes_on == []
+    upstream.launches.set()
+    reports_of(starts, 3)
+
+
+def test_a_failure_is_a_report_too() -> None:
+    failure = StartFailure(fatal("HostCrashed", "It died.", "Repair it."), final=True)
+    starts, upstream = Starts(Timeline()), Upstream(failure)
+    upstream.launches.set()
+
+    starts.start(3, upstream)
+
+    assert reports_of(starts, 3)[-1] == Failed(3, failure)
+
+
+@pytest.mark.parametrize("defect", [ZeroDivisionError("a defect"), SystemExit(2), KeyboardInterrupt()], ids=repr)
+def test_a_defect_is_told_as_such(defect: BaseException, capsys: pytest.CaptureFixture[str]) -> None:
+    starts, upstream = Starts(Timeline()), Upstream(defect)
+    upstream.launches.set()
+
+    starts.start(1, upstream)
+
+    failed = reports_of(starts, 3)[-1]
+    assert isinstance(failed, Failed)
+    assert type(defect).__name__ in str(failed.failure)
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_start_that_is_given_up_or_overtaken_is_not_to_go_on() -> None:
+    starts, first, second = Starts(Timeline()), Upstream("a"), Upstream("b")
+    starts.start(1, first)
+    starts.start(2, second)
+    first.launches.set()
+    heard = reports_of(starts, 3)
+    starts.give_up()
+    second.launches.set()
+
+    heard += reports_of(starts, 3)
+
+    assert [report.attempt for report in heard] == [1, 1, 1, 2, 2, 2]
+    assert first.goes_on + second.goes_on == [False, False]

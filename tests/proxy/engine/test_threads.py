@@ -1,0 +1,82 @@
+"""Blocking work beside an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import time
+
+import pytest
+
+from protocol.conversations import asynchronous
+from uno_devserver.proxy.engine.threads import apart, wait_or
+
+
+@asynchronous
+async def test_the_result_comes_back_and_the_loop_goes_on_meanwhile() -> None:
+    gate = threading.Event()
+    working = asyncio.ensure_future(apart(lambda: gate.wait(10) and "done"))
+    await asyncio.sleep(0)
+    assert not working.done()
+
+    gate.set()
+
+    assert await working == "done"
+
+
+@pytest.mark.parametrize("error", [ValueError("bad"), SystemExit(3)], ids=repr)
+@asynchronous
+async def test_what_it_raises_is_raised_here(error: BaseException) -> None:
+    def work() -> None:
+        raise error
+
+    with pytest.raises((ValueError, RuntimeError)) as raised:
+        await apart(work)
+
+    assert str(error) in str(raised.value)
+
+
+@asynchronous
+async def test_whoever_gives_up_hears_nothing_of_it() -> None:
+    gate, done = threading.Event(), threading.Event()
+
+    def work() -> None:
+        gate.wait(10)
+        done.set()
+
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await apart(work)
+    gate.set()
+
+    assert await asyncio.to_thread(done.wait, 10)
+    await asyncio.sleep(0.01)
+
+
+def test_a_loop_that_has_ended_meanwhile_is_no_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, failed = threading.Event(), threading.Event()
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: failed.set())
+
+    async def leave() -> None:
+        asyncio.ensure_future(apart(lambda: gate.wait(10)))  # noqa: RUF006
+        await asyncio.sleep(0)
+
+    asyncio.run(leave())
+
+    gate.set()
+
+    assert not failed.wait(0.05)
+
+
+@asynchronous
+async def test_an_event_ends_a_sleep_and_can_do_so_again() -> None:
+    event = asyncio.Event()
+    begun = time.monotonic()
+    for _ in range(2):
+        asyncio.get_running_loop().call_later(0.01, event.set)
+        await wait_or(event, 10)
+
+    await wait_or(event, 0.01)
+
+    assert time.monotonic() - begun < 5

@@ -1,0 +1,470 @@
+"""Conversations with the front: lines in, lines out, and what the engine is told."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uno_devserver.protocol.parties import ClientInfo, ServerInfo
+from uno_devserver.proxy.board import Board, Lists
+from uno_devserver.proxy.front.front import Front
+from uno_devserver.proxy.front.lines import Lines, TooLong
+from uno_devserver.proxy.timeline import Timeline
+from uno_devserver.proxy.tools import CAPABILITIES
+
+MODERN = "2026-07-28"
+VERSION = "io.modelcontextprotocol/protocolVersion"
+CAPABLE = "io.modelcontextprotocol/clientCapabilities"
+CLIENT = "io.modelcontextprotocol/clientInfo"
+SERVER = "io.modelcontextprotocol/serverInfo"
+ENVELOPE = {VERSION: MODERN, CAPABLE: {"roots": {}}, CLIENT: {"name": "c", "version": "2"}}
+
+LISTS = Lists(b'[{"name":"t"}]', b'[{"uri":"r://"}]', b'[{"uriTemplate":"x"}]', b'[{"name":"p"}]')
+MEMBERS = {
+    "tools/list": ("tools", [{"name": "t"}]),
+    "resources/list": ("resources", [{"uri": "r://"}]),
+    "resources/templates/list": ("resourceTemplates", [{"uriTemplate": "x"}]),
+    "prompts/list": ("prompts", [{"name": "p"}]),
+}
+
+
+class Conversation:
+    def __init__(self) -> None:
+        self.board = Board(
+            ServerInfo("uno-devserver", "1.2", instructions="Be kind."),
+            dict(CAPABILITIES),
+            LISTS,
+            lambda: {"status": "Healthy"},
+        )
+        self.written: list[bytes] = []
+        self.inbox: list[tuple[str, Any]] = []
+        self.timeline = Timeline()
+        self.front = Front(self.board, self.inbox.append, self.written.append, self.timeline)
+
+    def send(self, message: object) -> None:
+        self.front.take(message if isinstance(message, bytes) else json.dumps(message).encode())
+
+    def said(self) -> list[Any]:
+        """What was written since this was asked last."""
+        lines, self.written[:] = [json.loads(line) for line in self.written], []
+        return lines
+
+    def ask(self, method: str, params: dict[str, Any] | None = None, request_id: int | str = 1) -> Any:
+        """The one answer that comes at once."""
+        self.send(request(method, params, request_id))
+        [answer] = self.said()
+        assert answer["id"] == request_id
+        assert type(answer["id"]) is type(request_id)
+        return answer.get("result", answer.get("error"))
+
+    def ask_modern(self, method: str, params: dict[str, Any] | None = None) -> Any:
+        return self.ask(method, {**(params or {}), "_meta": ENVELOPE})
+
+    def initialize(self, version: str = "2025-11-25") -> None:
+        self.ask("initialize", {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "c"}})
+        self.inbox.clear()
+
+
+def request(method: str, params: dict[str, Any] | None = None, request_id: int | str = 1) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": request_id, "method": method, **({} if params is None else {"params": params})}
+
+
+@pytest.fixture
+def talk() -> Conversation:
+    return Conversation()
+
+
+# --- hello ----------------------------------------------------------------------------------------------------------
+
+
+def test_initialize_tells_who_we_are_and_the_engine_who_asks(talk: Conversation) -> None:
+    params = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {"roots": {}},
+        "clientInfo": {"name": "c", "version": "2"},
+    }
+
+    result = talk.ask("initialize", params)
+
+    assert result == {
+        "protocolVersion": "2025-06-18",
+        "capabilities": CAPABILITIES,
+        "serverInfo": {"name": "uno-devserver", "version": "1.2"},
+        "instructions": "Be kind.",
+    }
+    assert talk.inbox == [("greeting", ClientInfo("c", "2", {"roots": {}}, "2025-06-18"))]
+    assert [stage for stage, _ in talk.timeline.stages()] == ["initialize"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "agreed"),
+    [
+        ("2024-11-05", "2024-11-05"),
+        ("2025-03-26", "2025-03-26"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-11-25", "2025-11-25"),
+        (MODERN, "2025-11-25"),
+        ("garbage", "2025-11-25"),
+        (None, "2025-11-25"),
+        (7, "2025-11-25"),
+    ],
+)
+def test_an_unknown_version_gets_the_newest_one(talk: Conversation, asked: object, agreed: str) -> None:
+    assert talk.ask("initialize", {"protocolVersion": asked})["protocolVersion"] == agreed
+
+
+@pytest.mark.parametrize("params", [{"capabilities": []}, {"clientInfo": "me"}])
+def test_an_ill_formed_client_is_refused_and_may_try_again(talk: Conversation, params: dict[str, Any]) -> None:
+    assert talk.ask("initialize", params)["code"] == -32602
+    assert talk.inbox == []
+
+    assert "protocolVersion" in talk.ask("initialize", {})
+
+
+def test_requests_before_initialize_are_served(talk: Conversation) -> None:
+    assert talk.ask("ping") == {}
+    assert talk.ask("tools/list") == {"tools": [{"name": "t"}]}
+
+
+def test_a_probe_is_answered_in_the_modern_era(talk: Conversation) -> None:
+    result = talk.ask_modern("server/discover")
+
+    assert result["supportedVersions"] == [MODERN]
+    assert (result["resultType"], result["ttlMs"], result["cacheScope"]) == ("complete", 0, "private")
+    assert result["instructions"] == "Be kind."
+    assert result["_meta"][SERVER]["name"] == "uno-devserver"
+    assert talk.inbox == [("greeting", ClientInfo("c", "2", {"roots": {}}, MODERN))]
+
+
+def test_a_modern_client_is_announced_once_and_another_again(talk: Conversation) -> None:
+    talk.ask_modern("tools/list")
+    talk.ask_modern("tools/list")
+    talk.ask("tools/list", {"_meta": {**ENVELOPE, CAPABLE: {}}})
+
+    greeted = [client.capabilities for kind, client in talk.inbox if kind == "greeting"]
+    assert greeted == [{"roots": {}}, {}]
+
+
+def test_a_modern_client_is_announced_before_what_it_asks(talk: Conversation) -> None:
+    talk.send(request("tools/call", {"name": "x", "_meta": ENVELOPE}))
+
+    assert [kind for kind, _ in talk.inbox] == ["greeting", "message"]
+
+
+@pytest.mark.parametrize("method", ["initialize", "ping", "logging/setLevel", "resources/subscribe"])
+def test_a_method_that_the_modern_era_has_removed_is_not_found_there(talk: Conversation, method: str) -> None:
+    assert talk.ask_modern(method)["code"] == -32601
+    assert [kind for kind, _ in talk.inbox] == ["greeting"]
+
+
+def test_an_unknown_modern_version_is_told_the_known_ones(talk: Conversation) -> None:
+    error = talk.ask("tools/list", {"_meta": {**ENVELOPE, VERSION: "2999-01-01"}})
+
+    assert (error["code"], error["data"]) == (-32022, {"supported": [MODERN], "requested": "2999-01-01"})
+
+
+@pytest.mark.parametrize("params", [None, {}, {"_meta": {VERSION: MODERN}}])
+def test_a_probe_without_its_envelope_is_told_what_it_lacks(talk: Conversation, params: dict[str, Any] | None) -> None:
+    error = talk.ask("server/discover", params)
+
+    assert error["code"] == -32602
+    assert CAPABLE in error["message"]
+
+
+def test_each_request_is_answered_in_its_own_era(talk: Conversation) -> None:
+    talk.ask_modern("server/discover")
+    talk.initialize("2025-06-18")
+
+    assert "resultType" not in talk.ask("tools/list")
+    assert talk.ask_modern("tools/list")["resultType"] == "complete"
+    assert talk.ask("ping") == {}
+
+
+# --- lists ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", MEMBERS)
+def test_lists_are_answered_from_the_board_and_the_engine_hears_of_it(talk: Conversation, method: str) -> None:
+    member, entries = MEMBERS[method]
+
+    assert talk.ask(method) == {member: entries}
+    assert talk.inbox == [("read", method)]
+
+
+@pytest.mark.parametrize("method", MEMBERS)
+def test_modern_lists_may_not_be_kept(talk: Conversation, method: str) -> None:
+    member, entries = MEMBERS[method]
+
+    result = talk.ask_modern(method)
+
+    assert result[member] == entries
+    assert (result["resultType"], result["ttlMs"], result["cacheScope"]) == ("complete", 0, "private")
+    assert result["_meta"][SERVER] == {"name": "uno-devserver", "version": "1.2"}
+
+
+def test_a_list_is_what_the_board_says_at_that_moment(talk: Conversation) -> None:
+    talk.ask("tools/list")
+    talk.board.lists = Lists(tools=b"[]")
+
+    assert talk.ask("tools/list") == {"tools": []}
+
+
+def test_there_is_no_second_page(talk: Conversation) -> None:
+    assert talk.ask("tools/list", {"cursor": "x"})["code"] == -32602
+    assert talk.ask("tools/list", {"cursor": None}) == {"tools": [{"name": "t"}]}
+
+
+def test_tools_that_are_held_back_are_asked_of_the_engine_and_nothing_else_is(talk: Conversation) -> None:
+    talk.board.holds_tools = True
+
+    talk.send(request("tools/list"))
+
+    assert talk.said() == []
+    assert talk.inbox == [("message", request("tools/list"))]
+    assert talk.ask("resources/list") == {"resources": [{"uri": "r://"}]}
+
+
+# --- health ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "structured"),
+    [("2024-11-05", False), ("2025-03-26", False), ("2025-06-18", True), ("2025-11-25", True)],
+)
+def test_health_is_text_and_an_object_too_for_those_who_know_that(
+    talk: Conversation, version: str, structured: bool
+) -> None:
+    talk.initialize(version)
+
+    result = talk.ask("tools/call", {"name": "uno_health", "arguments": {}})
+
+    assert json.loads(result["content"][0]["text"]) == {"status": "Healthy"}
+    assert result.get("structuredContent") == ({"status": "Healthy"} if structured else None)
+    assert result["isError"] is False
+
+
+def test_health_is_told_in_the_modern_era(talk: Conversation) -> None:
+    result = talk.ask_modern("tools/call", {"name": "uno_health"})
+
+    assert result["structuredContent"] == {"status": "Healthy"}
+    assert result["resultType"] == "complete"
+
+
+@pytest.mark.parametrize("uri", ["uno://health", "UNO://Health"])
+def test_health_can_be_read(talk: Conversation, uri: str) -> None:
+    [content] = talk.ask("resources/read", {"uri": uri})["contents"]
+
+    assert content["uri"] == "uno://health"
+    assert json.loads(content["text"]) == {"status": "Healthy"}
+
+
+def test_a_health_that_cannot_be_told_is_an_error_and_not_the_end(
+    talk: Conversation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts: dict[str, dict[str, object]] = {}
+    talk.board.health = lambda: facts["gone"]
+
+    assert talk.ask("tools/call", {"name": "uno_health"})["code"] == -32603
+    assert "KeyError" in capsys.readouterr().err
+    assert talk.ask("ping") == {}
+
+
+# --- what is passed on ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        request("tools/call", {"name": "build", "arguments": {"n": 1.5}, "x-unknown": [None]}, "a"),
+        request("tools/call", {}),
+        request("resources/read", {"uri": "a://b"}),
+        request("resources/read", {"uri": 7}),
+        request("logging/setLevel", {"level": "debug"}),
+        request("some/future", {"x": 1}, 2**70),
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}},
+        {"jsonrpc": "2.0", "method": "notifications/cancelled"},
+        {"jsonrpc": "2.0", "id": 5, "result": {"roots": []}},
+        {"jsonrpc": "2.0", "id": "nobody", "error": {"code": 1, "message": "no"}},
+        {"jsonrpc": "2.0", "id": None, "result": {}},
+    ],
+)
+def test_everything_else_reaches_the_engine_as_it_is(talk: Conversation, message: dict[str, Any]) -> None:
+    talk.send(message)
+
+    assert talk.said() == []
+    assert talk.inbox == [("message", message)]
+
+
+# --- what is no message ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "request_id"),
+    [
+        (b"hello", -32700, None),
+        (b'{"jsonrpc":"2.0","id":1,"method":"ping"', -32700, 1),
+        (b'{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"n":NaN}}', -32700, "a"),
+        (b'{"jsonrpc":"2.0","id":3,"method":"x","params":{"n":1e999}}', -32700, 3),
+        (b'{"jsonrpc":"2.0","id":4,"method":"x","params":' + b"[" * 5000 + b"]" * 5000 + b"}", -32700, 4),
+        (b'{"jsonrpc":"2.0","id":5,"method":"\xff"}', -32700, 5),
+        (b"7", -32600, None),
+        (b'"text"', -32600, None),
+        (b"null", -32600, None),
+        (b"[]", -32600, None),
+        (b"{}", -32600, None),
+        (b'{"id":6,"method":"ping"}', -32600, 6),
+        (b'{"jsonrpc":"1.0","id":6,"method":"ping"}', -32600, 6),
+        (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', -32600, None),
+        (b'{"jsonrpc":"2.0","id":7,"method":5}', -32600, 7),
+        (b'{"jsonrpc":"2.0","id":8,"method":"ping","params":[]}', -32602, 8),
+        (b'{"jsonrpc":"2.0","id":9}', -32600, 9),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_what_is_no_message_is_answered_as_json_rpc_demands(
+    talk: Conversation, line: bytes, code: int, request_id: object
+) -> None:
+    talk.send(line)
+
+    [answer] = talk.said()
+    assert (answer["error"]["code"], answer["id"]) == (code, request_id)
+    assert answer["error"]["message"]
+    assert talk.inbox == []
+    assert talk.ask("ping") == {}
+
+
+@pytest.mark.parametrize("line", [b'{"id":1,"result":{}}', b'{"jsonrpc":"1.0","id":1,"error":{}}'])
+def test_an_ill_formed_answer_is_not_answered(talk: Conversation, line: bytes) -> None:
+    """The client would take it for the answer to its own request of that id."""
+    talk.send(line)
+
+    assert (talk.said(), talk.inbox) == ([], [])
+
+
+def test_a_request_that_is_too_long_is_refused_by_its_id(talk: Conversation) -> None:
+    talk.front.take(TooLong({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": None}))
+    talk.front.take(TooLong({}))
+
+    known, unknown = talk.said()
+    assert (known["id"], known["error"]["code"]) == (5, -32600)
+    assert "16 MiB" in known["error"]["message"]
+    assert unknown["id"] is None
+
+
+def test_whoever_waits_for_an_answer_that_is_too_long_is_told(talk: Conversation) -> None:
+    talk.front.take(TooLong({"jsonrpc": "2.0", "id": 5, "result": None}))
+
+    assert talk.said() == []
+    [(kind, message)] = talk.inbox
+    assert (kind, message["id"], message["error"]["code"]) == ("message", 5, -32600)
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_end_the_front(data: bytes) -> None:
+    talk = Conversation()
+    lines = Lines()
+
+    for line in [*lines.feed(data), *lines.finish()]:
+        talk.front.take(line)
+
+    talk.said()
+    assert talk.ask("ping") == {}
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+METHODS = st.sampled_from(["ping", "initialize", "server/discover", "tools/list", "tools/call", "resources/read"])
+NAMES = st.sampled_from(["name", "uri", "cursor", "_meta", "capabilities", "clientInfo", "protocolVersion"])
+META = st.dictionaries(st.sampled_from([VERSION, CAPABLE, CLIENT]), JSON | st.just(MODERN))
+
+
+@given(METHODS, st.dictionaries(NAMES, JSON | META, max_size=4) | JSON)
+def test_no_params_end_the_front_and_every_request_is_answered_or_passed_on(method: str, params: object) -> None:
+    talk = Conversation()
+
+    talk.send({"jsonrpc": "2.0", "id": "x", "method": method, "params": params})
+
+    passed = [message for kind, message in talk.inbox if kind == "message"]
+    answers = talk.said()
+    assert len(answers) + len(passed) == 1
+    assert all(answer["id"] == "x" for answer in answers)
+
+
+# --- batches --------------------------------------------------------------------------------------------------------
+
+
+def test_a_batch_is_answered_in_one_line_when_all_of_it_is(talk: Conversation) -> None:
+    talk.initialize("2025-03-26")
+
+    talk.send([request("ping", None, 1), request("tools/call", {"name": "x"}, "1"), request("tools/list", None, 2)])
+
+    assert talk.said() == []
+    assert talk.inbox == [("message", request("tools/call", {"name": "x"}, "1")), ("read", "tools/list")]
+    talk.front.write(b'{"jsonrpc":"2.0","id":"1","result":{}}')
+    [answers] = talk.said()
+    assert [answer["id"] for answer in answers] == [1, 2, "1"]
+
+
+def test_what_is_wrong_in_a_batch_is_told_in_it(talk: Conversation) -> None:
+    talk.initialize("2025-03-26")
+
+    talk.send([request("initialize", {}, 1), 7, {"jsonrpc": "2.0", "id": 2}, request("ping", None, 3)])
+
+    [answers] = talk.said()
+    assert [(answer["id"], answer.get("error", {}).get("code")) for answer in answers] == [
+        (1, -32600),
+        (None, -32600),
+        (2, -32600),
+        (3, None),
+    ]
+
+
+def test_a_batch_of_notifications_and_answers_is_passed_on_without_a_word(talk: Conversation) -> None:
+    talk.initialize("2025-03-26")
+    messages = [{"jsonrpc": "2.0", "method": "notifications/x"}, {"jsonrpc": "2.0", "id": 1, "result": {}}]
+
+    talk.send(messages)
+
+    assert talk.said() == []
+    assert talk.inbox == [("message", message) for message in messages]
+
+
+def test_a_request_of_a_batch_can_be_cancelled(talk: Conversation) -> None:
+    talk.initialize("2025-03-26")
+    talk.send([request("ping", None, 1), request("tools/call", {"name": "x"}, 2)])
+
+    talk.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}})
+
+    [answers] = talk.said()
+    assert [answer["id"] for answer in answers] == [1]
+
+
+@pytest.mark.parametrize("version", [None, "2024-11-05", "2025-06-18", "2025-11-25"])
+def test_other_versions_have_no_batches(talk: Conversation, version: str | None) -> None:
+    if version:
+        talk.initialize(version)
+
+    talk.send([request("ping")])
+
+    [answer] = talk.said()
+    assert (answer["error"]["code"], answer["id"]) == (-32600, None)
+
+
+@pytest.mark.parametrize("count", [0, 101])
+def test_a_batch_is_neither_empty_nor_endless(talk: Conversation, count: int) -> None:
+    talk.initialize("2025-03-26")
+
+    talk.send([request("ping", None, number) for number in range(count)])
+
+    [answer] = talk.said()
+    assert answer["error"]["code"] == -32600

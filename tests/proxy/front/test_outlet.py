@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from uno_devserver.proxy.front.outlet import Outlet
+
+PATIENCE = 10.0
+LARGE = b"x" * 1_000_000  # more than any pipe takes at once
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    reading, writing = os.pipe()
+    yield reading, writing
+    for handle in (reading, writing):
+        try:
+            os.close(handle)
+        except OSError:
+            pass  # the test has closed it
+
+
+def read_lines(handle: int, count: int) -> list[bytes]:
+    with os.fdopen(os.dup(handle), "rb") as file:
+        return [file.readline().removesuffix(b"\n") for _ in range(count)]
+
+
+def eventually(condition: Callable[[], object]) -> bool:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.001)
+    return True
+
+
+def test_a_line_is_there_when_writing_it_returns(pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+    os.set_blocking(reading, False)
+
+    Outlet(writing).write(b'{"id":1}')
+
+    assert os.read(reading, 100) == b'{"id":1}\n'
+
+
+def test_a_message_is_one_line_whatever_is_between_its_words(pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+
+    Outlet(writing).write(b'{\n"id": 1}\n')
+
+    assert read_lines(reading, 1) == [b'{ "id": 1}']
+
+
+@pytest.mark.parametrize("way", ["pipe", "socket", "non-blocking"])
+def test_lines_of_all_sizes_from_many_threads_come_whole_and_in_the_order_of_each(way: str) -> None:
+    if way == "socket":  # what Node gives to its children
+        ends = socket.socketpair()
+        reading, writing = ends[0].detach(), ends[1].detach()
+    else:
+        reading, writing = os.pipe()
+        os.set_blocking(writing, way != "non-blocking")
+    outlet = Outlet(writing)
+    sizes = (1, 5000, 4095, 200_000, 10)
+
+    def write(thread: int) -> None:
+        for number in range(50):
+            outlet.write(b"%d %d " % (thread, number) + b"x" * sizes[number % len(sizes)])
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    lines = [line.split(b" ") for line in read_lines(reading, 200)]
+    for thread in threads:
+        thread.join()
+
+    for writer in range(4):
+        own = [(int(number), len(rest)) for name, number, rest in lines if int(name) == writer]
+        assert own == [(number, sizes[number % len(sizes)]) for number in range(50)]
+    os.close(reading)
+    os.close(writing)
+
+
+def test_nobody_waits_for_a_client_that_does_not_read(pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+    outlet = Outlet(writing, full_bytes=2_500_000)
+    full = []
+    for line in (LARGE, LARGE, LARGE, b"last"):
+        outlet.write(line)
+        full.append(outlet.full)
+
+    assert not outlet.wait(0)
+    assert read_lines(reading, 4) == [LARGE, LARGE, LARGE, b"last"]
+    assert outlet.wait(PATIENCE)
+    assert [*full, outlet.full] == [False, False, True, True, False]
+
+
+def test_after_a_jam_lines_are_written_at_once_again(pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+    outlet = Outlet(writing)
+    outlet.write(LARGE)
+    read_lines(reading, 1)
+    assert outlet.wait(PATIENCE)
+    os.set_blocking(reading, False)
+
+    outlet.write(b"small")
+
+    assert os.read(reading, 100) == b"small\n"
+
+
+def test_a_client_that_has_closed_its_end_is_gone(pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+    outlet = Outlet(writing)
+    os.close(reading)
+
+    outlet.write(b"anybody?")
+
+    assert outlet.gone
+    outlet.write(b"still?")  # no matter
+    assert outlet.wait(0)
+
+
+def test_a_client_that_goes_while_lines_wait_for_it_is_gone(pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+    outlet = Outlet(writing)
+    outlet.write(LARGE)
+
+    os.close(reading)
+
+    assert outlet.wait(PATIENCE)
+    assert eventually(lambda: outlet.gone)
+    assert not outlet.full
+
+
+def test_a_client_that_leaves_everything_unread_is_taken_for_gone(
+    pipe: tuple[int, int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    outlet = Outlet(pipe[1], full_bytes=1_000_000, give_up_bytes=2_500_000)
+    gone = []
+
+    for _ in range(3):
+        outlet.write(LARGE)
+        gone.append(outlet.gone)
+
+    assert gone == [False, False, True]
+    assert "unread" in capsys.readouterr().err
+
+
+def test_the_descriptor_stays_blocking(pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+    outlet = Outlet(writing)
+
+    outlet.write(LARGE)
+
+    assert not fcntl.fcntl(writing, fcntl.F_GETFL) & os.O_NONBLOCK
+    read_lines(reading, 1)

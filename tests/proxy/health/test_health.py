@@ -1,0 +1,371 @@
+"""What a proxy reports of itself: each state with its issues, never a crash where there was none, and its own facts."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+import pytest
+
+from uno_devserver.discovery.discover import AddInDiscovery, Discovery, SdkInfo, Tool
+from uno_devserver.discovery.sdk_packages import SdkPackages
+from uno_devserver.discovery.verification import AddIn
+from uno_devserver.instances.health_report import ConnectionState
+from uno_devserver.instances.probe import HostAddIn, HostKind, Probe
+from uno_devserver.issues import fatal, warning
+from uno_devserver.proxy.health.health import ProxyFacts, UpstreamFacts, report
+from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.upstream.upstream import Ending
+from uno_devserver.workspace.globaljson import GlobalJson, UnoSdk
+from uno_devserver.workspace.resolver import ResolutionKind, SelectionSource, Workspace
+
+WORKSPACE = Workspace(
+    requested_directory="/ws",
+    working_directory="/ws",
+    effective_directory="/ws",
+    solution="/ws/src/App.sln",
+    global_json="/ws/global.json",
+    kind=ResolutionKind.CurrentDirectory,
+    source=SelectionSource.Automatic,
+    candidates=("/ws/src/App.sln",),
+    config=None,
+    issues=(),
+)
+DISCOVERY = Discovery(
+    WORKSPACE,
+    SdkInfo(
+        GlobalJson("/ws/global.json", UnoSdk("Uno.Sdk", "6.5.31"), None, {}),
+        "/cache/uno.sdk/6.5.31",
+        SdkPackages(None, (), None),
+        (),
+    ),
+    None,
+    Tool("6.5.153", "/cache/host", "/cache/host/Uno.UI.RemoteControl.Host.dll"),
+    False,
+    Tool(),
+    AddInDiscovery((AddIn("Sample.AddIn", "1.0.0", "/cache/Sample.dll", "manifest"),), "manifest", False, True, 1, ()),
+    ("/cache",),
+    152,
+    (),
+)
+BEGUN = ProxyFacts(Options("/ws"))
+HOST = UpstreamFacts(HostKind.DOTNET, 42, "http://localhost:5651/mcp", True, "/logs/host.log", "Uno Server", "6.5.153")
+CONNECTED = BEGUN.replace(
+    state=ConnectionState.CONNECTED,
+    discovery=DISCOVERY,
+    upstream=HOST,
+    generation=1,
+    tool_count=7,
+    lists_fresh=True,
+    timeline=(("initialize", 12), ("connected", 240)),
+    clients=("claude-code",),
+)
+CRASH = Ending("it ended with exit code 3", 3, ("one", "two", "Unhandled exception: boom"))
+
+
+def issues(facts: ProxyFacts) -> list[tuple[str, str]]:
+    listed = report(facts)["issues"]
+    assert isinstance(listed, list)
+    return [(issue["code"], issue["severity"]) for issue in listed]
+
+
+def issue(facts: ProxyFacts, code: str) -> dict[str, str]:
+    listed = report(facts)["issues"]
+    assert isinstance(listed, list)
+    [found] = [issue for issue in listed if issue["code"] == code]
+    return dict(found)
+
+
+def unresolved(kind: ResolutionKind, *found: str, code: str) -> Discovery:
+    judge = fatal if code == "WorkspaceNotResolved" else warning
+    workspace = WORKSPACE.replace(
+        effective_directory=None,
+        solution=None,
+        global_json=None,
+        kind=kind,
+        candidates=found,
+        issues=(judge(code, "Something about it."),),
+    )
+    return DISCOVERY.replace(
+        workspace=workspace,
+        sdk=SdkInfo(None, None, SdkPackages(None, (), None), ()),
+        host=Tool(),
+        addins=AddInDiscovery((), None, False, False, 0, ()),
+        issues=workspace.issues,
+    )
+
+
+# --- the report -----------------------------------------------------------------------------------------------------
+
+
+def test_a_connected_proxy_is_healthy_and_names_its_host() -> None:
+    told = report(CONNECTED)
+
+    assert (told["status"], told["issues"], told["connectionState"]) == ("Healthy", [], "Connected")
+    assert (told["upstreamConnected"], told["toolCount"], told["unoSdkVersion"]) == (True, 7, "6.5.31")
+    assert (told["hostProcessId"], told["hostEndpoint"]) == (42, "http://localhost:5651/mcp")
+    assert (told["hostKind"], told["hostVersion"], told["logFile"]) == ("dotnet", "6.5.153", "/logs/host.log")
+    assert told["discoveredSolutions"] == ["src/App.sln"]
+
+
+def test_the_members_of_the_seeds_come_first_in_their_order_and_the_proxy_last() -> None:
+    names = list(report(CONNECTED))
+
+    assert names[:17] == [
+        *("status", "devServerVersion", "hostProcessId", "hostEndpoint", "upstreamConnected", "toolCount"),
+        *("unoSdkVersion", "discoveryDurationMs", "connectionState", "discoveredSolutions"),
+        *("effectiveWorkspaceDirectory", "selectedSolutionPath", "resolutionKind", "selectionSource"),
+        *("candidateSolutions", "issues", "discovery"),
+    ]
+    assert names[-1] == "proxy"
+
+
+def test_what_only_the_proxy_knows_is_its_own_object() -> None:
+    facts = CONNECTED.replace(
+        generation=3, restarts=2, last_end=CRASH, catalogue_written=time.time() - 60, wait_calls=True, trusted=True
+    )
+
+    own = report(facts)["proxy"]
+
+    assert isinstance(own, dict)
+    age = own.pop("catalogueAgeSeconds")
+    assert 60 <= age < 90
+    assert own == {
+        "processId": os.getpid(),
+        "state": "Connected",
+        "generation": 3,
+        "restarts": 2,
+        "lastExit": {
+            "reason": "it ended with exit code 3",
+            "exitCode": 3,
+            "lastLines": ["one", "two", "Unhandled exception: boom"],
+        },
+        "upstream": {
+            "kind": "dotnet",
+            "processId": 42,
+            "endpoint": "http://localhost:5651/mcp",
+            "owned": True,
+            "name": "Uno Server",
+            "version": "6.5.153",
+            "protocolVersion": None,
+        },
+        "toolCount": 7,
+        "listsFresh": True,
+        "timeline": {"initialize": 12, "connected": 240},
+        "fallback": False,
+        "trusted": True,
+        "waitCalls": True,
+        "clients": ["claude-code"],
+    }
+
+
+def test_a_catalogue_of_the_future_is_new() -> None:
+    own = report(CONNECTED.replace(catalogue_written=time.time() + 3600))["proxy"]
+
+    assert isinstance(own, dict)
+    assert own["catalogueAgeSeconds"] == 0
+
+
+def test_every_state_makes_a_report_that_is_json() -> None:
+    for state in ConnectionState:
+        for facts in (BEGUN, CONNECTED, CONNECTED.replace(last_end=CRASH)):
+            assert json.loads(json.dumps(report(facts.replace(state=state))))["connectionState"] == state.value
+
+
+def test_an_add_in_that_the_host_could_not_load_is_told_as_on_the_command_line() -> None:
+    broken = HostAddIn("a", None, "/ws/a.py", False, "SyntaxError")
+    host = Probe(kind=HostKind.BUNDLED, status="Degraded", add_ins=(broken,))
+
+    assert issues(CONNECTED.replace(host=host)) == [("AddInLoadFailed", "Warning")]
+
+
+# --- before there is a server ---------------------------------------------------------------------------------------
+
+
+def test_before_the_engine_exists_the_host_is_not_started_and_the_step_is_to_wait() -> None:
+    told = report(BEGUN)
+
+    assert (told["status"], told["connectionState"], told["discovery"]) == ("Unhealthy", "Initializing", None)
+    assert issues(BEGUN) == [("HostNotStarted", "Fatal")]
+    assert "Wait" in issue(BEGUN, "HostNotStarted")["remediation"]
+
+
+def test_in_fallback_mode_the_step_is_to_name_the_workspace() -> None:
+    nothing = unresolved(ResolutionKind.NoCandidates, code="NoSolutionFound")
+    facts = BEGUN.replace(state=ConnectionState.DEGRADED, fallback=True, discovery=nothing)
+
+    assert issues(facts) == [("HostNotStarted", "Fatal"), ("NoSolutionFound", "Warning")]
+    for code in ("HostNotStarted", "NoSolutionFound"):
+        assert "uno_app_initialize" in issue(facts, code)["remediation"]
+
+
+def test_several_solutions_lead_to_the_tool_that_chooses() -> None:
+    several = unresolved(ResolutionKind.Ambiguous, "/ws/A.sln", "/ws/B.sln", code="WorkspaceAmbiguous")
+    facts = BEGUN.replace(state=ConnectionState.DEGRADED, discovery=several)
+
+    assert issues(facts) == [("HostNotStarted", "Fatal"), ("WorkspaceAmbiguous", "Warning")]
+    assert "uno_app_select_solution" in issue(facts, "WorkspaceAmbiguous")["remediation"]
+    assert report(facts)["candidateSolutions"] == ["/ws/A.sln", "/ws/B.sln"]
+
+
+@pytest.mark.parametrize("code", ["NoSolutionFound", "WorkspaceNotResolved"])
+def test_without_a_workspace_it_says_that_the_proxy_will_notice(code: str) -> None:
+    facts = BEGUN.replace(
+        state=ConnectionState.DEGRADED, discovery=unresolved(ResolutionKind.NoValidWorkspace, code=code)
+    )
+
+    assert "by itself" in issue(facts, code)["remediation"]
+
+
+def test_why_a_start_failed_is_told_once_although_discovery_says_it_too() -> None:
+    missing = fatal("SdkNotInCache", "Uno.Sdk 6.5.31 is in none of the package folders.")
+    facts = BEGUN.replace(
+        state=ConnectionState.DEGRADED, discovery=DISCOVERY.replace(issues=(missing,)), issues=(missing,)
+    )
+
+    assert issues(facts) == [("HostNotStarted", "Fatal"), ("SdkNotInCache", "Fatal")]
+    assert "'dotnet restore'" in issue(facts, "SdkNotInCache")["remediation"]
+
+
+def test_a_step_that_fits_better_than_the_usual_one_stays() -> None:
+    better = fatal("SdkNotInCache", "It is missing.", "Connect to the network.")
+
+    assert issue(BEGUN.replace(issues=(better,)), "SdkNotInCache")["remediation"] == "Connect to the network."
+
+
+def test_a_workspace_that_is_not_trusted_is_told_with_the_command_that_agrees() -> None:
+    facts = CONNECTED.replace(trusted=False)
+
+    assert issues(facts) == [("WorkspaceNotTrusted", "Warning")]
+    found = issue(facts, "WorkspaceNotTrusted")
+    assert "/ws" in found["message"]
+    assert "'uno-devserver trust'" in found["remediation"]
+
+
+def test_a_start_that_failed_for_lack_of_trust_is_told_once() -> None:
+    failure = fatal("WorkspaceNotTrusted", "There is nothing but code of the workspace.")
+    facts = BEGUN.replace(state=ConnectionState.DEGRADED, trusted=False, issues=(failure,))
+
+    assert issues(facts) == [("HostNotStarted", "Fatal"), ("WorkspaceNotTrusted", "Fatal")]
+
+
+# --- a server that does not answer ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("state", [ConnectionState.LAUNCHING, ConnectionState.CONNECTING])
+def test_a_host_that_is_coming_up_is_unreachable_and_nothing_worse(state: ConnectionState) -> None:
+    facts = CONNECTED.replace(state=state)
+
+    assert issues(facts) == [("HostUnreachable", "Warning")]
+    assert "process 42" in issue(facts, "HostUnreachable")["message"]
+
+
+def test_a_crash_that_is_being_healed_is_a_warning_with_the_last_lines() -> None:
+    facts = CONNECTED.replace(state=ConnectionState.RECONNECTING, last_end=CRASH)
+
+    assert issues(facts) == [("HostCrashed", "Warning"), ("HostUnreachable", "Warning")]
+    message = issue(facts, "HostCrashed")["message"]
+    assert "it ended with exit code 3" in message
+    assert message.endswith("Unhandled exception: boom")
+
+
+def test_a_restart_that_was_wanted_is_no_crash() -> None:
+    assert issues(CONNECTED.replace(state=ConnectionState.RECONNECTING)) == [("HostUnreachable", "Warning")]
+
+
+def test_crashes_without_end_are_fatal_and_name_what_ran() -> None:
+    facts = CONNECTED.replace(state=ConnectionState.DEGRADED, last_end=CRASH)
+
+    assert issues(facts) == [("HostCrashed", "Fatal")]
+    found = issue(facts, "HostCrashed")
+    for part in ("/cache/host/Uno.UI.RemoteControl.Host.dll", "Uno.Sdk 6.5.31", "Sample.AddIn 1.0.0", "boom"):
+        assert part in found["message"]
+    assert "/logs/host.log" in found["remediation"]
+
+
+def test_of_a_bundled_host_no_assembly_is_named() -> None:
+    upstream = HOST.replace(kind=HostKind.BUNDLED)
+    facts = CONNECTED.replace(state=ConnectionState.DEGRADED, last_end=CRASH, upstream=upstream)
+
+    assert "Uno.UI.RemoteControl.Host.dll" not in issue(facts, "HostCrashed")["message"]
+
+
+def test_only_the_end_of_what_a_server_printed_is_quoted() -> None:
+    flood = Ending("it ended", 1, tuple(f"line {number} " + "x" * 500 for number in range(100)))
+
+    message = issue(CONNECTED.replace(state=ConnectionState.DEGRADED, last_end=flood), "HostCrashed")["message"]
+
+    assert "line 99" in message
+    assert "line 90" not in message
+    assert len(message) < 2000
+
+
+@pytest.mark.parametrize("found", [True, False], ids=["with an add-in", "without add-ins"])
+def test_a_host_without_mcp_is_not_called_crashed(found: bool) -> None:
+    addins = DISCOVERY.addins if found else DISCOVERY.addins.replace(found=())
+    facts = CONNECTED.replace(
+        state=ConnectionState.DEGRADED, without_mcp=True, discovery=DISCOVERY.replace(addins=addins)
+    )
+
+    assert issues(facts) == [("HostMcpEndpointNotAvailable", "Fatal")]
+    message = issue(facts, "HostMcpEndpointNotAvailable")["message"]
+    assert ("no add-in was found" in message) is not found
+    assert report(facts)["upstreamConnected"] is False
+
+
+def test_before_anybody_has_looked_it_does_not_claim_that_there_are_no_add_ins() -> None:
+    facts = CONNECTED.replace(state=ConnectionState.DEGRADED, without_mcp=True, discovery=None)
+
+    assert "was found" not in issue(facts, "HostMcpEndpointNotAvailable")["message"]
+
+
+def test_a_server_that_refuses_to_speak_mcp_is_an_upstream_error() -> None:
+    facts = CONNECTED.replace(
+        state=ConnectionState.DEGRADED, connect_error="'initialize' was answered with status 500."
+    )
+
+    assert issues(facts) == [("UpstreamError", "Fatal")]
+    assert issue(facts, "UpstreamError")["message"].endswith("status 500.")
+
+
+# --- servers that are no Hosts --------------------------------------------------------------------------------------
+
+
+def test_a_command_is_called_by_its_name() -> None:
+    facts = ProxyFacts(
+        Options("/ws", command=("my-server", "--stdio")),
+        ConnectionState.DEGRADED,
+        upstream=UpstreamFacts(HostKind.COMMAND, 7, owned=True),
+        last_end=CRASH,
+    )
+
+    message = issue(facts, "HostCrashed")["message"]
+    assert message.startswith("The server 'my-server' ended unexpectedly, again and again: it ended with exit code 3.")
+
+
+@pytest.mark.parametrize(
+    ("state", "severity"), [(ConnectionState.RECONNECTING, "Warning"), (ConnectionState.DEGRADED, "Fatal")]
+)
+def test_a_server_elsewhere_is_out_of_reach_but_never_crashed(state: ConnectionState, severity: str) -> None:
+    facts = ProxyFacts(
+        Options("/ws", url="http://127.0.0.1:9/mcp"),
+        state,
+        upstream=UpstreamFacts(HostKind.COMMAND, endpoint="http://127.0.0.1:9/mcp"),
+        last_end=Ending("it does not answer any more"),
+    )
+
+    assert issues(facts) == [("HostUnreachable", severity)]
+    assert "http://127.0.0.1:9/mcp" in issue(facts, "HostUnreachable")["message"]
+
+
+def test_an_address_that_is_no_mcp_server_is_an_upstream_error() -> None:
+    facts = ProxyFacts(
+        Options("/ws", url="http://127.0.0.1:9/"),
+        ConnectionState.DEGRADED,
+        upstream=UpstreamFacts(HostKind.COMMAND, endpoint="http://127.0.0.1:9/"),
+        connect_error="it answered with HTML",
+    )
+
+    assert issues(facts) == [("UpstreamError", "Fatal")]
+    assert "http://127.0.0.1:9/" in issue(facts, "UpstreamError")["remediation"]

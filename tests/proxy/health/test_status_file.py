@@ -1,0 +1,204 @@
+"""The status files of proxies: written without anybody waiting, believed while their writer lives, then removed."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.files import write
+from support.machine import Machine
+from support.servers import Processes, wait_until
+from uno_devserver.instances.health_report import ConnectionState
+from uno_devserver.instances.probe import HostKind
+from uno_devserver.proxy.health.health import ProxyFacts, UpstreamFacts
+from uno_devserver.proxy.health.status_file import StatusFile, running_proxies
+from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.upstream.upstream import Ending
+from uno_devserver.system.processes import process_started
+
+FACTS = ProxyFacts(
+    Options("/ws"),
+    ConnectionState.CONNECTED,
+    upstream=UpstreamFacts(HostKind.BUNDLED, 42, "http://localhost:5651/mcp", owned=True),
+    tool_count=3,
+    generation=2,
+    restarts=1,
+    last_end=Ending("it ended with exit code 3", 3, ("boom",)),
+    catalogue_written=1.0,
+    timeline=(("connected", 240),),
+    clients=("claude-code",),
+)
+
+
+@pytest.fixture
+def status(tmp_path: Path) -> Iterator[StatusFile]:
+    status = StatusFile(str(tmp_path))
+    yield status
+    status.remove()
+
+
+def own_file(state: Path) -> Path:
+    return state / "proxies" / f"{os.getpid()}.json"
+
+
+def test_the_newest_facts_are_on_disk_soon_and_only_for_the_user(status: StatusFile, tmp_path: Path) -> None:
+    status.update(ProxyFacts(Options("/ws")))
+    status.update(FACTS)
+
+    wait_until(lambda: [each["state"] for each in running_proxies(str(tmp_path))] == ["Connected"])
+    assert stat.S_IMODE(own_file(tmp_path).stat().st_mode) == 0o600
+    [told] = running_proxies(str(tmp_path))
+    assert (told["processId"], told["directory"], told["restarts"]) == (os.getpid(), "/ws", 1)
+
+
+def test_the_age_of_the_catalogue_is_that_of_the_moment_of_reading(status: StatusFile, tmp_path: Path) -> None:
+    before = time.time()
+    status.update(FACTS.replace(catalogue_written=before - 100))
+    wait_until(lambda: bool(running_proxies(str(tmp_path))))
+
+    [told] = running_proxies(str(tmp_path))
+
+    age = told["catalogueAgeSeconds"]
+    assert isinstance(age, float)
+    assert 99 < age < 100 + time.time() - before + 1
+
+
+def test_at_the_end_the_file_is_gone_and_nothing_comes_after(tmp_path: Path) -> None:
+    status = StatusFile(str(tmp_path))
+    status.update(FACTS)
+    wait_until(own_file(tmp_path).exists)
+
+    status.remove()
+    status.update(FACTS)
+
+    wait_until(lambda: not own_file(tmp_path).exists())
+    assert os.listdir(tmp_path / "proxies") == []
+
+
+def test_where_nothing_can_be_written_the_proxy_does_not_care(tmp_path: Path) -> None:
+    write(tmp_path / "proxies", "a file where the folder should be")
+    status = StatusFile(str(tmp_path))
+
+    status.update(FACTS)
+    status.remove()
+
+    assert running_proxies(str(tmp_path)) == ()
+
+
+def test_what_a_dead_process_left_is_ignored_and_removed(tmp_path: Path, processes: Processes) -> None:
+    left = write(tmp_path / "proxies" / f"{processes.zombie()}.json", json.dumps({"created": time.time()}))
+
+    assert running_proxies(str(tmp_path)) == ()
+    assert not left.exists()
+
+
+def test_a_process_that_only_has_the_id_of_a_proxy_is_none(tmp_path: Path, processes: Processes) -> None:
+    other = processes.start()
+    status = {"processId": other.pid, "created": time.time() - 3600, "state": "Connected"}
+    left = write(tmp_path / "proxies" / f"{other.pid}.json", json.dumps(status))
+
+    assert running_proxies(str(tmp_path)) == ()
+    assert not left.exists()
+    assert other.runs
+
+
+def test_a_jump_of_the_clock_does_not_make_a_proxy_disappear(tmp_path: Path, processes: Processes) -> None:
+    proxy = processes.start("import sys; 'uno_devserver'; print('ready', flush=True); sys.stdin.read()")
+    status = {"processId": proxy.pid, "created": time.time() - 3600, "state": "Connected"}
+    write(tmp_path / "proxies" / f"{proxy.pid}.json", json.dumps(status))
+
+    assert [told["processId"] for told in running_proxies(str(tmp_path))] == [proxy.pid]
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"[]", b'{"processId": 1}', b"{" * 5000])
+def test_a_file_that_says_anything_else_is_passed_over(tmp_path: Path, processes: Processes, content: bytes) -> None:
+    write(tmp_path / "proxies" / f"{processes.start().pid}.json", content)
+    write(tmp_path / "proxies" / "99999999999999999999.json", content)
+    write(tmp_path / "proxies" / "notes.txt", "not ours")
+
+    assert running_proxies(str(tmp_path)) == ()
+    assert (tmp_path / "proxies" / "notes.txt").exists()
+
+
+def test_without_a_folder_there_are_no_proxies(tmp_path: Path) -> None:
+    assert running_proxies(str(tmp_path)) == ()
+
+
+# --- `uno-devserver health` -----------------------------------------------------------------------------------------
+
+
+def leave_status(machine: Machine, pid: int, directory: Path, **changes: Any) -> None:
+    """As a proxy of that process would have written it."""
+    status = {
+        "processId": pid,
+        "created": process_started(pid),
+        "directory": str(directory),
+        "state": "Connected",
+        "generation": 2,
+        "restarts": 1,
+        "toolCount": 3,
+        "listsFresh": True,
+        "catalogueWritten": time.time(),
+        "upstream": {"kind": "bundled", "processId": 42, "endpoint": "http://localhost:5651/mcp", "owned": True},
+        "lastExit": {
+            "reason": "it ended with exit code 3",
+            "exitCode": 3,
+            "lastLines": ["Unhandled exception:", "boom"],
+        },
+        "timeline": {"initialize": 12, "connected": 240},
+        "clients": ["claude-code"],
+    }
+    write(machine.state / "proxies" / f"{pid}.json", json.dumps(status | changes))
+
+
+def test_health_shows_the_proxies_of_the_workspace_and_no_others(machine: Machine, processes: Processes) -> None:
+    mine, inside, elsewhere = (processes.start().pid for _ in range(3))
+    leave_status(machine, mine, machine.workspace)
+    leave_status(machine, inside, machine.workspace / "src")
+    leave_status(machine, elsewhere, machine.root / "other")
+
+    report = machine.run("health", "--json").json
+
+    assert sorted(proxy["processId"] for proxy in report["proxies"]) == sorted([mine, inside])
+    shown = next(proxy for proxy in report["proxies"] if proxy["processId"] == mine)
+    assert (shown["state"], shown["restarts"], shown["clients"]) == ("Connected", 1, ["claude-code"])
+    assert shown["timeline"] == {"initialize": 12, "connected": 240}
+
+
+def test_health_tells_people_what_a_proxy_does_and_how_its_server_ended(machine: Machine, processes: Processes) -> None:
+    pid = processes.start().pid
+    leave_status(machine, pid, machine.workspace)
+
+    lines = machine.run("health").stdout.splitlines()
+
+    assert lines[lines.index("Proxies:") :] == [
+        "Proxies:",
+        f"- PID: {pid} (Connected, 1 restart)",
+        "  Client: claude-code",
+        "  Upstream: bundled, process 42, http://localhost:5651/mcp, started by it",
+        "  Tools: 3, as the upstream has them",
+        "  Timeline: initialize 12 ms, connected 240 ms",
+        "  Last Exit: it ended with exit code 3",
+        "    Unhandled exception:",
+        "    boom",
+    ]
+
+
+def test_health_survives_a_status_of_any_shape(machine: Machine, processes: Processes) -> None:
+    pid = processes.start().pid
+    nonsense = {name: ["?"] for name in ("upstream", "lastExit", "timeline", "clients", "toolCount")}
+    leave_status(machine, pid, machine.workspace, **nonsense, listsFresh=False, catalogueWritten="?", restarts=None)
+
+    assert f"- PID: {pid} (Connected)" in machine.run("health").stdout.splitlines()
+
+
+def test_without_proxies_health_says_nothing_of_them(machine: Machine) -> None:
+    assert "Proxies:" not in machine.run("health").stdout
+    assert machine.run("health", "--json").json["proxies"] == []

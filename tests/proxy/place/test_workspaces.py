@@ -1,0 +1,508 @@
+"""Which workspace is served: the folder one stands in, the client's roots, the user's word, and what files become."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.files import write
+from support.golden import GOLDEN
+from uno_devserver.discovery.discover import Request, discover
+from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.place.results import initialized
+from uno_devserver.proxy.place.workspaces import Decision, Workspaces
+from uno_devserver.workspace.resolver import ResolutionKind, SelectionSource
+from uno_devserver.workspace.transitions import Transition
+
+REFRESH, START, STOP = Transition.REFRESH, Transition.START, Transition.STOP
+RESTART, DIAGNOSE = Transition.RESTART, Transition.DIAGNOSE
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Empty, and apart from what a test keeps beside it."""
+    folder = tmp_path / "ws"
+    folder.mkdir()
+    return folder
+
+
+def _uno(folder: Path, *solutions: str, version: str = "6.5.31") -> Path:
+    write(folder / "global.json", json.dumps({"msbuild-sdks": {"Uno.Sdk": version}}))
+    for name in solutions:
+        write(folder / name, "<Solution />")
+    return folder
+
+
+def _served(folder: Path) -> Workspaces:
+    workspaces = Workspaces(Options(str(folder)))
+    workspaces.initial()
+    return workspaces
+
+
+def _roots(*folders: Path) -> dict[str, Any]:
+    return {"roots": [{"uri": folder.as_uri()} for folder in folders]}
+
+
+def _status(decision: Decision) -> str:
+    assert decision.result is not None
+    return str(decision.result["status"])
+
+
+# --- the folder that the proxy was started for -----------------------------------------------------------------------
+
+
+def test_a_workspace_is_started(folder: Path) -> None:
+    _uno(folder, "App.slnx")
+
+    decision = Workspaces(Options(str(folder))).initial()
+
+    assert (decision.transition, decision.workspace.solution) == (START, str(folder / "App.slnx"))
+    assert (decision.workspace.source, decision.issues) == (SelectionSource.Automatic, ())
+
+
+def test_a_folder_that_is_none_is_diagnosed_and_the_workspace_says_why(folder: Path) -> None:
+    decision = Workspaces(Options(str(folder))).initial()
+
+    assert (decision.transition, decision.workspace.kind) == (DIAGNOSE, ResolutionKind.NoCandidates)
+    assert [issue.code for issue in decision.workspace.issues] == ["NoSolutionFound"]
+
+
+@pytest.mark.parametrize("content", [".devtools/host.config.jsonc", ".devtools/addins/greeter.py"])
+def test_a_folder_without_uno_is_served_where_the_bundled_host_can_serve_it(folder: Path, content: str) -> None:
+    write(folder / content, "{}")
+
+    decision = Workspaces(Options(str(folder))).initial()
+
+    assert (decision.transition, decision.workspace.working_directory) == (START, str(folder))
+
+
+def test_a_folder_that_the_user_names_may_do_without_a_solution(folder: Path) -> None:
+    _uno(folder)
+
+    assert Workspaces(Options(str(folder), explicit=True)).initial().transition is START
+    assert Workspaces(Options(str(folder))).initial().transition is DIAGNOSE
+
+
+def test_in_forced_fallback_the_folder_is_not_even_looked_at(folder: Path) -> None:
+    _uno(folder, "App.slnx")
+    workspaces = Workspaces(Options(str(folder), force_fallback=True))
+
+    decisions = [
+        workspaces.initial(),
+        workspaces.rescan(started=False),
+        workspaces.roots(_roots(folder), started=False),
+    ]
+
+    assert [decision.transition for decision in decisions] == [REFRESH] * 3
+    assert not workspaces.told
+    assert decisions[-1].workspace.candidates == ()
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_solution_that_appears_starts_the_server(folder: Path) -> None:
+    workspaces = _served(folder)
+
+    _uno(folder, "src/App.slnx")
+    decision = workspaces.rescan(started=False)
+
+    assert (decision.transition, decision.workspace.solution) == (START, str(folder / "src" / "App.slnx"))
+
+
+def test_addins_that_appear_start_the_server(folder: Path) -> None:
+    workspaces = _served(folder)
+
+    write(folder / ".devtools" / "addins" / "greeter.py", "")
+
+    assert workspaces.rescan(started=False).transition is START
+
+
+def test_a_file_that_changes_nothing_is_a_refresh(folder: Path) -> None:
+    workspaces = _served(_uno(folder, "App.slnx"))
+
+    write(folder / "src" / "obj" / "project.assets.json", "{}")
+
+    assert workspaces.rescan(started=True).transition is REFRESH
+
+
+@pytest.mark.parametrize("sdk", [{"Uno.Sdk": "6.5.32"}, {"Uno.Sdk.Private": "6.5.31"}])
+def test_another_sdk_restarts_the_server(folder: Path, sdk: dict[str, str]) -> None:
+    workspaces = _served(_uno(folder, "App.slnx"))
+
+    write(folder / "global.json", json.dumps({"msbuild-sdks": sdk}))
+
+    assert workspaces.rescan(started=True).transition is RESTART
+    assert workspaces.rescan(started=True).transition is REFRESH, "once"
+
+
+def test_a_solution_that_takes_the_place_of_another_restarts_the_server(folder: Path) -> None:
+    workspaces = _served(_uno(folder, "App.sln"))
+
+    (folder / "App.sln").rename(folder / "Renamed.slnx")
+    decision = workspaces.rescan(started=True)
+
+    assert (decision.transition, decision.workspace.solution) == (RESTART, str(folder / "Renamed.slnx"))
+
+
+def test_a_workspace_that_ceases_to_be_one_stops_the_server_and_starts_it_when_it_is_back(folder: Path) -> None:
+    workspaces = _served(_uno(folder, "App.slnx"))
+
+    (folder / "App.slnx").unlink()
+    gone = workspaces.rescan(started=True)
+    write(folder / "App.slnx", "<Solution />")
+    back = workspaces.rescan(started=False)
+
+    assert (gone.transition, back.transition) == (STOP, START)
+    assert [issue.code for issue in gone.workspace.issues] == ["NoSolutionFound"]
+
+
+# --- the client's roots ----------------------------------------------------------------------------------------------
+
+
+def test_a_root_that_is_a_workspace_is_started_where_the_folder_is_none(folder: Path, tmp_path: Path) -> None:
+    workspaces = _served(folder)
+    app = _uno(tmp_path / "my app", "App.slnx")
+
+    decision = workspaces.roots(_roots(app), started=False)
+
+    assert (decision.transition, decision.workspace.working_directory) == (START, str(app))
+    assert decision.workspace.source is SelectionSource.RootsConfirmed
+
+
+def test_a_root_that_is_no_workspace_yet_is_watched_until_it_is_one(folder: Path, tmp_path: Path) -> None:
+    workspaces = _served(folder)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+
+    before = workspaces.roots(_roots(empty), started=False)
+    _uno(empty, "App.slnx")
+    after = workspaces.rescan(started=False)
+
+    assert (before.transition, before.workspace.requested_directory) == (DIAGNOSE, str(empty))
+    assert (after.transition, after.workspace.source) == (START, SelectionSource.RootsConfirmed)
+
+
+@pytest.mark.parametrize(("started", "expected"), [(True, REFRESH), (False, START)])
+def test_a_root_that_is_what_is_served_confirms_it(
+    folder: Path, tmp_path: Path, started: bool, expected: Transition
+) -> None:
+    workspaces = _served(_uno(folder, "App.slnx"))
+    (tmp_path / "link").symlink_to(folder)
+
+    decision = workspaces.roots(_roots(tmp_path / "link"), started=started)
+
+    assert (decision.transition, decision.issues) == (expected, ())
+    assert decision.workspace.source is SelectionSource.RootsConfirmed
+    assert decision.workspace.working_directory == str(folder), "in the spelling that the server was started with"
+
+
+def test_a_root_that_holds_what_is_served_among_others_confirms_it(folder: Path) -> None:
+    _uno(folder, "a/A.slnx", "b/B.slnx")
+    workspaces = _served(folder / "a")
+
+    decision = workspaces.roots(_roots(folder), started=True)
+
+    assert (decision.transition, decision.issues) == (REFRESH, ())
+    assert decision.workspace.solution == str(folder / "a" / "A.slnx")
+
+
+def test_a_root_that_is_another_workspace_takes_nothing_away(folder: Path, tmp_path: Path) -> None:
+    workspaces = _served(_uno(folder, "App.slnx"))
+    other = _uno(tmp_path / "other", "Other.slnx")
+
+    decision = workspaces.roots(_roots(other), started=True)
+
+    (issue,) = decision.issues
+    assert (decision.transition, decision.workspace.solution) == (DIAGNOSE, str(folder / "App.slnx"))
+    assert issue.code == "RootsElsewhere"
+    assert str(other / "Other.slnx") in issue.remediation
+    assert workspaces.rescan(started=True).issues == (issue,), "until it is settled"
+
+
+def test_the_solution_that_the_root_offers_can_be_selected(folder: Path, tmp_path: Path) -> None:
+    workspaces = _served(_uno(folder, "App.slnx"))
+    other = _uno(tmp_path / "other", "Other.slnx")
+    workspaces.roots(_roots(other), started=True)
+
+    decision = workspaces.select(str(other / "Other.slnx"), started=True)
+
+    assert (decision.transition, _status(decision), decision.issues) == (RESTART, "restarted", ())
+    assert workspaces.rescan(started=True).workspace.solution == str(other / "Other.slnx")
+
+
+def test_a_root_that_is_no_workspace_takes_nothing_away(folder: Path, tmp_path: Path) -> None:
+    workspaces = _served(_uno(folder, "App.slnx"))
+    empty = tmp_path / "empty"
+    empty.mkdir()
+
+    decision = workspaces.roots(_roots(empty), started=True)
+
+    assert (decision.transition, decision.workspace.solution) == (DIAGNOSE, str(folder / "App.slnx"))
+    assert str(empty) in decision.issues[0].message
+
+
+def test_of_several_roots_the_first_that_can_be_used_counts(folder: Path, tmp_path: Path) -> None:
+    workspaces = _served(folder)
+    documents = tmp_path / "documents"
+    documents.mkdir()
+    first, second = _uno(tmp_path / "a", "A.slnx"), _uno(tmp_path / "b", "B.slnx")
+
+    decision = workspaces.roots(_roots(tmp_path / "missing", documents, first, second), started=False)
+
+    assert decision.workspace.solution == str(first / "A.slnx")
+
+
+@pytest.mark.parametrize("answer", [None, {}, {"roots": []}, {"roots": [{"uri": "https://example.com"}]}])
+def test_an_answer_that_names_no_folder_changes_nothing(folder: Path, answer: object) -> None:
+    workspaces = _served(_uno(folder, "App.slnx"))
+
+    decision = workspaces.roots(answer, started=False)
+
+    assert (decision.transition, decision.workspace.source) == (REFRESH, SelectionSource.Automatic)
+
+
+# --- uno_app_initialize ----------------------------------------------------------------------------------------------
+
+
+def test_the_user_names_a_workspace(folder: Path, tmp_path: Path) -> None:
+    workspaces = Workspaces(Options(str(folder), force_fallback=True))
+    app = _uno(tmp_path / "app", "App.slnx")
+
+    decision = workspaces.initialize(str(app), None, started=False)
+
+    assert (decision.transition, decision.result, workspaces.told) == (START, None, True)
+    assert decision.workspace.source is SelectionSource.UserSelected
+
+
+def test_the_user_names_a_workspace_and_its_solution(folder: Path) -> None:
+    _uno(folder, "A.slnx", "B.slnx")
+    workspaces = _served(folder)
+
+    decision = workspaces.initialize(str(folder), str(folder / "B.slnx"), started=False)
+
+    assert (decision.transition, decision.workspace.solution) == (START, str(folder / "B.slnx"))
+    assert workspaces.rescan(started=True).workspace.solution == str(folder / "B.slnx"), "it stays selected"
+
+
+def test_a_folder_that_is_no_workspace_is_kept_and_watched(folder: Path) -> None:
+    workspaces = Workspaces(Options("/", force_fallback=True))
+
+    before = workspaces.initialize(str(folder), None, started=False)
+    _uno(folder, "App.slnx")
+    after = workspaces.rescan(started=False)
+
+    assert (before.transition, _status(before)) == (DIAGNOSE, "degraded")
+    assert before.result
+    assert str(folder) in before.result["message"]
+    assert after.transition is START
+
+
+def test_the_solutions_that_compete_are_named(folder: Path) -> None:
+    _uno(folder, "A.slnx", "B.slnx")
+
+    result = Workspaces(Options("/", force_fallback=True)).initialize(str(folder), None, started=False).result
+
+    assert result
+    assert (result["status"], result["issues"][0]["code"]) == ("degraded", "WorkspaceAmbiguous")
+    assert str(folder / "A.slnx") in result["message"]
+    assert "uno_app_select_solution" in result["message"]
+
+
+@pytest.mark.parametrize("name", ["missing", "file.txt", "relative", "nul\0"])
+def test_what_is_no_folder_is_rejected_and_nothing_changes(folder: Path, name: str) -> None:
+    write(folder / "file.txt", "")
+    workspaces = Workspaces(Options(str(folder), force_fallback=True))
+    path = name if name == "relative" else f"{folder}/{name}"
+
+    decision = workspaces.initialize(path, None, started=False)
+
+    assert (decision.transition, _status(decision), workspaces.told) == (REFRESH, "rejected", False)
+    assert decision.result
+    assert path in decision.result["message"]
+    assert [issue["severity"] for issue in decision.result["issues"]] == ["Warning"]
+
+
+def test_a_solution_that_is_not_in_the_folder_is_rejected(folder: Path, tmp_path: Path) -> None:
+    other = _uno(tmp_path / "other", "Other.slnx") / "Other.slnx"
+    workspaces = Workspaces(Options("/", force_fallback=True))
+
+    decision = workspaces.initialize(str(_uno(folder, "App.slnx")), str(other), started=False)
+
+    assert (_status(decision), workspaces.told) == ("rejected", False)
+
+
+def test_what_is_served_is_not_given_up_for_a_folder_that_is_no_workspace(folder: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    workspaces = _served(_uno(folder, "App.slnx"))
+
+    decision = workspaces.initialize(str(empty), None, started=True)
+
+    assert (decision.transition, _status(decision)) == (REFRESH, "rejected")
+    assert decision.workspace.solution == str(folder / "App.slnx")
+
+
+def test_another_workspace_that_the_user_names_is_served_instead(folder: Path, tmp_path: Path) -> None:
+    workspaces = _served(_uno(folder, "App.slnx"))
+    other = _uno(tmp_path / "other", "Other.slnx")
+
+    assert workspaces.initialize(str(other), None, started=True).transition is RESTART
+
+
+# --- uno_app_select_solution -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("started", "force", "transition", "status", "action"),
+    [
+        (True, False, REFRESH, "already_selected", "None"),
+        (True, True, RESTART, "restarted", "Restart"),
+        (False, False, START, "started", "Start"),
+    ],
+)
+def test_the_solution_that_is_served_can_be_selected(
+    folder: Path, started: bool, force: bool, transition: Transition, status: str, action: str
+) -> None:
+    workspaces = _served(_uno(folder, "App.slnx"))
+
+    decision = workspaces.select(str(folder / "App.slnx"), started=started, force_restart=force)
+
+    assert (decision.transition, _status(decision)) == (transition, status)
+    assert decision.result
+    assert decision.result["devServerAction"] == action
+    assert decision.result["selectedSolutionPath"] == str(folder / "App.slnx")
+    assert decision.result["effectiveWorkspaceDirectory"] == str(folder)
+    assert str(folder / "App.slnx") in decision.result["message"]
+    assert decision.workspace.source is SelectionSource.UserSelected
+
+
+def test_of_several_solutions_one_is_selected_and_stays_so(folder: Path) -> None:
+    workspaces = _served(_uno(folder, "A.slnx", "B.slnx"))
+
+    decision = workspaces.select(str(folder / "B.slnx"), started=False)
+
+    assert (decision.transition, _status(decision)) == (START, "started")
+    write(folder / "C.slnx", "<Solution />")
+    assert workspaces.rescan(started=True).workspace.solution == str(folder / "B.slnx")
+    assert workspaces.roots(_roots(folder), started=True).transition is REFRESH
+
+
+def test_a_selected_solution_that_goes_leaves_the_choice_open_again(folder: Path) -> None:
+    workspaces = _served(_uno(folder, "A.slnx", "B.slnx"))
+    workspaces.select(str(folder / "B.slnx"), started=False)
+
+    (folder / "B.slnx").unlink()
+    decision = workspaces.rescan(started=True)
+
+    assert (decision.transition, decision.workspace.solution) == (RESTART, str(folder / "A.slnx"))
+
+
+def test_a_solution_that_was_just_created_can_be_selected(folder: Path) -> None:
+    workspaces = _served(_uno(folder, "A.slnx"))
+
+    write(folder / "New.slnx", "<Solution />")
+
+    assert workspaces.select(str(folder / "New.slnx"), started=True).transition is RESTART
+
+
+def test_what_a_selected_solution_runs_is_discovered_not_what_the_folder_would_choose(folder: Path) -> None:
+    _uno(folder, "App.slnx")
+    _uno(folder / "module", "Module.slnx", version="5.0.1")
+    workspaces = _served(folder)
+    assert workspaces.workspace.solution == str(folder / "App.slnx")
+
+    workspace = workspaces.select(str(folder / "module" / "Module.slnx"), started=True).workspace
+    found = discover(Request(str(folder), workspace=workspace), {"HOME": str(folder)})
+
+    assert found.workspace == workspace
+    assert found.sdk.global_json
+    assert found.sdk.global_json.uno_sdk
+    assert found.sdk.global_json.uno_sdk.version == "5.0.1"
+
+
+@pytest.mark.parametrize("case", ["relative", "elsewhere", "missing", "not uno"])
+def test_a_solution_that_cannot_be_had_is_rejected_and_nothing_changes(folder: Path, tmp_path: Path, case: str) -> None:
+    _uno(folder, "App.slnx")
+    write(folder / "plain" / "global.json", "{}")
+    write(folder / "plain" / "Plain.slnx", "<Solution />")
+    other = _uno(tmp_path / "other", "Other.slnx")
+    workspaces = _served(folder)
+    path = {
+        "relative": "App.slnx",
+        "elsewhere": str(other / "Other.slnx"),
+        "missing": str(folder / "Missing.slnx"),
+        "not uno": str(folder / "plain" / "Plain.slnx"),
+    }[case]
+
+    decision = workspaces.select(path, started=True, force_restart=True)
+
+    assert (decision.transition, _status(decision)) == (REFRESH, "rejected")
+    assert decision.result
+    assert path in decision.result["message"]
+    assert {issue["severity"] for issue in decision.result["issues"]} == {"Warning"}
+    assert {issue["code"] for issue in decision.result["issues"]} == {"WorkspaceNotResolved"}
+    assert (decision.result["selectedSolutionPath"], decision.result["devServerAction"]) == (None, "None")
+    assert workspaces.workspace.solution == str(folder / "App.slnx")
+
+
+def test_without_a_workspace_a_selection_is_rejected_with_the_next_step(folder: Path) -> None:
+    workspaces = Workspaces(Options(str(folder), force_fallback=True))
+
+    decision = workspaces.select(str(folder / "App.slnx"), started=False)
+
+    assert _status(decision) == "rejected"
+    assert decision.result
+    assert "uno_app_initialize" in decision.result["message"]
+
+
+# --- what all of them share ------------------------------------------------------------------------------------------
+
+
+def test_the_results_have_the_members_of_the_recorded_ones_in_their_order(folder: Path) -> None:
+    workspaces = _served(_uno(folder, "App.slnx"))
+    selected = workspaces.select(str(folder / "App.slnx"), started=True).result
+    ready = initialized(workspaces.workspace, tool_count=0, connected=False)
+
+    assert list(selected or {}) == list(_recorded("session-main", "already_selected"))
+    recorded = _recorded("force-roots-fallback", "starting")
+    assert list(ready) == [*recorded, "issues"], "the last is ours"
+    assert ready["status"] == recorded["status"]
+
+
+def _recorded(name: str, status: str) -> dict[str, Any]:
+    """The result object with this status in a session of the .NET proxy."""
+    record = json.loads((GOLDEN / "host" / "mcp-app" / f"{name}.json").read_bytes())
+    for line in record["log"]:
+        answer = json.loads(line["line"]) if line.get("dir") == "<" and "line" in line else {}
+        for block in answer.get("result", {}).get("content", ()):
+            found = json.loads(block["text"]) if block["text"].startswith("{") else {}
+            if found.get("status") == status:
+                return dict(found)
+    raise AssertionError(f"{name} holds no result with the status {status}")
+
+
+def test_two_operations_at_once_leave_one_outcome(folder: Path) -> None:
+    _uno(folder, "A.slnx", "B.slnx")
+    workspaces = _served(folder)
+    decisions: list[Decision] = []
+    threads = [
+        threading.Thread(target=lambda n=name: decisions.append(workspaces.select(str(folder / n), started=True)))
+        for name in ("A.slnx", "B.slnx") * 5
+    ]
+
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    # One after the other: the first starts a server, and from then on each change goes from one to the other.
+    transitions = [(decision.transition, decision.workspace.solution) for decision in decisions]
+    to_a, to_b = (transitions.count((RESTART, str(folder / name))) for name in ("A.slnx", "B.slnx"))
+    assert sum(due is START for due, _ in transitions) == 1
+    assert abs(to_a - to_b) <= 1
+    assert str(folder) == workspaces.workspace.working_directory

@@ -1,0 +1,469 @@
+"""Requests across crashes, silence and the absence of an upstream: one outcome for each, and a true one."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from protocol.conversations import asynchronous, timers, until
+from support.relays import (
+    CONNECTED,
+    DEGRADED,
+    QUICK,
+    RECONNECTING,
+    Scene,
+    ScriptedCall,
+    board_of,
+    said,
+    text_of,
+    tool_call,
+)
+from uno_devserver.instances.health_report import ConnectionState
+from uno_devserver.protocol.client.connection import Lost, Refusal
+from uno_devserver.protocol.jsonrpc import RpcError
+from uno_devserver.proxy.relay.outcomes import OUTCOME_UNKNOWN, TIMED_OUT, UNAVAILABLE
+
+READ_ONLY = {"name": "look", "annotations": {"readOnlyHint": True}}
+IDEMPOTENT = {"name": "set", "annotations": {"idempotentHint": True, "readOnlyHint": False}}
+
+
+def _scene(**policy: Any) -> Scene:
+    scene = Scene(policy=QUICK.replace(**policy))
+    scene.link.tools = {"look": READ_ONLY, "set": IDEMPOTENT, "plain": {"name": "plain"}}
+    return scene
+
+
+@asynchronous
+async def test_a_call_whose_upstream_ended_says_that_its_outcome_is_unknown_and_is_not_repeated() -> None:
+    scene = _scene()
+
+    answer = scene.start(tool_call("plain"))
+    await scene.next_asked()
+    scene.link.crash()
+    result = said(await answer)
+    scene.link.connect_anew()
+
+    assert result["isError"] is True
+    assert "ended while it ran 'plain'" in result["content"][0]["text"]
+    assert "outcome is unknown" in result["content"][0]["text"]
+    assert "has not been run again" in result["content"][0]["text"]
+    assert len(scene.link.asked) == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("tools/call", {"name": "look"}),
+        ("tools/call", {"name": "set"}),
+        ("resources/read", {"uri": "file:///a"}),
+        ("prompts/get", {"name": "p"}),
+        ("completion/complete", {}),
+    ],
+)
+@asynchronous
+async def test_what_may_be_done_twice_is_done_again_by_the_next_upstream(method: str, params: dict[str, Any]) -> None:
+    scene = _scene()
+
+    answer = scene.start(ScriptedCall(method, params))
+    await scene.next_asked()
+    scene.link.crash()
+    await until(lambda: bool(scene.link.waited))
+    scene.link.connect_anew()
+    again = await scene.next_asked()
+    again.answer(b'{"again":true}')
+
+    assert said(await answer) == {"again": True}
+    assert again.connection.generation == 2
+    assert [(asked.method, asked.params) for asked in scene.link.asked] == [(method, params)] * 2
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [None, [], {}, {"readOnlyHint": "true"}, {"readOnlyHint": False, "idempotentHint": 1}, {"destructiveHint": False}],
+)
+@asynchronous
+async def test_only_a_clear_hint_lets_a_call_be_repeated(annotations: object) -> None:
+    scene = _scene()
+    scene.link.tools = {"odd": {"name": "odd", "annotations": annotations}}
+
+    answer = scene.start(tool_call("odd"))
+    await scene.next_asked()
+    scene.link.crash()
+
+    assert "outcome is unknown" in text_of(await answer)
+
+
+@asynchronous
+async def test_a_request_that_is_unknown_here_is_not_repeated_either_and_fails_with_a_code() -> None:
+    scene = _scene()
+
+    answer = scene.start(ScriptedCall("somebody/else"))
+    await scene.next_asked()
+    scene.link.crash()
+    with pytest.raises(RpcError) as failed:
+        await answer
+
+    assert failed.value.code == OUTCOME_UNKNOWN
+    assert "'somebody/else'" in failed.value.message
+    assert "before you repeat it" in failed.value.data["remedy"]
+
+
+@asynchronous
+async def test_a_call_that_never_reached_the_upstream_goes_to_the_next_whatever_it_does() -> None:
+    scene = _scene()
+
+    answer = scene.start(tool_call("plain"))
+    await scene.next_asked()
+    scene.link.crash(sent=False)
+    await until(lambda: bool(scene.link.waited))
+    scene.link.connect_anew()
+    (await scene.next_asked()).answer(b'{"done":1}')
+
+    assert said(await answer) == {"done": 1}
+
+
+@asynchronous
+async def test_a_read_only_call_that_ends_every_upstream_is_given_up() -> None:
+    scene = _scene()
+
+    answer = scene.start(tool_call("look"))
+    for _ in range(3):
+        await scene.next_asked()
+        scene.link.crash()
+        scene.link.connect_anew()
+
+    assert "ended each of the 3 times" in text_of(await answer)
+    assert len(scene.link.asked) == 3
+
+
+@asynchronous
+async def test_a_lost_connection_is_replaced_while_the_upstream_stays() -> None:
+    scene = _scene()
+
+    answer = scene.start(tool_call("plain"))
+    (await scene.next_asked()).lose(sent=False)
+    (await scene.next_asked()).answer(b'{"done":1}')
+
+    assert said(await answer) == {"done": 1}
+    assert scene.link.losses == [1]
+    assert [connection.generation for connection in scene.link.connections] == [1, 1]
+    await until(lambda: scene.link.connections[0].closed)
+
+
+@asynchronous
+async def test_others_who_use_a_connection_keep_it_when_one_request_loses_it() -> None:
+    scene = _scene()
+    session = tool_call().session
+
+    slow = scene.start(tool_call("plain", session))
+    kept = await scene.next_asked()
+    unlucky = scene.start(tool_call("plain", session))
+    await until(lambda: len(scene.link.asked) == 2)
+    scene.link.asked[1].lose(sent=False)
+    await until(lambda: len(scene.link.asked) == 3)
+    scene.link.asked[2].answer()
+    await unlucky
+    assert not kept.connection.closed
+    kept.answer(b'{"kept":1}')
+
+    assert said(await slow) == {"kept": 1}
+    await until(lambda: kept.connection.closed)
+
+
+@asynchronous
+async def test_nobody_but_the_call_knows_yet_that_the_upstream_is_gone() -> None:
+    scene = _scene()
+
+    answer = scene.start(tool_call("plain"))
+    asked = await scene.next_asked()
+    scene.link.unreachable = Lost("refused", sent=False)
+    asked.lose(sent=False)
+    await until(lambda: len(scene.link.losses) > 3)  # it tries again and again, and says so each time
+    scene.link.be(RECONNECTING)
+    scene.link.unreachable = None
+    await until(lambda: bool(scene.link.waited))
+    scene.link.connect_anew()
+    (await scene.next_asked()).answer(b'{"done":1}')
+
+    assert said(await answer) == {"done": 1}
+
+
+@pytest.mark.parametrize("greeted", [False, True])
+@asynchronous
+async def test_an_upstream_that_cannot_be_reached_is_given_up_after_a_while(greeted: bool) -> None:
+    scene = _scene(again_seconds=0.02)
+    scene.link.unreachable = Lost("refused", sent=greeted)
+
+    result = text_of(await scene.relay.answer(tool_call("plain")))
+
+    assert "could not be reached for 0.02 s" in result
+    assert "has not been run" in result
+
+
+@asynchronous
+async def test_no_other_upstream_comes_for_a_call_that_never_reached_one() -> None:
+    scene = _scene(again_seconds=0.02)
+
+    answer = scene.start(tool_call("plain"))
+    await scene.next_asked()
+    scene.link.crash(sent=False)
+
+    assert "has ended unexpectedly, and is being started again. This request has not been run." in text_of(await answer)
+
+
+@asynchronous
+async def test_no_other_upstream_comes_for_a_read_only_call_that_was_running() -> None:
+    scene = _scene()
+
+    answer = scene.start(tool_call("look"))
+    await scene.next_asked()
+    scene.link.crash(DEGRADED)
+
+    assert "has ended while it ran 'look'" in text_of(await answer)
+
+
+@asynchronous
+async def test_each_run_of_a_call_gives_it_the_full_time_to_wait_for_another_upstream() -> None:
+    scene = _scene()
+
+    answer = scene.start(tool_call("look"))
+    for _ in range(2):
+        await scene.next_asked()
+        scene.link.crash()
+        waits = len(scene.link.waited)
+        await until(lambda: len(scene.link.waited) > waits)  # noqa: B023
+        await asyncio.wait([answer], timeout=0.1)
+        scene.link.connect_anew()
+    (await scene.next_asked()).answer(b'{"third":1}')
+
+    assert said(await answer) == {"third": 1}
+    first, second = scene.link.waited
+    assert QUICK.again_seconds - 0.05 < first <= QUICK.again_seconds
+    assert QUICK.again_seconds - 0.05 < second
+
+
+@asynchronous
+async def test_a_refused_connection_is_told_with_its_reason() -> None:
+    scene = _scene()
+    scene.link.unreachable = Refusal("it speaks HTTP 0.9.")
+
+    assert "does not accept a connection: it speaks HTTP 0.9." in text_of(await scene.relay.answer(tool_call("plain")))
+
+
+@asynchronous
+async def test_a_call_that_has_run_is_not_said_not_to_have_when_the_next_upstream_refuses() -> None:
+    scene = _scene()
+
+    answer = scene.start(tool_call("look"))
+    await scene.next_asked()
+    scene.link.unreachable = Refusal("no")
+    scene.link.crash()
+    scene.link.connect_anew()
+
+    assert "has ended while it ran 'look'" in text_of(await answer)
+
+
+@asynchronous
+async def test_a_call_that_hangs_is_cancelled_and_told_so() -> None:
+    scene = _scene(silence_seconds=0.01)
+
+    answer = scene.start(tool_call("plain"))
+    asked = await scene.next_asked()
+    result = said(await answer)
+
+    assert asked.cancelled
+    assert result["isError"] is True
+    assert "Nothing has been heard of 'plain' for 0.01 s" in result["content"][0]["text"]
+    assert "outcome is unknown" in result["content"][0]["text"]
+
+
+@asynchronous
+async def test_another_request_that_hangs_fails_with_a_code() -> None:
+    scene = _scene(silence_seconds=0.01)
+
+    with pytest.raises(RpcError) as failed:
+        await scene.relay.answer(ScriptedCall("resources/read", {"uri": "file:///a"}))
+
+    assert failed.value.code == TIMED_OUT
+
+
+@asynchronous
+async def test_a_timeout_inside_the_connection_is_not_taken_for_silence() -> None:
+    scene = _scene()
+
+    answer = scene.start(tool_call("plain"))
+    (await scene.next_asked()).outcome.set_exception(TimeoutError("of somebody else"))
+
+    with pytest.raises(TimeoutError, match="somebody else"):
+        await answer
+
+
+@asynchronous
+async def test_a_call_leaves_no_timer_behind() -> None:
+    scene = _scene()
+    before = timers()
+
+    answer = scene.start(tool_call("plain"))
+    (await scene.next_asked()).answer()
+    await answer
+
+    assert timers() == before
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [
+        (ConnectionState.INITIALIZING, "is starting, and is not ready yet"),
+        (ConnectionState.DISCOVERING, "is starting, and is not ready yet"),
+        (ConnectionState.LAUNCHING, "is starting, and is not ready yet"),
+        (ConnectionState.CONNECTING, "is starting, and is not ready yet"),
+        (RECONNECTING, "has ended unexpectedly, and is being started again"),
+        (ConnectionState.SHUTDOWN, "uno-devserver is ending"),
+    ],
+)
+@asynchronous
+async def test_a_call_without_an_upstream_is_answered_at_once_with_the_reason(
+    state: ConnectionState, words: str
+) -> None:
+    scene = Scene(state)
+
+    result = said(await scene.relay.answer(tool_call()))
+    with pytest.raises(RpcError) as failed:
+        await scene.relay.answer(ScriptedCall("prompts/get", {"name": "p"}))
+
+    assert result["isError"] is True
+    assert words in result["content"][0]["text"]
+    assert "This request has not been run." in result["content"][0]["text"]
+    assert failed.value.code == UNAVAILABLE
+    assert failed.value.message == result["content"][0]["text"]
+    assert failed.value.data["connectionState"] == state.value
+    assert failed.value.data["remedy"]
+    assert scene.link.waited == []
+
+
+@asynchronous
+async def test_a_server_that_has_worked_before_is_started_again() -> None:
+    scene = Scene()
+    scene.link.be(ConnectionState.LAUNCHING)
+
+    assert "is being started again, and is not ready yet" in text_of(await scene.relay.answer(tool_call()))
+
+
+@asynchronous
+async def test_without_a_workspace_a_call_says_how_to_name_one() -> None:
+    scene = Scene(ConnectionState.INITIALIZING)
+    scene.link.fallback = True
+
+    assert "Call uno_app_initialize" in text_of(await scene.relay.answer(tool_call()))
+
+
+@asynchronous
+async def test_when_degraded_a_call_tells_the_reasons_and_asks_for_a_new_attempt() -> None:
+    issues = [
+        {"code": "W", "severity": "Warning", "message": "It is warm.", "remediation": "Cool it."},
+        {"code": "F", "severity": "Fatal", "message": "It burns.", "remediation": "Run."},
+        {"code": "F", "severity": "Fatal", "message": "It smokes.", "remediation": "Run."},
+        {"code": "W", "severity": "Warning", "message": "It rains.", "remediation": "Take a coat."},
+    ]
+    scene = Scene(DEGRADED, board=board_of(health={"status": "Unhealthy", "issues": issues}))
+
+    result = text_of(await scene.relay.answer(tool_call()))
+    with pytest.raises(RpcError) as failed:
+        await scene.relay.answer(ScriptedCall("prompts/get"))
+
+    assert "It burns. It smokes. It is warm. This request has not been run. Run. Cool it. Each call asks" in result
+    assert scene.link.attempts_wanted == 2
+    assert [issue["message"] for issue in failed.value.data["issues"]] == [
+        "It burns.",
+        "It smokes.",
+        "It is warm.",
+        "It rains.",
+    ]
+
+
+@pytest.mark.parametrize("health", [{"issues": None}, {"issues": ["odd", {"code": "no message"}]}, {}])
+@asynchronous
+async def test_a_report_without_reasons_still_gives_an_answer(health: dict[str, object]) -> None:
+    scene = Scene(DEGRADED, board=board_of(health={"status": "Unhealthy", **health}))
+
+    assert "does not work. It could not be started." in text_of(await scene.relay.answer(tool_call()))
+
+
+@asynchronous
+async def test_a_call_that_may_wait_is_held_until_there_is_an_upstream_and_reports_that() -> None:
+    scene = Scene(ConnectionState.LAUNCHING)
+    scene.relay.wait_calls = True
+    call = tool_call(_meta={"progressToken": "tok"})
+
+    answer = scene.start(call)
+    await until(lambda: len(call.heard) >= 2)
+    scene.link.be(ConnectionState.CONNECTING)
+    seen = len(call.heard)
+    await until(lambda: len(call.heard) > seen)
+    scene.link.connect_anew()
+    (await scene.next_asked()).answer(b'{"done":1}')
+
+    assert said(await answer) == {"done": 1}
+    reports = [params for method, params in call.heard if method == "notifications/progress" and params]
+    assert len(reports) == len(call.heard)
+    assert {report["progressToken"] for report in reports} == {"tok"}
+    assert [report["progress"] for report in reports] == sorted({report["progress"] for report in reports})
+    assert reports[-1]["progress"] < 1
+    assert "Launching" in reports[0]["message"]
+    assert "Connecting" in reports[-1]["message"]
+
+
+@asynchronous
+async def test_a_call_that_is_held_reports_to_nobody_who_did_not_ask() -> None:
+    scene = Scene(ConnectionState.LAUNCHING)
+    scene.relay.wait_calls = True
+    call = tool_call()
+
+    answer = scene.start(call)
+    await until(lambda: bool(scene.link.waited))
+    scene.link.connect_anew()
+    (await scene.next_asked()).answer()
+    await answer
+
+    assert call.heard == []
+
+
+@asynchronous
+async def test_a_call_is_held_for_a_while_only() -> None:
+    scene = Scene(ConnectionState.LAUNCHING, policy=QUICK.replace(hold_seconds=0.01))
+    scene.relay.wait_calls = True
+
+    assert "is starting, and is not ready yet" in text_of(await scene.relay.answer(tool_call()))
+
+
+@asynchronous
+async def test_a_held_call_that_is_cancelled_is_over() -> None:
+    scene = Scene(ConnectionState.LAUNCHING)
+    scene.relay.wait_calls = True
+    call = tool_call(_meta={"progressToken": 1})
+
+    answer = scene.start(call)
+    await until(lambda: bool(call.heard))
+    answer.cancel()
+    await asyncio.wait([answer])
+    scene.link.connect_anew()
+    seen = len(call.heard)
+    await asyncio.wait([asyncio.ensure_future(scene.link.until_connected(0))])
+
+    assert answer.cancelled()
+    assert scene.link.asked == []
+    assert len(call.heard) == seen
+
+
+@asynchronous
+async def test_a_held_call_asks_for_a_new_attempt_when_degraded() -> None:
+    scene = Scene(DEGRADED)
+    scene.relay.wait_calls = True
+
+    result = text_of(await scene.relay.answer(tool_call()))
+
+    assert "does not work" in result
+    assert scene.link.attempts_wanted == 1
+    assert scene.link.state is not CONNECTED
