@@ -406,25 +406,44 @@ async def test_a_ping_is_answered_at_once_and_nobody_is_asked() -> None:
     assert peer.asked == []
 
 
+class Thinking(TestPeer):
+    """Never comes to an end by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.ended = asyncio.Event(), asyncio.Event()
+
+    async def ask(self, method: str, params: Any, name: str | None = None) -> Any:
+        self.begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self.ended.set()
+
+
 @asynchronous
 async def test_a_question_that_the_server_takes_back_is_not_answered() -> None:
-    started, ended = asyncio.Event(), asyncio.Event()
-
-    class Thinking(TestPeer):
-        async def ask(self, method: str, params: Any, name: str | None = None) -> Any:
-            started.set()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                ended.set()
-
-    wire = await handshake_wire(Thinking())
+    peer = Thinking()
+    wire = await handshake_wire(peer)
     wire.say(id=3, method="elicitation/create")
-    await started.wait()
+    await peer.begun.wait()
 
     wire.say(method="notifications/cancelled", params={"requestId": 3})
 
-    await ended.wait()
+    await peer.ended.wait()
+    await wire.nothing()
+
+
+@asynchronous
+async def test_nobody_thinks_about_the_questions_of_a_server_that_has_gone() -> None:
+    peer = Thinking()
+    wire = await handshake_wire(peer)
+    wire.say(id=3, method="elicitation/create")
+    await peer.begun.wait()
+
+    wire.connection.ended()
+
+    await peer.ended.wait()
     await wire.nothing()
 
 
@@ -499,6 +518,8 @@ async def test_who_gives_up_on_a_subscription_cancels_it() -> None:
 
     cancelled = await wire.next()
     assert (cancelled["method"], cancelled["params"]["requestId"]) == ("notifications/cancelled", listen["id"])
+    await asyncio.wait([following])
+    assert following.cancelled()
 
 
 @asynchronous
