@@ -254,7 +254,7 @@ class StdioConnection:
     def _answered(self, message: Message) -> None:
         key = bytes(message.id)
         request = self._waiting.get(key)
-        if request is None and key in (b"", b"null") and len(self._waiting) == 1:
+        if key in (b"", b"null") and len(self._waiting) == 1:
             (request,) = self._waiting.values()  # it could not read the number of what it complains about
         if request is None or request.answer.done():
             log.debug(f"the server answers {shown(key.decode())}, for which nobody waits (any more)")
