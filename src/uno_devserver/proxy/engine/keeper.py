@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ... import __version__
@@ -27,7 +28,7 @@ from .own_conversation import OwnConversation
 from .starts import Failed, Launching, Ready, Said, Starts
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from ...protocol.client.connection import Connection, Peer, Server
     from ..lists import Entries
@@ -215,7 +216,7 @@ class Keeper:
             elif isinstance(action, Announce):
                 self._announcements.say(action.level, action.text)
             elif isinstance(action, Connect):
-                self._begin_work(action.attempt, self._converse(action.attempt))
+                self._begin_work(action.attempt, partial(self._converse, action.attempt))
             else:
                 self._tasks.start(self._start(action))
         self._tell()
@@ -262,15 +263,15 @@ class Keeper:
             self._tasks.start(self._conversation.close())
             self._conversation = None
 
-    def _begin_work(self, attempt: int, work: Coroutine[Any, Any, None]) -> None:
+    def _begin_work(self, attempt: int, work: Callable[[], Awaitable[None]]) -> None:
         task = self._tasks.start(self._guarded(attempt, work))
         self._work.add(task)
         task.add_done_callback(self._work.discard)
 
-    async def _guarded(self, attempt: int, work: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(self, attempt: int, work: Callable[[], Awaitable[None]]) -> None:
         """A defect of ours is no reason to wait for ever: it counts as the upstream's end."""
         try:
-            await work
+            await work()
         except Exception as error:
             log.write(ERROR, f"keeping the server failed:\n{traceback.format_exc()}")
             self._ended(attempt, Ending(f"something went wrong inside uno-devserver: {type(error).__name__}: {error}"))
@@ -310,7 +311,7 @@ class Keeper:
         self._knowledge.learn(upstream=upstream_facts(running, None), host=None, connect_error="", without_mcp=False)
         if self.placement is not None:
             self.placement.launched(running)
-        self._begin_work(report.attempt, self._watch(report.attempt, running))
+        self._begin_work(report.attempt, partial(self._watch, report.attempt, running))
         self._do(self._lifecycle.ready(report.attempt))
 
     def _failed(self, report: Failed) -> None:

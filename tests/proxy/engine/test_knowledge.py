@@ -1,0 +1,81 @@
+"""What the engine knows: issues by their source, the workspace from the first moment, and a file for others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from support.bundled import wait_for
+from uno_devserver.discovery.discover import unexplored
+from uno_devserver.instances.health_report import ConnectionState
+from uno_devserver.issues import warning
+from uno_devserver.proxy.engine.knowledge import Knowledge
+from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.timeline import Timeline
+from uno_devserver.workspace.resolver import resolve
+
+LATE = warning("RestoreStale", "It is late.")
+ODD = warning("ConfigInvalid", "It is odd.")
+
+
+def knowledge(folder: Path) -> Knowledge:
+    return Knowledge(Options(str(folder)), Timeline(), str(folder / "state"))
+
+
+def test_each_part_replaces_what_it_said_before_and_nothing_else(tmp_path: Path) -> None:
+    known = knowledge(tmp_path)
+
+    known.blame("start", (LATE,))
+    known.blame("workspace", (ODD, LATE))
+    assert known.facts.issues == (LATE, ODD)
+    known.blame("start", ())
+
+    assert known.facts.issues == (ODD, LATE)
+
+
+def test_the_report_knows_the_workspace_before_anything_was_looked_for_in_it(tmp_path: Path) -> None:
+    known = knowledge(tmp_path)
+    (tmp_path / ".devtools" / "addins").mkdir(parents=True)
+    workspace = resolve(str(tmp_path))
+    known.workspace = lambda: workspace
+
+    assert known.report()["effectiveWorkspaceDirectory"] == str(tmp_path)
+    known.learn(discovery=unexplored(workspace).replace(duration_ms=7))
+    assert known.report()["discoveryDurationMs"] == 7
+
+    elsewhere = resolve(str(tmp_path.parent))
+    known.workspace = lambda: elsewhere
+
+    report = known.report()
+    assert report["effectiveWorkspaceDirectory"] is None
+    assert report["discoveryDurationMs"] == 0, "that was about another workspace"
+
+
+def test_the_report_tells_how_far_the_start_has_come(tmp_path: Path) -> None:
+    timeline = Timeline()
+    known = Knowledge(Options(str(tmp_path)), timeline, str(tmp_path / "state"))
+    timeline.mark("engine")
+
+    proxy = known.report()["proxy"]
+
+    assert isinstance(proxy, dict)
+    assert list(proxy["timeline"]) == ["engine"]
+
+
+def test_the_file_for_others_is_written_when_a_start_has_come_to_its_end(tmp_path: Path) -> None:
+    known = knowledge(tmp_path)
+    folder = tmp_path / "state" / "proxies"
+    for state in (ConnectionState.DISCOVERING, ConnectionState.LAUNCHING, ConnectionState.CONNECTING):
+        known.learn(state=state)
+    assert not folder.exists()
+
+    known.learn(state=ConnectionState.CONNECTED)
+
+    [file] = wait_for(lambda: list(folder.glob("*.json")) or None)
+    assert json.loads(file.read_text("utf-8"))["state"] == "Connected"
+    known.close()
+    assert list(folder.glob("*.json")) == []
+
+
+def test_one_that_has_written_nothing_has_nothing_to_remove(tmp_path: Path) -> None:
+    knowledge(tmp_path).close()

@@ -1,0 +1,264 @@
+"""What becomes of decisions about the workspace, with real folders and a scripted Host."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from protocol.conversations import asynchronous
+from support.relays import ScriptedSession
+from support.upstreams import Kept, Lists, ScriptedRunning, ScriptedUpstream
+from uno_devserver.protocol.service import Params, Result
+from uno_devserver.proxy.engine import placement as module
+from uno_devserver.proxy.engine.placement import Placement
+from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.place.workspaces import Workspaces
+from uno_devserver.workspace.transitions import Transition
+
+
+class Hosts(ScriptedUpstream):
+    """Takes the place of the Hosts that would be launched."""
+
+    trusted: bool | None = None
+    issues = ()
+
+
+class World:
+    """A proxy in a folder, from the moment that its engine's loop begins."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
+        self.options = Options(str(folder), **options)
+        self.served: list[str] = []  # for each start that was asked for, its workspace
+        self.hosts = Hosts(ScriptedRunning(Lists()))
+        monkeypatch.setattr(module, "HostUpstream", Hosts)
+        monkeypatch.setattr(module, "host_upstream", self._host_for)
+        monkeypatch.setenv("XDG_DATA_HOME", str(folder.parent / "data"))
+        self.workspaces = Workspaces(self.options)
+        first = self.workspaces.initial()
+        begins = first.transition is Transition.START
+        self.kept = Kept(folder.parent, self.hosts, self.options, begins=begins)
+        self.relay = SimpleNamespace(wait_calls=False)
+        self.placement = self.kept.keeper.placement = Placement(
+            self.options,
+            self.workspaces,
+            first,
+            time.time(),
+            keeper=self.kept.keeper,
+            knowledge=self.kept.knowledge,
+            offering=self.kept.offering,
+            relay=self.relay,  # type: ignore[arg-type]
+            announcements=self.kept.keeper._announcements,
+        )
+        self.placement.begin()
+
+    @property
+    def tools(self) -> str:
+        return self.kept.board.lists.tools.decode()
+
+    async def close(self) -> None:
+        self.placement.close()
+        await self.kept.keeper.close()
+
+    def _host_for(self, _: Options, workspace: Any) -> Hosts:
+        self.served.append(workspace.working_directory)
+        return self.hosts
+
+
+def workspace_at(folder: Path) -> Path:
+    (folder / ".devtools" / "addins").mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    """A folder that is no workspace."""
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    return folder
+
+
+def client(**capabilities: Any) -> ScriptedSession:
+    return ScriptedSession(**capabilities)
+
+
+class Rooted(ScriptedSession):
+    """A client with roots; without any it never answers."""
+
+    def __init__(self, *folders: Path) -> None:
+        super().__init__(roots={})
+        self._roots = [{"uri": folder.as_uri()} for folder in folders]
+
+    async def ask(self, method: str, params: Params) -> Result:
+        assert method == "roots/list"
+        if not self._roots:
+            await asyncio.Event().wait()
+        return {"roots": self._roots}
+
+
+@asynchronous
+async def test_without_a_workspace_and_without_roots_it_is_degraded_and_asks_to_be_told(
+    empty: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(empty, monkeypatch)
+    assert world.kept.keeper.state.value == "Initializing", "the client may have roots"
+
+    world.placement.met(client())
+
+    assert world.kept.keeper.state.value == "Degraded"
+    assert world.kept.keeper.fallback
+    assert "uno_app_initialize" in world.tools
+    await world.close()
+
+
+@asynchronous
+async def test_a_client_that_never_says_who_it_is_does_not_keep_it_from_being_told(
+    empty: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "GREETING_SECONDS", 0.01)
+    world = World(empty, monkeypatch)
+
+    await world.kept.until(lambda: world.kept.keeper.fallback)
+
+    await world.close()
+
+
+@asynchronous
+async def test_the_clients_roots_are_asked_for_and_what_they_name_is_served(
+    empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(empty, monkeypatch)
+    there = workspace_at(tmp_path / "there")
+
+    world.placement.met(Rooted(there))
+    assert not world.kept.keeper.fallback, "the answer is waited for"
+
+    await world.kept.until_state("Connected")
+    assert world.served == [str(there)]
+    await world.close()
+
+
+@asynchronous
+async def test_a_client_that_does_not_answer_delays_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(workspace_at(tmp_path / "ws"), monkeypatch)
+
+    world.placement.met(Rooted())
+
+    assert await world.kept.keeper.until_connected(5)
+    await world.close()
+
+
+@asynchronous
+async def test_initialize_starts_the_workspace_it_names_and_waits_for_it(
+    empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(empty, monkeypatch, force_fallback=True)
+    there = workspace_at(tmp_path / "there")
+    assert world.kept.keeper.fallback is True
+
+    told = await world.kept.keeper.set_workspace(str(there), None)
+
+    assert (told["status"], told["toolCount"]) == ("ready", 1)
+    assert world.served == [str(there)]
+    assert world.placement.fallback is False
+    await world.close()
+
+
+@asynchronous
+async def test_a_folder_that_becomes_a_workspace_is_served_by_itself(
+    empty: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(empty, monkeypatch)
+    world.placement.met(client())
+    workspace_at(empty)
+
+    world.placement._changed()
+
+    await world.kept.until_state("Connected")
+    assert world.served == [str(empty)]
+    await world.close()
+
+
+@asynchronous
+async def test_a_workspace_that_goes_takes_its_host_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = workspace_at(tmp_path / "ws")
+    world = World(folder, monkeypatch)
+    assert await world.kept.keeper.until_connected(5)
+    (folder / ".devtools" / "addins").rmdir()
+
+    world.placement._changed()
+
+    await world.kept.until_state("Degraded")
+    assert world.hosts.outcomes[0].stops == 1  # type: ignore[union-attr]
+    assert world.kept.facts.upstream is None
+    await world.close()
+
+
+@asynchronous
+async def test_a_saved_file_is_a_reason_to_try_again_what_did_not_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(workspace_at(tmp_path / "ws"), monkeypatch)
+    assert await world.kept.keeper.until_connected(5)
+    world.kept.keeper._do(world.kept.lifecycle.halt("It does not work."))
+    assert world.kept.keeper.state.value == "Degraded"
+
+    world.placement._changed()
+
+    await world.kept.until_state("Connected")
+    await world.close()
+
+
+@asynchronous
+async def test_when_the_user_agrees_the_host_is_started_again_with_the_workspaces_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(workspace_at(tmp_path / "ws"), monkeypatch)
+    world.hosts.trusted = False
+    assert await world.kept.keeper.until_connected(5)
+    assert world.kept.facts.trusted is False
+    monkeypatch.setenv("UNO_DEVSERVER_TRUST", "1")
+
+    world.placement._changed()
+
+    await world.kept.until(lambda: world.kept.keeper.generation == 2)
+    await world.close()
+
+
+@asynchronous
+async def test_what_the_config_says_counts_and_what_is_wrong_with_it_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = workspace_at(tmp_path / "ws")
+    config = folder / ".devtools" / "host.config.jsonc"
+    config.write_text('{"proxy": {"waitCalls": true}}', "utf-8")
+    world = World(folder, monkeypatch)
+    world.placement.met(client())
+    assert world.relay.wait_calls
+    assert world.kept.facts.wait_calls
+
+    config.write_text('{"proxy": {"waitCalls": "perhaps"}}', "utf-8")
+    world.placement._changed()
+
+    await world.kept.until(lambda: world.kept.facts.issues)
+    assert [issue.code for issue in world.kept.facts.issues] == ["ConfigInvalid"]
+    assert not world.relay.wait_calls
+    await world.close()
+
+
+@asynchronous
+async def test_decisions_are_carried_out_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = workspace_at(tmp_path / "one"), workspace_at(tmp_path / "two")
+    world = World(one, monkeypatch)
+
+    results = await asyncio.gather(
+        *(world.kept.keeper.set_workspace(str(folder), None) for folder in (two, one, two)),
+    )
+
+    assert [result["status"] for result in results] == ["ready"] * 3
+    assert world.served == [str(two), str(one), str(two)]
+    await world.close()
