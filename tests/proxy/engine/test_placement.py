@@ -34,7 +34,8 @@ class World:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
         self.options = Options(str(folder), **options)
         self.served: list[str] = []  # for each start that was asked for, its workspace
-        self.hosts = Hosts(ScriptedRunning(Lists()))
+        self.host = ScriptedRunning(Lists())
+        self.hosts = Hosts(self.host)
         monkeypatch.setattr(module, "HostUpstream", Hosts)
         monkeypatch.setattr(module, "host_upstream", self._host_for)
         monkeypatch.setenv("XDG_DATA_HOME", str(folder.parent / "data"))
@@ -193,7 +194,7 @@ async def test_a_workspace_that_goes_takes_its_host_with_it(tmp_path: Path, monk
     world.placement._changed()
 
     await world.kept.until_state("Degraded")
-    assert world.hosts.outcomes[0].stops == 1  # type: ignore[union-attr]
+    await world.kept.until(lambda: world.host.stops == 1)
     assert world.kept.facts.upstream is None
     await world.close()
 
