@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import select
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -113,7 +112,7 @@ class HttpClient:
         oldest = asyncio.get_running_loop().time() - IDLE_SECONDS
         while self._idle:
             connection = self._idle.pop()
-            if connection.usable and connection.idle_since > oldest and not _has_input(connection.socket_number):
+            if connection.usable and connection.idle_since > oldest and not connection.has_input():
                 return connection
             connection.close()
         return None
@@ -178,15 +177,6 @@ class HttpClient:
 
 def _is_literal(address: str) -> bool:
     return ":" in address or address.replace(".", "").isdigit()
-
-
-def _has_input(number: int) -> bool:
-    """Whether something waits on an idle connection: its end, most likely, that the event loop has yet to tell."""
-    if not hasattr(select, "poll"):  # Windows
-        return bool(select.select([number], [], [], 0)[0])
-    poller = select.poll()
-    poller.register(number, select.POLLIN)
-    return bool(poller.poll(0))
 
 
 def _ascii_host(host: str) -> str:

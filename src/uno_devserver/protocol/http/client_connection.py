@@ -7,6 +7,7 @@ Nothing grows without a bound: heads and trailers have one, and a body is not re
 from __future__ import annotations
 
 import asyncio
+import select
 import socket
 from collections.abc import Callable
 
@@ -140,15 +141,21 @@ class ClientConnection(asyncio.Protocol):
         self._heard = False  # something of the answer came
         self._surplus = False  # something came that was not asked for
         self._untold = 0  # bytes since the parser last told us something
+        self._poller: select.poll | None = None
 
     @property
     def usable(self) -> bool:
         return self._transport is not None and not self._transport.is_closing()
 
-    @property
-    def socket_number(self) -> int:
+    def has_input(self) -> bool:
+        """Whether something waits on an idle connection: its end, most likely, that the event loop has yet to tell."""
         assert self._transport is not None
-        return int(self._transport.get_extra_info("socket").fileno())
+        if not hasattr(select, "poll"):  # Windows
+            return bool(select.select([self._transport.get_extra_info("socket")], [], [], 0)[0])
+        if self._poller is None:
+            self._poller = select.poll()
+            self._poller.register(self._transport.get_extra_info("socket"), select.POLLIN)
+        return bool(self._poller.poll(0))
 
     async def exchange(self, request: bytes) -> Reply:
         """Send, and wait for the head of the answer. Cancelling closes the connection."""

@@ -13,23 +13,22 @@ if TYPE_CHECKING:
 class Caller:
     """Implements `protocol.client.connection.Peer`. Whatever the upstream says shows that it is still at work."""
 
-    __slots__ = ("_call", "_questions", "_seconds", "_silence", "client")
+    __slots__ = ("_call", "_cancelling", "_expired", "_loop", "_questions", "_seconds", "_task", "_until", "client")
 
-    def __init__(self, call: Call, silence_seconds: float) -> None:
+    def __init__(self, call: Call) -> None:
         self.client: ClientInfo = call.session.client
         self._call = call
-        self._seconds = silence_seconds
-        self._silence: asyncio.Timeout | None = None
         self._questions = 0
+        self._seconds = 0.0
+        self._until: float | None = None  # when it has been silent for too long; None: that cannot be
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[object] | None = None
+        self._cancelling = 0  # how often somebody else had cancelled it before
+        self._expired = False
 
     @property
     def log_level(self) -> str | None:
         return self._call.log_level
-
-    def patience(self) -> asyncio.Timeout:
-        """To be entered for each try: ends it when nothing has been heard for too long."""
-        self._silence = asyncio.timeout(self._seconds)
-        return self._silence
 
     def notify(self, method: str, params: Params) -> None:
         self._heard()
@@ -44,12 +43,27 @@ class Caller:
             self._questions -= 1
             self._heard()
 
+    # How long nothing may be heard.
+
+    def begin(self, seconds: float, loop: asyncio.AbstractEventLoop) -> None:
+        """A try, of which something is to be heard within so many seconds, again and again."""
+        self._seconds, self._loop = seconds, loop
+        self._task = asyncio.current_task()
+        assert self._task is not None
+        self._cancelling, self._expired = self._task.cancelling(), False
+        self._heard()
+
+    def look(self, now: float) -> None:
+        if self._until is not None and self._until <= now and not self._expired:
+            assert self._task is not None
+            self._expired = True
+            self._task.cancel()
+
+    def gave_up(self) -> bool:
+        """Whether it was cancelled for its silence, and for nothing else."""
+        return self._expired and self._task is not None and self._task.uncancel() <= self._cancelling
+
     def _heard(self) -> None:
-        if self._silence is None:
-            return
-        # Whoever is asked may take their time: a person may have to decide.
-        until = None if self._questions else asyncio.get_running_loop().time() + self._seconds
-        try:
-            self._silence.reschedule(until)
-        except RuntimeError:
-            pass  # the try is over; what was said late changes nothing
+        if self._loop is not None:
+            # Whoever is asked may take their time: a person may have to decide.
+            self._until = None if self._questions else self._loop.time() + self._seconds

@@ -14,6 +14,7 @@ from ...protocol.client.connection import Lost, Refusal
 from .caller import Caller
 from .link import Unavailable
 from .outcomes import NoAnswer, ended, refused, silent, unavailable, unreachable
+from .silence import Silence
 
 if TYPE_CHECKING:
     import msgspec
@@ -37,20 +38,20 @@ class Forwarding:
         self._board = board
         self._connections = connections
         self._policy = policy
+        self._silence = Silence(policy.silence_seconds)
 
     async def run(self, call: Call, method: str, params: Params) -> msgspec.Raw | Result:
         """The upstream's answer to `call`, made as this request; RpcError is the upstream's, too. Else NoAnswer."""
         link = self._link
         if link.state is not ConnectionState.CONNECTED:
             await self._hold(call)
-        caller = Caller(call, self._policy.silence_seconds)
+        caller = Caller(call)
         losses: _Losses | None = None
         while True:
             generation = link.generation
-            silence = caller.patience()
+            self._silence.watch(caller)
             try:
-                async with silence:
-                    answer = await self._connections.of(call.session).request(method, params, caller)
+                answer = await self._connections.of(call.session).request(method, params, caller)
                 link.worked(generation)
                 return answer
             except (Lost, Unavailable) as loss:
@@ -63,10 +64,12 @@ class Forwarding:
                 if losses is not None and losses.sent:
                     raise ended(method, params, losses.sent) from None
                 raise refused(str(refusal)) from None
-            except TimeoutError:
-                if not silence.expired():
+            except asyncio.CancelledError:
+                if not caller.gave_up():
                     raise
                 raise silent(method, params, self._policy.silence_seconds) from None
+            finally:
+                self._silence.forget(caller)
             await self._await_another(generation, losses, method, params)
 
     async def await_upstream(self, seconds: float) -> None:
