@@ -78,6 +78,14 @@ def test_a_tool_call_comes_through_and_the_timeline_tells_the_stages(proxies: Pr
     assert stages["launched"] <= stages["loop"] <= stages["connected"]
 
 
+def test_a_catalogue_cannot_be_made_where_there_is_no_workspace_and_that_is_said_at_once(machine: Machine) -> None:
+    result = machine.run("mcp", "start", "--force-generate-tool-cache")
+
+    assert result.exit_code == 1
+    assert f"No tool catalogue was made. There is no .sln or .slnx file in {machine.workspace}" in result.stderr
+    assert result.stdout == ""
+
+
 @pytest.mark.parametrize("moment", ["at once", "launching", "connected"])
 def test_the_end_of_the_client_ends_everything_at_whatever_moment_it_comes(proxies: Proxies, moment: str) -> None:
     client = proxies.start()

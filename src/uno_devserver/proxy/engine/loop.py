@@ -75,6 +75,11 @@ class _Engine:
         self.over = asyncio.Event()
         state = folders().state
         self._knowledge = Knowledge(options, timeline, state)
+        self._knowledge.learn(
+            state=begun.lifecycle.state,
+            wait_calls=options.wait_calls,
+            catalogue_written=board.catalogue.saved_at if board.catalogue else None,
+        )
         board.health = self._knowledge.report
         self._offering = Offering(options, board, state, self._broadcast)
         self._announcements = Announcements(self._say)
@@ -131,15 +136,16 @@ class _Engine:
 
     async def make_catalogue(self) -> int:
         """--force-generate-tool-cache: the exit code."""
-        self.keeper.met(NOBODY)
-        if await self.keeper.until_connected(CATALOGUE_SECONDS):
+        keeper = self.keeper
+        keeper.met(NOBODY)
+        if keeper.upstream is not None and await keeper.until_connected(CATALOGUE_SECONDS):
             await self._chores.keep()
             return 0
-        issues = self._knowledge.facts.issues
+        issues = (*self._knowledge.facts.issues, *(keeper.placement.workspace.issues if keeper.placement else ()))
         reason = (
             f"{issues[0].message} {issues[0].remediation}" if issues else f"{name_of(self._options)} did not start."
         )
-        log.write(ERROR, f"No tool catalogue was made: {reason}")
+        log.write(ERROR, f"No tool catalogue was made. {reason}")
         return 1
 
     async def close(self) -> None:
