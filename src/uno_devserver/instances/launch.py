@@ -12,6 +12,7 @@ import signal
 from enum import Enum
 
 from ..system.ports import free_port, is_free
+from ..system.processes import GRACE_SECONDS
 from ..system.values import Value
 from .child import Child, Output, spawn
 from .host_command import NO_ADDINS, HostArguments, HostProgram, ProgramKind, addin_paths, command_line
@@ -43,6 +44,7 @@ class Order(Value):
     usual_port: int = 0  # the one to take where any will do, if it is free
     asks_addins: bool = True  # wait a moment to hear what became of the add-ins
     tries_without: bool = True  # where it dies with its add-ins, it is wanted all the same
+    stop_seconds: float = GRACE_SECONDS  # for one that does not become ready to end by itself
 
 
 class Launched(Value):
@@ -168,11 +170,11 @@ def _launch(order: Order, observer: Observer) -> Launched:
         asks = asks and wait.outcome is Readiness.READY
         told = wait_until_loaded(child, wait.process_id, port) if asks else None
     except BaseException:
-        _end(child, order.registry)
+        _end(child, order)
         raise
     if wait.outcome is Readiness.READY and child.exit_code() is None:
         return Launched(child, wait.process_id, port, wait.has_mcp, order.arguments, told)
-    _end(child, order.registry)
+    _end(child, order)
     raise _failure(Readiness.DIED if wait.outcome is Readiness.READY else wait.outcome, child, order)
 
 
@@ -180,10 +182,10 @@ def _asks_of_addins(order: Order) -> bool:
     return order.asks_addins and order.program.kind is ProgramKind.BUNDLED and _uses_addins(order.arguments)
 
 
-def _end(child: Child, registry: str) -> None:
-    child.stop()
+def _end(child: Child, order: Order) -> None:
+    child.stop(order.stop_seconds)
     child.end_the_rest()
-    prune(registry)  # one that was killed could not sign itself out
+    prune(order.registry)  # one that was killed could not sign itself out
 
 
 def _failure(outcome: Readiness, child: Child, order: Order) -> LaunchFailure:

@@ -14,6 +14,7 @@ from ..issues import UserError
 from ..system.files import FileProblem
 from ..system.locks import FileLock
 from ..system.naming import name_for
+from ..system.processes import GRACE_SECONDS
 from ..system.values import Value
 from .child import Output
 from .host_command import HostArguments, addin_paths
@@ -49,6 +50,7 @@ class Wish(Value):
     restart: bool = False  # a new one, also where there is one
     asks_addins: bool = True  # wait a moment to hear what became of the add-ins
     tries_without: bool = True  # where it dies with its add-ins, it is wanted all the same
+    stop_seconds: float = GRACE_SECONDS  # for one that does not become ready to end by itself
 
 
 class How(Enum):
@@ -237,6 +239,7 @@ def _launch(
         usual_port,
         wish.asks_addins,
         wish.tries_without,
+        wish.stop_seconds,
     )
     meanwhile = _Meanwhile(wish, folders.registry, output.path, observer)
     try:

@@ -7,11 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
+from support.bundled import wait_for
 from support.hosts import Manners, StandInHosts, is_running
 from support.machine import Machine
 from support.packages import app_mcp
 from support.proxies import Proxies
 from support.workspace import WorkspaceBuilder
+
+GONE_SECONDS = 3.0  # one is promised, to a machine that runs no other tests
 
 
 @pytest.fixture
@@ -74,3 +77,17 @@ def test_a_host_that_never_comes_up_is_given_up_and_leaves_nothing(
 
     assert report["status"] != "Healthy"
     assert not any(is_running(launch["pid"]) for launch in hosts.launches())
+
+
+def test_a_host_that_hangs_while_it_starts_is_gone_with_the_client(
+    proxies: Proxies, uno: WorkspaceBuilder, hosts: StandInHosts
+) -> None:
+    hosts.behave(Manners(listens=False, ignores_sigterm=True))
+    client = proxies.start()
+    client.initialize()
+    client.wait_health(lambda _: hosts.launches(), "launching a Host")
+
+    client.close_stdin()
+
+    assert client.exit_code(GONE_SECONDS) == 0
+    wait_for(lambda: not is_running(hosts.launches()[0]["pid"]) or None, GONE_SECONDS)

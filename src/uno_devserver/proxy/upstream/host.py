@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 # What only the plan of a launch can tell; the rest of its issues is discovery's, and told as such.
 OF_THE_PLAN = frozenset({"AddInNeedsBundledHost", "AddInPathUnusable"})
 
+# A Host that only starts has nothing to close; and it must be gone before we are, who have 230 ms.
+STOP_SECONDS = 0.1
+
 
 class HostUpstream:
     def __init__(
@@ -54,6 +57,7 @@ class HostUpstream:
             forwarded=forwarded,
             asks_addins=False,  # whoever reads the lists waits for them anyway
             tries_without=False,  # its add-ins are all that a Host is wanted for here
+            stop_seconds=STOP_SECONDS,
         )
         self._own: HostRunning | None = None  # the last one that we launched
         self.trusted: bool | None = None  # whether the workspace's own code was launched; None: there is none
