@@ -173,3 +173,52 @@ def test_a_host_that_somebody_stops_while_it_starts_is_not_started_again(
 
     assert failure.value.reason is Reason.DIED
     assert len(witness.children) == attempts
+
+
+DIES_OF_ADDINS = """
+import sys
+if sys.argv[sys.argv.index("--addins") + 1] != ";":
+    print("an add-in killed it", flush=True)
+    sys.exit(7)
+import socket
+listener = socket.create_server(("127.0.0.1", int(sys.argv[sys.argv.index("--httpPort") + 1])))
+while True:
+    connection, _ = listener.accept()
+    connection.recv(4096)
+    connection.sendall(b"HTTP/1.1 406 No\\r\\nContent-Length: 0\\r\\n\\r\\n")
+    connection.close()
+"""
+
+
+@pytest.mark.parametrize("tries_without", [True, False])
+def test_whether_a_host_that_dies_with_its_addins_is_tried_without_is_up_to_whoever_wants_it(
+    order: Order, tmp_path: Path, tries_without: bool
+) -> None:
+    order = _script(order, tmp_path / "fragile.py", DIES_OF_ADDINS)
+    order = order.replace(arguments=order.arguments.replace(addins="/a.dll"), tries_without=tries_without)
+    witness = Witness()
+
+    if tries_without:
+        launched = launch(order, witness)
+        launched.child.stop()
+        assert launched.left_out == ("/a.dll",)
+    else:
+        with pytest.raises(LaunchFailure) as failure:
+            launch(order, witness)
+        assert (failure.value.reason, failure.value.exit_code) == (Reason.DIED, 7)
+        assert "an add-in killed it" in failure.value.text
+
+    assert len(witness.children) == 1 + tries_without
+
+
+@pytest.mark.parametrize("asks", [True, False])
+def test_what_became_of_the_addins_is_asked_for_only_if_somebody_wants_to_know(
+    order: Order, tmp_path: Path, asks: bool
+) -> None:
+    addin = write(tmp_path / "greeter.py", "def register(addin):\n    addin.tool(name='greet')(lambda: 'hello')\n")
+    order = order.replace(arguments=order.arguments.replace(addins=str(addin)), asks_addins=asks)
+
+    launched = launch(order, Observer())
+
+    launched.child.stop()
+    assert (launched.told is not None) is asks
