@@ -173,6 +173,14 @@ def test_every_state_makes_a_report_that_is_json() -> None:
             assert json.loads(json.dumps(report(facts.replace(state=state))))["connectionState"] == state.value
 
 
+def test_what_only_dotnet_needs_does_not_matter_behind_a_bundled_host() -> None:
+    without = DISCOVERY.replace(issues=(fatal("DotNetNotFound", "No dotnet."),))
+    bundled = CONNECTED.replace(upstream=HOST.replace(kind=HostKind.BUNDLED), discovery=without)
+
+    assert report(bundled)["status"] == "Healthy"
+    assert report(bundled.replace(upstream=None, state=ConnectionState.DEGRADED))["status"] == "Unhealthy"
+
+
 def test_an_add_in_that_the_host_could_not_load_is_told_as_on_the_command_line() -> None:
     broken = HostAddIn("a", None, "/ws/a.py", False, "SyntaxError")
     host = Probe(kind=HostKind.BUNDLED, status="Degraded", add_ins=(broken,))
@@ -235,11 +243,11 @@ def test_a_step_that_fits_better_than_the_usual_one_stays() -> None:
 
 
 def test_a_workspace_that_is_not_trusted_is_told_with_the_command_that_agrees() -> None:
-    facts = CONNECTED.replace(trusted=False)
+    facts = CONNECTED.replace(options=Options("/elsewhere"), trusted=False)
 
     assert issues(facts) == [("WorkspaceNotTrusted", "Warning")]
     found = issue(facts, "WorkspaceNotTrusted")
-    assert "/ws" in found["message"]
+    assert "workspace /ws " in found["message"]
     assert "'uno-devserver trust'" in found["remediation"]
 
 
@@ -282,6 +290,7 @@ def test_crashes_without_end_are_fatal_and_name_what_ran() -> None:
     for part in ("/cache/host/Uno.UI.RemoteControl.Host.dll", "Uno.Sdk 6.5.31", "Sample.AddIn 1.0.0", "boom"):
         assert part in found["message"]
     assert "/logs/host.log" in found["remediation"]
+    assert "add-in" in found["remediation"]
 
 
 def test_of_a_bundled_host_no_assembly_is_named() -> None:
@@ -310,6 +319,7 @@ def test_a_host_without_mcp_is_not_called_crashed(found: bool) -> None:
 
     assert issues(facts) == [("HostMcpEndpointNotAvailable", "Fatal")]
     message = issue(facts, "HostMcpEndpointNotAvailable")["message"]
+    assert "has no http://localhost:5651/mcp" in message
     assert ("no add-in was found" in message) is not found
     assert report(facts)["upstreamConnected"] is False
 
@@ -342,6 +352,18 @@ def test_a_command_is_called_by_its_name() -> None:
 
     message = issue(facts, "HostCrashed")["message"]
     assert message.startswith("The server 'my-server' ended unexpectedly, again and again: it ended with exit code 3.")
+    assert "add-in" not in issue(facts, "HostCrashed")["remediation"]
+
+
+def test_a_command_that_was_not_started_is_not_looked_for_in_the_workspace() -> None:
+    missing = fatal("UpstreamError", "There is no program 'my-server'.", "Install it.")
+    facts = ProxyFacts(Options("/ws", command=("my-server",)), ConnectionState.DEGRADED, issues=(missing,))
+
+    assert issues(facts) == [("HostNotStarted", "Fatal"), ("UpstreamError", "Fatal")]
+    started = issue(facts, "HostNotStarted")
+    assert started["message"] == "The server 'my-server' was not started."
+    assert "workspace" not in started["remediation"]
+    assert "next tool call" in started["remediation"]
 
 
 @pytest.mark.parametrize(
@@ -356,7 +378,10 @@ def test_a_server_elsewhere_is_out_of_reach_but_never_crashed(state: ConnectionS
     )
 
     assert issues(facts) == [("HostUnreachable", severity)]
-    assert "http://127.0.0.1:9/mcp" in issue(facts, "HostUnreachable")["message"]
+    assert issue(facts, "HostUnreachable")["message"] == (
+        "The server at http://127.0.0.1:9/mcp is not connected: it does not answer any more."
+    )
+    assert issue(facts.replace(last_end=None), "HostUnreachable")["message"].endswith("/mcp is not connected.")
 
 
 def test_an_address_that_is_no_mcp_server_is_an_upstream_error() -> None:

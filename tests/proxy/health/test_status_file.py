@@ -50,6 +50,8 @@ def own_file(state: Path) -> Path:
 
 def test_the_newest_facts_are_on_disk_soon_and_only_for_the_user(status: StatusFile, tmp_path: Path) -> None:
     status.update(ProxyFacts(Options("/ws")))
+    wait_until(lambda: [each["state"] for each in running_proxies(str(tmp_path))] == ["Initializing"])
+
     status.update(FACTS)
 
     wait_until(lambda: [each["state"] for each in running_proxies(str(tmp_path))] == ["Connected"])
@@ -76,9 +78,9 @@ def test_at_the_end_the_file_is_gone_and_nothing_comes_after(tmp_path: Path) -> 
     wait_until(own_file(tmp_path).exists)
 
     status.remove()
-    status.update(FACTS)
 
     wait_until(lambda: not own_file(tmp_path).exists())
+    status.update(FACTS)
     assert os.listdir(tmp_path / "proxies") == []
 
 
@@ -121,10 +123,10 @@ def test_a_jump_of_the_clock_does_not_make_a_proxy_disappear(tmp_path: Path, pro
 def test_a_file_that_says_anything_else_is_passed_over(tmp_path: Path, processes: Processes, content: bytes) -> None:
     write(tmp_path / "proxies" / f"{processes.start().pid}.json", content)
     write(tmp_path / "proxies" / "99999999999999999999.json", content)
-    write(tmp_path / "proxies" / "notes.txt", "not ours")
+    strangers = [write(tmp_path / "proxies" / name, "not ours") for name in ("notes.json", "12.text")]
 
     assert running_proxies(str(tmp_path)) == ()
-    assert (tmp_path / "proxies" / "notes.txt").exists()
+    assert all(stranger.exists() for stranger in strangers)
 
 
 def test_without_a_folder_there_are_no_proxies(tmp_path: Path) -> None:

@@ -163,5 +163,5 @@ def _after_crashes(facts: ProxyFacts) -> str:
 def _not_trusted(facts: ProxyFacts) -> Issue:
     """The rest is served; a start that this makes useless tells it as its failure."""
     folder = facts.workspace.working_directory if facts.workspace else facts.options.directory
-    message = f"Code of the workspace {folder} ({ADDINS}, or its build) is not run: the user has not agreed to it."
+    message = f"Code of the workspace {folder} ({ADDINS}, packages in it, or its build) is not run: the user has not agreed to it."
     return warning(NOT_TRUSTED, message)

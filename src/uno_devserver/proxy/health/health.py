@@ -122,9 +122,8 @@ def _host(facts: ProxyFacts) -> Probe:
     known = facts.host or Probe()
     upstream = facts.upstream or UpstreamFacts()
     return known.replace(
-        answers=facts.connected or facts.without_mcp,
         mcp=facts.connected,
-        kind=upstream.kind or known.kind,
+        kind=upstream.kind,
         version=known.version or upstream.version,
         tool_count=facts.tool_count,
     )
