@@ -100,9 +100,10 @@ def test_the_version_is_the_recorded_one(machine: Machine, record: Mapping[str, 
         assert "global.json" in message
 
 
-def test_an_untrusted_workspace_cannot_make_dotnet_run_an_sdk_of_its_own(machine: Machine) -> None:
+@pytest.mark.parametrize("name", ['"paths"', r'"\u0070aths"'])
+def test_an_untrusted_workspace_cannot_make_dotnet_run_an_sdk_of_its_own(machine: Machine, name: str) -> None:
     machine.installation(INSTALLED, "echo 10.0.401\n")
-    write(machine.workspace / "global.json", '{"sdk": {"paths": [".dotnet"]}}')
+    write(machine.workspace / "global.json", f'{{"sdk": {{{name}: [".dotnet"]}}}}')
 
     code, message = problem(machine.resolve())
 

@@ -55,3 +55,23 @@ def test_python_addins_of_the_workspace_need_the_users_consent(workspace: Worksp
 
     assert planned.program.kind is ProgramKind.BUNDLED
     assert planned.addins == (str(workspace.root / ADDIN) if trusted else NO_ADDINS)
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+@pytest.mark.parametrize("named_by", ["nuget.config", "restore"])
+def test_packages_that_a_workspace_brings_along_need_the_users_consent(
+    workspace: WorkspaceBuilder, trusted: bool, named_by: str
+) -> None:
+    """A repository can hold packages, and the files that say where packages are."""
+    machine, brought = workspace.machine, workspace.root / "packages"
+    machine.install_dotnet()
+    machine.nuget = brought
+    workspace.uno_6_5().project("App/App.csproj", [app_mcp(), host()]).solution("App.slnx")
+    if named_by == "nuget.config":
+        workspace.nuget_config("packages")
+
+    planned = _plan(workspace, trusted=trusted)
+
+    assert (planned.program.kind is ProgramKind.DOTNET) is trusted
+    assert (str(brought) in (planned.addins or "")) is trusted
+    assert ("WorkspaceNotTrusted" in [issue.code for issue in planned.issues]) is not trusted

@@ -27,6 +27,7 @@ LIST_SECONDS = 3.0  # native code that takes 2 ms; what takes longer is a broken
 ANSWER_BYTES = 64 * 1024  # an answer is a few lines, an exception some KB
 GLOBAL_JSON_BYTES = 1024 * 1024  # a page at most in real life; what is larger is left to dotnet
 QUOTED_CHARACTERS = 300  # of a foreign message, enough for the line and column it names
+PATHS = (b'"paths"', b"\\u")  # how `sdk.paths` looks in a global.json; letters can be written as escapes
 NO_SDK_FITS = 155  # the exit code for a global.json that no installed SDK satisfies
 
 
@@ -49,7 +50,7 @@ def resolve_dotnet(directory: str, environ: Mapping[str, str], *, cache_path: st
     if choice.verdict is Verdict.NONE_FITS:
         return DotNet(issue=_none_fits(choice, executable, global_json.path))
 
-    if b'"paths"' in (global_json.content or b"") and not is_trusted(environ, directory):
+    if any(sign in (global_json.content or b"") for sign in PATHS) and not is_trusted(environ, directory):
         return DotNet(issue=_not_asked(global_json.path))
     place = global_json.path or os.path.realpath(directory)
     question = dotnet_cache.Question(os.path.realpath(executable), place, global_json.content)

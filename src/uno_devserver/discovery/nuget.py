@@ -94,6 +94,11 @@ def package_folders(directory: str, environ: Mapping[str, str], folders: Folders
     return PackageFolders(locations, issues)
 
 
+def users_folders(environ: Mapping[str, str], folders: Folders) -> tuple[str, ...]:
+    """The package folders that the user has, whatever a workspace says: what lies there, the user has restored."""
+    return package_folders(folders.home, environ, folders).locations
+
+
 def _configured_folder(directory: str, environ: Mapping[str, str], folders: Folders, issues: list[Issue]) -> str | None:
     for path in _config_files(directory, folders):
         try:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 
 from ..issues import Issue, UserError, warning
+from ..system.folders import folders
 from ..system.run import find_program
 from ..system.values import Value
 from .host_command import NO_ADDINS, ProgramKind, addins_value, bundled_host, dotnet_host, host_at
+from .membership import is_inside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +38,7 @@ class Wanted(Value):
     host: str | None = None  # bundled, dotnet, or a path
     addins: str | None = None  # the value of --addins
     force_msbuild: bool = False  # MSBuild knows better than that value
-    trusted: bool = True  # the workspace's own code may run: its Python add-ins, and its build
+    trusted: bool = True  # the workspace's own code may run: its Python add-ins, its packages, and its build
 
 
 def plan(wanted: Wanted, workspace: Workspace, environ: Mapping[str, str]) -> Plan:
@@ -78,7 +80,7 @@ class _Planner:
 
     def _dotnet(self) -> HostProgram | None:
         found = self._discover()
-        if found.host.program is None:
+        if found.host.program is None or not self._may_run(found.host.program):
             return None
         return dotnet_host(found.host.program, self._environ, roll_forward=found.host_requires_major_roll_forward)
 
@@ -105,7 +107,7 @@ class _Planner:
     def _addins(self, kind: ProgramKind) -> str | None:
         assemblies = self._assemblies()
         scripts = _python_addins(self._workspace.working_directory) if self._wanted.trusted else []
-        paths = [addin.path for addin in assemblies.found] if assemblies else []
+        paths = [addin.path for addin in assemblies.found if self._may_run(addin.path)] if assemblies else []
         if kind is ProgramKind.BUNDLED:
             paths = [*scripts, *paths]
         elif scripts:
@@ -119,6 +121,19 @@ class _Planner:
             message = f"The add-in {path} cannot be named to the Host: its path has a semicolon."
             self._issues.append(warning("AddInPathUnusable", message))
         return value
+
+    def _may_run(self, path: str) -> bool:
+        """What the user has restored may. A workspace can name package folders, too, and bring them along."""
+        if self._wanted.trusted:
+            return True
+        from ..discovery.nuget import users_folders
+
+        place = os.path.realpath(path)
+        if any(is_inside(place, location) for location in users_folders(self._environ, folders(self._environ))):
+            return True
+        message = f"{path} is not run: it lies in no package folder of the user, who has not agreed to it."
+        self._issues.append(warning("WorkspaceNotTrusted", message))
+        return False
 
     def _left_to_msbuild(self) -> str | None:
         """Nobody knows the add-ins. A Host that is told none asks MSBuild, which runs the workspace's build."""

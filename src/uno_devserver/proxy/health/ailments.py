@@ -163,5 +163,6 @@ def _after_crashes(facts: ProxyFacts) -> str:
 def _not_trusted(facts: ProxyFacts) -> Issue:
     """The rest is served; a start that this makes useless tells it as its failure."""
     folder = facts.workspace.working_directory if facts.workspace else facts.options.directory
-    message = f"Code of the workspace {folder} ({ADDINS}, packages in it, or its build) is not run: the user has not agreed to it."
+    what = f"Code of the workspace {folder} ({ADDINS}, packages in it, or its build)"
+    message = f"{what} is not run: the user has not agreed to it."
     return warning(NOT_TRUSTED, message)
