@@ -12,6 +12,7 @@ import pytest
 
 from support.mcp_peers import TestPeer
 from uno_devserver.protocol.client import rounds
+from uno_devserver.protocol.client.connection import Lost
 from uno_devserver.protocol.client.rounds import completed
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.service import Params, Result
@@ -144,3 +145,27 @@ async def test_a_server_that_asks_for_ever_is_not_called_for_ever() -> None:
 async def test_a_question_without_a_method_is_an_error(odd: object) -> None:
     with pytest.raises(RpcError, match="'q' has no method"):
         await completed({}, peer(), Server(asking(odd)))
+
+
+@asynchronous
+async def test_a_server_that_goes_between_two_rounds_has_seen_the_call() -> None:
+    async def send(params: Params) -> msgspec.Raw:
+        if "requestState" in params:
+            raise Lost("It refuses connections.", sent=False)
+        return msgspec.Raw(json.dumps(asking(question("who"), requestState="one")).encode())
+
+    with pytest.raises(Lost) as lost:
+        await completed({"name": "t"}, peer(), send)
+
+    assert lost.value.sent
+
+
+@asynchronous
+async def test_a_server_that_cannot_be_reached_at_first_has_not_seen_the_call() -> None:
+    async def send(params: Params) -> msgspec.Raw:
+        raise Lost("It refuses connections.", sent=False)
+
+    with pytest.raises(Lost) as lost:
+        await completed({"name": "t"}, peer(), send)
+
+    assert not lost.value.sent

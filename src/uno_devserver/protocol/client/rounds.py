@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..eras import MODERN_VERSIONS
 from ..jsonrpc import INTERNAL_ERROR, RpcError, shown
+from .connection import Lost
 from .messages import object_in
 
 if TYPE_CHECKING:
@@ -48,7 +49,10 @@ async def completed(params: Params, peer: Peer, send: Callable[[Params], Awaitab
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
         if "requestState" in wanted:
             again["requestState"] = wanted["requestState"]
-        result = await send(again)
+        try:
+            result = await send(again)
+        except Lost as lost:
+            raise Lost(str(lost), sent=True) from None  # the server has seen the call, if not this round of it
     raise RpcError(INTERNAL_ERROR, f"The server asked for more input {MAX_ROUNDS} times in a row.")
 
 
