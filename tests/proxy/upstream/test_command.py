@@ -477,6 +477,7 @@ async def test_a_server_that_dies_of_a_call_is_noticed_at_once(
     async with started(upstream(odd_server(), tmp_path)) as running:
         connection = await running.connect(TestPeer(), modern_first=False)
         held = [asyncio.ensure_future(text(connection, "hold")) for _ in range(16)]
+        await text(connection, "echo")  # meanwhile they have been sent
         ended = asyncio.ensure_future(running.ended())
 
         with pytest.raises(Lost):
