@@ -66,7 +66,6 @@ class ScriptedConnection:
         self.told: list[tuple[str, Params]] = []
         self.levels: list[str] = []
         self.follows: list[frozenset[str]] = []
-        self.refuses_to_follow: set[str] = set()
         self.gone = False
         self.closed = False
         self._link = link
@@ -89,12 +88,12 @@ class ScriptedConnection:
     async def notify(self, method: str, params: Params) -> None:
         self.told.append((method, params))
 
-    async def follow(self, uris: frozenset[str]) -> None:
+    async def follow(self, uris: frozenset[str]) -> dict[str, RpcError]:
         if self.gone:
             raise Lost("It is gone.", sent=True)
-        if uris & self.refuses_to_follow:
-            raise RpcError(METHOD_NOT_FOUND, "There is no such resource.")
         self.follows.append(uris)
+        refusal = RpcError(METHOD_NOT_FOUND, "There is no such resource.")
+        return dict.fromkeys(uris & self._link.refuses_to_follow, refusal)
 
     async def set_level(self, level: str) -> None:
         self.levels.append(level)
@@ -122,6 +121,7 @@ class ScriptedLink:
         self.eras_wanted: list[bool] = []
         self.unreachable: Exception | None = None  # why nobody can connect
         self.gate: asyncio.Event | None = None  # for whom connecting waits
+        self.refuses_to_follow: set[str] = set()
         self.turns = 0  # of the loop that connecting takes
         self.attempts_wanted = 0
         self.changes = 0

@@ -13,6 +13,7 @@ import msgspec
 
 from uno_devserver.instances.probe import HostKind
 from uno_devserver.protocol.client.connection import Connection, Lost, Peer, Server
+from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.parties import ServerInfo
 from uno_devserver.protocol.service import Params
 from uno_devserver.proxy.board import Board
@@ -69,7 +70,8 @@ class ScriptedConnection:
 
     async def notify(self, method: str, params: Params) -> None: ...
 
-    async def follow(self, uris: frozenset[str]) -> None: ...
+    async def follow(self, uris: frozenset[str]) -> dict[str, RpcError]:
+        return {}
 
     async def set_level(self, level: str) -> None: ...
 

@@ -15,6 +15,7 @@ from uno_devserver.protocol.client.streamable import connect_http
 from uno_devserver.protocol.eras import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
+    HEADER_MISMATCH,
     LOG_LEVEL_KEY,
     SUBSCRIPTION_KEY,
     VERSION_KEY,
@@ -246,6 +247,21 @@ async def test_a_tool_that_wants_no_headers_and_complains_is_called_once(tools: 
     assert len(server.posts("tools/call")) == 1
 
 
+@asynchronous
+async def test_a_server_that_goes_while_its_headers_are_looked_up_has_not_run_the_call() -> None:
+    async def call(visitor: Visitor, asked: Asked) -> None:
+        refuse(visitor, asked, HEADER_MISMATCH, "header mismatch", status=400)
+
+    async def lists(visitor: Visitor, asked: Asked) -> None:
+        visitor.close()
+
+    async with connected(ModernServer(call=call, list=lists)) as connection:
+        with pytest.raises(Lost) as lost:
+            await connection.request("tools/call", {"name": "t"}, TestPeer())
+
+    assert not lost.value.sent
+
+
 # --- changes
 
 
@@ -326,8 +342,8 @@ async def test_a_server_without_subscriptions_tells_nothing_and_that_is_fine() -
     server = ModernServer()
     async with connected(server) as connection:
         await connection.follow(frozenset())
-        with pytest.raises(RpcError, match="no subscriptions/listen"):
-            await connection.follow(frozenset({"file:///a"}))
+        refusals = await connection.follow(frozenset({"file:///a"}))
+        assert [refusal.message for refusal in refusals.values()] == ["no subscriptions/listen"]
 
     assert len(server.posts("subscriptions/listen")) == 2
 
@@ -344,14 +360,41 @@ async def test_a_refused_subscription_leaves_the_one_before() -> None:
     server, peer = Limited(), TestPeer()
     async with connected(server, peer) as connection:
         await connection.follow(frozenset())
-        with pytest.raises(RpcError, match="HTTP 500") as refused:
-            await connection.follow(frozenset({"file:///a"}))
-        assert refused.value.code == INTERNAL_ERROR
+        refusal = (await connection.follow(frozenset({"file:///a"})))["file:///a"]
+        assert (refusal.code, "HTTP 500" in refusal.message) == (INTERNAL_ERROR, True)
         server.say(CHANGED)
         await until(lambda: peer.methods() == [CHANGED])
 
         await connection.follow(frozenset())
         await asyncio.wait_for(server.streams[0].left.wait(), WAIT_SECONDS)
+
+
+@asynchronous
+async def test_who_gives_up_on_a_subscription_keeps_the_one_before_and_both_end_with_the_connection() -> None:
+    class Slow(Telling):
+        async def _listen(self, visitor: Visitor, asked: Asked) -> None:
+            if asked.json["params"]["notifications"]["resourceSubscriptions"]:
+                asked_twice.set()
+                await visitor.gone()
+                left.set()
+            else:
+                await super()._listen(visitor, asked)
+
+    asked_twice, left = asyncio.Event(), asyncio.Event()
+    server, peer = Slow(), TestPeer()
+    async with connected(server, peer) as connection:
+        await connection.follow(frozenset())
+        following = asyncio.ensure_future(connection.follow(frozenset({"file:///a"})))
+        await asyncio.wait_for(asked_twice.wait(), WAIT_SECONDS)
+        following.cancel()
+        await asyncio.wait_for(left.wait(), WAIT_SECONDS)
+        server.say(CHANGED)
+        await until(lambda: peer.methods() == [CHANGED])
+
+        others = asyncio.all_tasks()
+        await connection.close()
+        await asyncio.wait_for(server.streams[0].left.wait(), WAIT_SECONDS)
+        await until(lambda: not any("ModernConnection" in repr(task) for task in others if not task.done()))
 
 
 @asynchronous

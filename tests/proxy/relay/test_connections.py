@@ -84,6 +84,21 @@ async def test_modern_clients_that_are_not_seen_again_make_room_but_not_those_wh
 
 
 @asynchronous
+async def test_modern_clients_that_all_waited_at_once_make_room_when_they_do_not_wait_any_more() -> None:
+    scene = Scene(modern=True, policy=QUICK.replace(modern_clients=2))
+
+    waiting = [scene.start(tool_call(session=ScriptedSession(MODERN, name))) for name in "abcde"]
+    await until(lambda: len(scene.link.asked) == 5)
+    for asked in scene.link.asked:
+        asked.answer()
+    await asyncio.gather(*waiting)
+    _answering(scene)
+    await scene.relay.answer(tool_call(session=ScriptedSession(MODERN, "f")))
+
+    await until(lambda: [one.closed for one in scene.link.connections] == [True, True, True, True, False, False])
+
+
+@asynchronous
 async def test_calls_that_come_together_wait_for_one_opening_and_a_cancelled_one_does_not_stop_it() -> None:
     scene = Scene()
     scene.link.gate = asyncio.Event()
@@ -375,7 +390,7 @@ async def test_our_own_resource_is_not_followed_at_the_upstream() -> None:
 async def test_a_resource_that_the_upstream_does_not_know_is_refused_and_not_followed_later() -> None:
     scene = Scene()
     await scene.relay.followed("file:///a", True)
-    scene.link.connections[0].refuses_to_follow = {"file:///b"}
+    scene.link.refuses_to_follow = {"file:///b"}
 
     with pytest.raises(RpcError) as refused:
         await scene.relay.followed("file:///b", True)
@@ -383,6 +398,20 @@ async def test_a_resource_that_the_upstream_does_not_know_is_refused_and_not_fol
 
     assert refused.value.code == METHOD_NOT_FOUND
     assert scene.link.connections[0].follows[-1] == {"file:///a", "file:///c"}
+
+
+@asynchronous
+async def test_a_resource_that_only_the_next_upstream_does_not_know_keeps_no_other_from_being_followed() -> None:
+    scene = Scene()
+    await scene.relay.followed("file:///a", True)
+    scene.link.refuses_to_follow = {"file:///a"}
+
+    scene.link.connect_anew()
+    scene.relay.upstream_changed()
+    await until(lambda: len(scene.link.connections) == 2)
+    await scene.relay.followed("file:///b", True)
+
+    assert scene.link.connections[1].follows[-1] == {"file:///a", "file:///b"}
 
 
 @pytest.mark.parametrize("why", [Lost("gone", sent=False), Unavailable("none", "wait"), Refusal("no"), None])

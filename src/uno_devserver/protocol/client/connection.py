@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
+    from ..jsonrpc import RpcError
     from ..parties import ClientInfo
     from ..service import Params, Result
 
@@ -95,8 +96,11 @@ class Connection(Protocol):
     async def notify(self, method: str, params: Params) -> None:
         """Tell the server something; what a server of its era does not know (initialized, …) is left out."""
 
-    async def follow(self, uris: frozenset[str]) -> None:
-        """Hear of changes of all lists, and of these resources, from now on; the peer of the connection is told."""
+    async def follow(self, uris: frozenset[str]) -> Mapping[str, RpcError]:
+        """Hear of changes of all lists, and of these resources, from now on; the peer of the connection is told.
+
+        What the server refuses of them is returned, with its reason.
+        """
 
     async def set_level(self, level: str) -> None:
         """From which level on log messages are wanted that belong to no request."""

@@ -32,14 +32,16 @@ class Questions:
             self.ask(message, peer)
         elif message.is_notification:
             params = params_of(message)
-            if message.method != "notifications/cancelled" or not self.take_back(params):
+            if message.method == "notifications/cancelled":
+                self.take_back(params)  # and no more: `peer` knows its questions by other ids
+            else:
                 tell(peer, message.method or "", params)
         else:
             log.debug("the server answered something that nobody waits for (any more)")
 
     def ask(self, question: Message, peer: Peer) -> None:
         """Have it answered by `peer`, and the answer sent."""
-        key = repr(msgspec.json.decode(question.id))  # as the server names it when it takes it back; 1 is not "1"
+        key = _key(question.id)
         if key in self._open:
             log.debug(f"the server asked '{shown(question.method or '')}' twice by the same id")
             return
@@ -47,12 +49,11 @@ class Questions:
         self._open[key] = task
         task.add_done_callback(lambda _: self._open.pop(key, None))
 
-    def take_back(self, params: Params) -> bool:
-        """The server does not want to know any more; whether it was one of ours."""
+    def take_back(self, params: Params) -> None:
+        """The server does not want to know any more."""
         task = self._open.get(repr(params.get("requestId")))
         if task is not None:
             task.cancel()
-        return task is not None
 
     def close(self) -> None:
         for task in list(self._open.values()):
@@ -64,6 +65,14 @@ class Questions:
             await self._reply(answer_bytes(question.id, said))
         except Exception as error:  # the server is gone, and its question with it
             log.debug(f"the answer to '{shown(question.method or '')}' could not be sent: {error}")
+
+
+def _key(question_id: msgspec.Raw) -> str:
+    """As the server names it when it takes it back: 1 is not "1"."""
+    try:
+        return repr(msgspec.json.decode(question_id))
+    except (msgspec.DecodeError, RecursionError):  # a number that no float can hold, for instance
+        return bytes(question_id).decode()
 
 
 def tell(peer: Peer, method: str, params: Params) -> None:

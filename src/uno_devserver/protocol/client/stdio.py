@@ -134,17 +134,18 @@ class StdioConnection:
             return
         self._tell(method, params)
 
-    async def follow(self, uris: frozenset[str]) -> None:
+    async def follow(self, uris: frozenset[str]) -> dict[str, RpcError]:
         async with self._following:
             if self.server.modern:
-                await self._subscribe(uris)
-                return
-            for uri in uris - self._followed:
-                await self._call("resources/subscribe", {"uri": uri}, None)
-                self._followed |= {uri}
+                try:
+                    await self._subscribe(uris)
+                except RpcError as refusal:
+                    return dict.fromkeys(uris, refusal)
+                return {}
+            tried = {uri: await self._watch(uri, wanted=True) for uri in uris - self._followed}
             for uri in self._followed - uris:
-                self._followed -= {uri}
-                await self._call("resources/unsubscribe", {"uri": uri}, None)
+                await self._watch(uri, wanted=False)  # a refusal of that changes nothing
+            return {uri: refusal for uri, refusal in tried.items() if refusal is not None}
 
     async def set_level(self, level: str) -> None:
         """Modern servers are told with each request."""
@@ -183,6 +184,17 @@ class StdioConnection:
         answered = not request.answer.cancelled()
         if not answered and not self._lines.withdraw(request.line) and request.method != "initialize":
             self._tell(CANCELLED, {"requestId": request.number})
+
+    async def _watch(self, uri: str, *, wanted: bool) -> RpcError | None:
+        """Subscribe, or no longer; the server's refusal, if it does."""
+        self._followed -= {uri}
+        try:
+            await self._call(f"resources/{'' if wanted else 'un'}subscribe", {"uri": uri}, None)
+        except RpcError as refusal:
+            return refusal
+        if wanted:
+            self._followed |= {uri}
+        return None
 
     async def _subscribe(self, uris: frozenset[str]) -> None:
         """One subscription for all; the one before ends when the new one counts, so that nothing is missed."""

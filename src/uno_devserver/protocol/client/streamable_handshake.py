@@ -82,7 +82,8 @@ class HandshakeConnection:
         self._following = asyncio.Lock()
         self._listener: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[Any]] = set()
-        self._followed: frozenset[str] = frozenset()
+        self._wanted: frozenset[str] = frozenset()  # to be followed, in any session
+        self._followed: frozenset[str] = frozenset()  # in this one
         self._level: str | None = None
         self._closed = False
 
@@ -110,18 +111,17 @@ class HandshakeConnection:
         if method not in OWN_NOTIFICATIONS:
             await self._post(notification_message(method, without_envelope(params)))
 
-    async def follow(self, uris: frozenset[str]) -> None:
+    async def follow(self, uris: frozenset[str]) -> dict[str, RpcError]:
+        self._wanted = uris
         async with self._following:
             for uri in sorted(self._followed - uris):
                 await self._watch(uri, wanted=False)  # a refusal of that changes nothing
-            refusals = [await self._watch(uri, wanted=True) for uri in sorted(uris - self._followed)]
+            tried = {uri: await self._watch(uri, wanted=True) for uri in sorted(uris - self._followed)}
         try:
             await asyncio.wait_for(self._session.listening.wait(), LISTENING_SECONDS)
         except TimeoutError:
             log.debug(f"{self._endpoint.url} lets us wait for the stream of its notifications")
-        for refusal in refusals:
-            if refusal is not None:
-                raise refusal
+        return {uri: refusal for uri, refusal in tried.items() if refusal is not None}
 
     async def set_level(self, level: str) -> None:
         self._level = level
@@ -179,7 +179,7 @@ class HandshakeConnection:
                 log.debug(f"{self._endpoint.url} has forgotten the session; a new one is opened")
                 try:
                     session = await self._shake_hands()
-                except (Refusal, RpcError, NotMcp, Cut) as error:
+                except (Lost, Refusal, RpcError, NotMcp, Cut) as error:
                     why = f"The server at {self._endpoint.url} forgot the session, and opens no new one: {error}"
                     raise Lost(why, sent=False) from error
                 if self._closed:
@@ -190,11 +190,11 @@ class HandshakeConnection:
 
     async def _restore(self) -> None:
         """Tell the server again what it had forgotten, and our side that anything may have changed meanwhile."""
-        followed, self._followed = self._followed, frozenset()
+        self._followed = frozenset()
         try:
             if self._level is not None:
                 await self.set_level(self._level)
-            await self.follow(followed)
+            await self.follow(self._wanted)
         except (RpcError, Lost) as error:
             log.debug(f"not everything of the former session could be had again: {error}")
         tell_of_all_lists(self._peer, self.server)

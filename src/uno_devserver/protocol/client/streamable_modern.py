@@ -80,17 +80,18 @@ class ModernConnection:
         reply = await self._endpoint.send("POST", headers, notification_message(method, params))
         reply.release()
 
-    async def follow(self, uris: frozenset[str]) -> None:
+    async def follow(self, uris: frozenset[str]) -> dict[str, RpcError]:
         """One subscription for all. The one before ends when the new one counts, so that nothing is missed."""
         async with self._following:
-            former, self._listener = self._listener, None
+            listener = None
             if uris or tells_changes(self._server):
-                refusal = await self._begin_to_listen(uris)
+                listener, refusal = await self._begin_to_listen(uris)
                 if refusal is not None and uris:
-                    self._listener = former
-                    raise refusal
-            if former is not None:
-                former.cancel()
+                    return dict.fromkeys(uris, refusal)
+            if self._listener is not None:
+                self._listener.cancel()
+            self._listener = listener
+            return {}
 
     async def set_level(self, level: str) -> None:
         """Nothing: each request says it for itself, and there are no messages but theirs."""
@@ -136,7 +137,10 @@ class ModernConnection:
         name, cursor = call.get("name"), None
         for _ in range(MAX_PAGES):
             params: Params = {} if cursor is None else {"cursor": cursor}
-            page = object_in(await self._exchange("tools/list", params, self._peer)) or {}
+            try:
+                page = object_in(await self._exchange("tools/list", params, self._peer)) or {}
+            except Lost as lost:
+                raise Lost(str(lost), sent=False) from None  # the call itself was refused unseen
             for tool in page.get("tools") or ():
                 if isinstance(tool, dict) and tool.get("name") == name:
                     marks, known = marks_in(tool.get("inputSchema")), self._marks.get(str(name), ())
@@ -149,15 +153,15 @@ class ModernConnection:
 
     # --- what belongs to no request
 
-    async def _begin_to_listen(self, uris: frozenset[str]) -> RpcError | None:
+    async def _begin_to_listen(self, uris: frozenset[str]) -> tuple[asyncio.Task[None], RpcError | None]:
         acknowledged: asyncio.Future[RpcError | None] = asyncio.get_running_loop().create_future()
-        self._listener = asyncio.create_task(self._listen(uris, acknowledged))
+        listener = asyncio.create_task(self._listen(uris, acknowledged))
         try:
             await asyncio.wait((acknowledged,), timeout=ACKNOWLEDGE_SECONDS)
         except asyncio.CancelledError:
-            self._listener.cancel()
+            listener.cancel()
             raise
-        return acknowledged.result() if acknowledged.done() else None
+        return listener, acknowledged.result() if acknowledged.done() else None
 
     async def _listen(self, uris: frozenset[str], acknowledged: asyncio.Future[RpcError | None]) -> None:
         """Hear of changes until cancelled, or until the server says that it does not tell them."""

@@ -115,7 +115,7 @@ class OwnConversation:
 async def _follow(connection: Connection) -> None:
     try:
         await connection.follow(frozenset())
-    except (RpcError, Lost, TimeoutError) as error:
+    except (Lost, TimeoutError) as error:
         log.debug(f"the server does not tell of changes: {error}")
 
 

@@ -13,14 +13,14 @@ import msgspec
 
 from ...instances.health_report import ConnectionState
 from ...protocol.eras import MODERN_VERSIONS
-from ...protocol.jsonrpc import INVALID_REQUEST, RpcError
+from ...protocol.jsonrpc import INVALID_REQUEST, RpcError, shown
 from ...protocol.parties import ClientInfo
 from ...protocol.running import Tasks
 from ...system.log import log
 from .conversation import UNREACHED, Conversation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from ...protocol.service import Params, Result, Session
     from ..board import Board
@@ -72,13 +72,13 @@ class Connections:
         if bool(before) == bool(self._followed.get(uri)) or self._link.state is not ConnectionState.CONNECTED:
             return
         try:
-            await self._follow()
-        except RpcError:
-            if wanted:
-                self._count(uri, self._followed.get(uri, 0) - 1)
-            raise
+            refusals = await self._follow()
         except UNREACHED as error:
             log.debug(f"the upstream hears later of the resources that are followed: {error}")
+            return
+        if wanted and uri in refusals:
+            self._count(uri, self._followed.get(uri, 0) - 1)
+            raise refusals[uri]
 
     def noticed(self, method: str, params: Params) -> bool:
         """Whether a notification of the upstream concerned everybody, and has been passed on."""
@@ -113,23 +113,23 @@ class Connections:
         return conversation
 
     def _make_room(self) -> None:
-        if len(self._modern) >= self._policy.modern_clients:
-            idle = next((who for who, conversation in self._modern.items() if conversation.idle), None)
-            if idle is not None:
-                self._modern.pop(idle).end()
+        surplus = len(self._modern) + 1 - self._policy.modern_clients
+        for who in [who for who, conversation in self._modern.items() if conversation.idle][: max(surplus, 0)]:
+            self._modern.pop(who).end()
 
     def _begin(self, session: Session) -> Conversation:
         return Conversation(session, self._link, self.noticed, self._tasks, self._policy)
 
     async def _follow_again(self) -> None:
         try:
-            await self._follow()
-        except (*UNREACHED, RpcError) as error:
+            for uri, refusal in (await self._follow()).items():
+                log.warn(f"The dev server does not tell any more when '{shown(uri)}' changes: {refusal}")
+        except UNREACHED as error:
             log.warn(f"The dev server does not tell any more of the resources that are followed: {error}")
 
-    async def _follow(self) -> None:
+    async def _follow(self) -> Mapping[str, RpcError]:
         async with self._following:
-            await self._watch.follow(frozenset(self._followed))
+            return await self._watch.follow(frozenset(self._followed))
 
     def _count(self, uri: str, number: int) -> None:
         if number > 0:

@@ -18,7 +18,7 @@ from .link import Unavailable
 from .translation import error_for_handshake_client, for_handshake_client, for_handshake_server, for_modern_client
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Mapping
     from typing import Any
 
     import msgspec
@@ -96,12 +96,12 @@ class Conversation:
         if self._line is not None and self._line.generation == self._link.generation:
             await self._aside(self._line.connection.set_level(level), "logging/setLevel")
 
-    async def follow(self, uris: frozenset[str]) -> None:
-        """Hear of changes of these from now on; RpcError refuses, UNREACHED."""
+    async def follow(self, uris: frozenset[str]) -> Mapping[str, RpcError]:
+        """Hear of changes of these from now on; those that the upstream refuses. UNREACHED."""
         async with asyncio.timeout(self._policy.aside_seconds):
             line = await self._open()
             try:
-                await line.connection.follow(uris)
+                return await line.connection.follow(uris)
             except Lost:
                 self._leave(line)
                 raise
