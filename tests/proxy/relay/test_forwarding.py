@@ -22,7 +22,7 @@ from support.relays import (
 )
 from uno_devserver.instances.health_report import ConnectionState
 from uno_devserver.protocol.client.connection import Lost, Refusal
-from uno_devserver.protocol.jsonrpc import RpcError
+from uno_devserver.protocol.jsonrpc import STOPPED, RpcError
 from uno_devserver.proxy.relay.outcomes import OUTCOME_UNKNOWN, TIMED_OUT, UNAVAILABLE
 
 READ_ONLY = {"name": "look", "annotations": {"readOnlyHint": True}}
@@ -77,6 +77,35 @@ async def test_what_may_be_done_twice_is_done_again_by_the_next_upstream(method:
     assert said(await answer) == {"again": True}
     assert again.connection.generation == 2
     assert [(asked.method, asked.params) for asked in scene.link.asked] == [(method, params)] * 2
+
+
+@asynchronous
+async def test_a_host_that_says_itself_that_it_stopped_is_one_that_ended() -> None:
+    scene = _scene()
+
+    answer = scene.start(tool_call("look"))
+    (await scene.next_asked()).fail(STOPPED, "The server stopped before the call was done.")
+    scene.link.connect_anew()
+    (await scene.next_asked()).answer(b'{"again":true}')
+
+    assert said(await answer) == {"again": True}
+
+
+@pytest.mark.parametrize(("tool", "times"), [("plain", 1), ("look", 3)])
+@asynchronous
+async def test_what_a_host_says_when_it_stops_is_passed_on_where_the_call_is_not_repeated(
+    tool: str, times: int
+) -> None:
+    scene = _scene(repetitions=2)
+
+    answer = scene.start(tool_call(tool))
+    for _ in range(times):
+        (await scene.next_asked()).fail(STOPPED, "Its outcome is unknown.")
+    with pytest.raises(RpcError) as failed:
+        await answer
+
+    assert (failed.value.code, failed.value.message) == (STOPPED, "Its outcome is unknown.")
+    assert len(scene.link.asked) == times
 
 
 @pytest.mark.parametrize(

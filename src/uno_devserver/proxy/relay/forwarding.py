@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...instances.health_report import ConnectionState
 from ...protocol.client.connection import Lost, Refusal
+from ...protocol.jsonrpc import STOPPED, RpcError
 from .caller import Caller
 from .link import Unavailable
 from .outcomes import NoAnswer, ended, refused, silent, unavailable, unreachable
@@ -60,6 +61,13 @@ class Forwarding:
                     losses.one_more_sent()
                     if losses.sent > self._policy.repetitions or not self._is_repeatable(method, params):
                         raise ended(method, params, losses.sent) from None
+            except RpcError as error:
+                if error.code != STOPPED or not self._is_repeatable(method, params):
+                    raise  # one that stops says itself that nobody knows the outcome
+                losses = losses or _Losses(self._policy)
+                losses.one_more_sent()
+                if losses.sent > self._policy.repetitions:
+                    raise
             except Refusal as refusal:
                 if losses is not None and losses.sent:
                     raise ended(method, params, losses.sent) from None
