@@ -61,6 +61,16 @@ def _keep_previous(path: str) -> None:
         pass  # there is none, or it cannot be moved: a start does not fail for that
 
 
+_spawned: list[Child] = []  # those that may still run
+
+
+def end_all() -> None:
+    """End every child at once, by force: for a process that has no time left."""
+    for child in _spawned:
+        if child.exit_code() is None:
+            child.end_the_rest()
+
+
 class Child:
     def __init__(self, process: subprocess.Popen[bytes], output: Output, start: int) -> None:
         self._process = process
@@ -138,7 +148,9 @@ def spawn(
         start_new_session=True,
         creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0) | getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
     )
-    return Child(process, output, start)
+    child = Child(process, output, start)
+    _spawned[:] = [*(one for one in _spawned if one.exit_code() is None), child]
+    return child
 
 
 def _popen(spoken_to: bool) -> type[subprocess.Popen[bytes]]:

@@ -43,4 +43,5 @@ class Board:
         self.fresh = False  # whether the lists come from the upstream that is connected, and not from the catalogue
         self.health = health  # makes the HealthReport at the moment it is asked for, without waiting for anything
         self.holds_tools = holds_tools  # tools/list is not answered from here, but by the engine when it can
+        self.end_by_force: Callable[[], None] = lambda: None  # whatever the engine has started
         self.own_tools: frozenset[str] = frozenset()  # the names that are ours to answer; `uno_health` always is

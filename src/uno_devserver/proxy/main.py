@@ -63,6 +63,7 @@ class _Proxy:
         self._options = options
         self._parent = os.getppid()
         timeline, board = Timeline(), _first_board(options)
+        self._board = board
         board.health = lambda: _first_health(options, timeline)
         self._source, self._sink = own_streams()
         self._inbox, self._outlet = Inbox(), Outlet(self._sink)
@@ -77,6 +78,7 @@ class _Proxy:
                 self._begin()
                 while not self._engine.wait(SIGNAL_SECONDS):
                     pass
+                self._board.end_by_force()
                 return self._engine.exit_code or 0
             self._end(self._listen() if POLLS else self._listen_without_polling())
         except KeyboardInterrupt:  # before signals are heeded
@@ -171,8 +173,10 @@ class _Proxy:
         self._inbox.put(("end", reason))
         if self._engine.started:
             self._engine.wait(ENGINE_SECONDS)
+            self._board.end_by_force()  # what just starts, or does not let itself be ended in time
         self._outlet.wait(OUTPUT_SECONDS)
-        os._exit(0)  # threads may hang; nothing is left that would have to be closed
+        # Threads may hang, and nothing is left that would have to be closed. A catalogue was not made then.
+        os._exit(1 if self._options.only_catalogue else 0)
 
 
 def _first_board(options: Options) -> Board:

@@ -35,7 +35,7 @@ def spawn(*_, **__):
     os._exit(0)
 
 launch.spawn = spawn
-engine.run(Options(os.getcwd()), None, Inbox(), None, Timeline())
+engine.run(Options(os.getcwd()), Board(None, {}, Lists(), dict), Inbox(), None, Timeline())
 """
 # What takes milliseconds to import, and has them while the Host starts.
 HEAVY = {"asyncio", "typing", "msgspec", "httptools", "psutil", "inspect", "logging", "dataclasses", "concurrent"}

@@ -74,6 +74,20 @@ def test_a_command_and_all_that_it_started_end_with_the_proxy(proxies: Proxies, 
     assert gone_within(GONE_SECONDS * BUSY, *notes.starts, *notes.children)
 
 
+def test_making_a_catalogue_that_is_interrupted_leaves_nothing_and_is_no_success(
+    proxies: Proxies, tmp_path: Path
+) -> None:
+    notes = Notes(tmp_path / "notes")
+    command = odd_server(notes=notes, never_reads=True, stays=True, ignores_sigterm=True)
+    client = proxies.start("--force-generate-tool-cache", "--", *command)
+    wait_for(lambda: notes.starts or None)
+
+    client.process.send_signal(signal.SIGTERM)
+
+    assert client.exit_code(GONE_SECONDS * BUSY) == 1
+    assert gone_within(GONE_SECONDS * BUSY, *notes.starts)
+
+
 def test_a_command_that_ends_by_itself_when_its_input_does_is_let(proxies: Proxies, tmp_path: Path) -> None:
     notes = Notes(tmp_path / "notes")
     client = proxies.connected("--", *odd_server(notes=notes))

@@ -30,6 +30,10 @@ LAUNCH_SECONDS = 0.2
 def run(options: Options, board: Board, inbox: Inbox, write: Callable[[bytes], None], timeline: Timeline) -> int | None:
     """Be the engine until the inbox says that it is over; the exit code, where the proxy has only one task."""
     timeline.mark("engine")
+    if options.url is None:
+        from ...instances.child import end_all
+
+        board.end_by_force = end_all
     begun = Begun(options, timeline)
     if begun.upstream is not None:
         begun.starts.wait_until_launched(LAUNCH_SECONDS)

@@ -54,10 +54,13 @@ async def serve(
     begun.starts.reports.open(loop, engine.keeper.reported)
     inbox.open(loop, engine.take)
     try:
+        over = loop.create_task(engine.over.wait())
         if options.only_catalogue:
-            return await engine.make_catalogue()
+            made = loop.create_task(engine.make_catalogue())
+            await asyncio.wait([made, over], return_when=asyncio.FIRST_COMPLETED)
+            return made.result() if made.done() else 1
         await engine.open()
-        await engine.over.wait()
+        await over
         return None
     finally:
         await engine.close()
