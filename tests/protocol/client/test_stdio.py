@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from protocol.conversations import asynchronous
 from support.mcp_peers import TestPeer
 from uno_devserver.protocol.client.connection import Lost, Peer
+from uno_devserver.protocol.client.stdio import ACKNOWLEDGE_SECONDS
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.system.log import DEBUG, log
 
@@ -263,8 +264,9 @@ async def test_progress_of_nothing_is_dropped(token: object) -> None:
 async def test_what_belongs_to_no_request_is_told_to_the_peer_of_the_connection(method: str) -> None:
     peer = TestPeer()
     wire = await handshake_wire(peer)
-    caller = TestPeer()
+    caller = TestPeer(log_level="debug")
     _call(wire, caller)
+    await wire.next()
 
     wire.say(method=method, params={"level": "info", "uri": "u", "more": [1]})
 
@@ -276,6 +278,8 @@ async def test_what_belongs_to_no_request_is_told_to_the_peer_of_the_connection(
 async def test_a_modern_servers_log_is_told_to_the_only_request_that_wants_it() -> None:
     peer = TestPeer()
     wire = await modern_wire(peer)
+    following = asyncio.ensure_future(wire.connection.follow(frozenset()))  # a request of our own
+    await wire.next()
     wants, does_not = TestPeer(log_level="info"), TestPeer()
     for one in (wants, does_not):
         _call(wire, one)
@@ -289,6 +293,7 @@ async def test_a_modern_servers_log_is_told_to_the_only_request_that_wants_it() 
     assert wants.heard == [("notifications/message", {"level": "info", "data": "x"})]
     assert peer.heard == [("notifications/message", {"level": "info", "data": "y"})]
     assert does_not.heard == []
+    following.cancel()
 
 
 @asynchronous
@@ -403,6 +408,19 @@ async def test_a_ping_is_answered_at_once_and_nobody_is_asked() -> None:
     wire.say(id="p", method="ping")
 
     assert await wire.next() == {"jsonrpc": "2.0", "id": "p", "result": {}}
+    assert peer.asked == []
+
+
+@pytest.mark.parametrize("method", ["initialize", "server/discover", "tools/list", "tools/call", "resources/read"])
+@asynchronous
+async def test_what_only_clients_ask_is_asked_of_no_client(method: str) -> None:
+    peer = TestPeer()
+    wire = await handshake_wire(peer)
+
+    wire.say(id=5, method=method, params={})
+
+    answer = await wire.next()
+    assert (answer["id"], answer["error"]["code"]) == (5, -32601)
     assert peer.asked == []
 
 
@@ -522,11 +540,12 @@ async def test_a_modern_subscription_ends_only_when_its_successor_counts() -> No
         following = asyncio.ensure_future(wire.connection.follow(frozenset(uris)))
         listen = await wire.next()
         await wire.nothing()  # until it is acknowledged
-        assert not following.done()
-        wire.say(
-            method="notifications/subscriptions/acknowledged", params={"_meta": {f"{META}subscriptionId": listen["id"]}}
-        )
-        await following
+        for number in (99, listen["id"]):
+            assert not following.done()
+            params = {"_meta": {f"{META}subscriptionId": number}}
+            wire.say(method="notifications/subscriptions/acknowledged", params=params)
+            await wire.turn()
+        await asyncio.wait_for(following, ACKNOWLEDGE_SECONDS / 2)
         return listen
 
     first = await acknowledged(set())

@@ -109,6 +109,21 @@ async def test_a_server_that_refuses_both_eras_is_refused_with_its_own_words(mod
         await begin
 
 
+@pytest.mark.parametrize("modern_first", [True, False])
+@asynchronous
+async def test_an_echo_is_no_server(modern_first: bool) -> None:
+    peer = TestPeer()
+    wire = Wire(peer)
+    begin = asyncio.ensure_future(wire.connection.begin(wire, modern_first=modern_first))
+
+    for _ in range(2):
+        wire.say(**(await wire.next()))
+
+    with pytest.raises(Refusal, match="^it sends back what it is sent$"):
+        await begin
+    assert peer.asked == []
+
+
 @asynchronous
 async def test_a_server_of_an_unknown_version_is_refused() -> None:
     wire = Wire(TestPeer())
@@ -134,6 +149,22 @@ async def test_nothing_else_is_said_to_a_server_that_takes_its_time() -> None:
     await begin
 
     assert not wire.connection.probing
+
+
+@asynchronous
+async def test_what_a_server_says_before_it_answers_is_heard() -> None:
+    peer = TestPeer()
+    wire = Wire(peer)
+    begin = asyncio.ensure_future(wire.connection.begin(wire, modern_first=False))
+    initialize = await wire.next()
+
+    wire.say(method="notifications/message", params={"level": "info", "data": "loading"})
+    wire.say(id=1, method="ping")
+    assert await wire.next() == {"jsonrpc": "2.0", "id": 1, "result": {}}
+    wire.answer(initialize, initialized())
+
+    await begin
+    assert peer.heard == [("notifications/message", {"level": "info", "data": "loading"})]
 
 
 @asynchronous

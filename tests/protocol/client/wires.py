@@ -43,9 +43,13 @@ class Wire:
 
     async def nothing(self) -> None:
         """Holds when the client, having had its turn, has written nothing more."""
+        await self.turn()
+        assert self._lines.empty(), self._lines.get_nowait()
+
+    async def turn(self) -> None:
+        """Let the client do what it has to do."""
         for _ in range(5):
             await asyncio.sleep(0)
-        assert self._lines.empty(), self._lines.get_nowait()
 
     def say(self, **message: Any) -> None:
         self.connection.heard(json.dumps({"jsonrpc": "2.0", **message}).encode())
