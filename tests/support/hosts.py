@@ -114,7 +114,7 @@ while True:
         request = whole_request(connection)
         remember(request=request)
         status = manners["rebind_status"] if request.startswith("POST /devserver/idechannel/") else manners["status"]
-        connection.sendall(f"HTTP/1.1 {status} Said So\r\nContent-Length: 0\r\n\r\n".encode())
+        connection.sendall(f"HTTP/1.1 {status} Said So\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode())
     except OSError:
         pass
     connection.close()
