@@ -140,6 +140,17 @@ async def test_a_server_that_asks_for_ever_is_not_called_for_ever() -> None:
     assert len(server.calls) == 101
 
 
+@asynchronous
+async def test_what_only_clients_ask_is_asked_of_no_client() -> None:
+    asked = peer()
+
+    with pytest.raises(RpcError, match="'tools/call' is what a client asks") as refused:
+        await completed({}, asked, Server(asking(question("q", "tools/call"))))
+
+    assert refused.value.code == -32601
+    assert asked.asked == []
+
+
 @pytest.mark.parametrize("odd", [{"q": 5}, {"q": {"params": {}}}, {"q": {"method": 5}}])
 @asynchronous
 async def test_a_question_without_a_method_is_an_error(odd: object) -> None:

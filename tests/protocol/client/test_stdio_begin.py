@@ -119,7 +119,7 @@ async def test_an_echo_is_no_server(modern_first: bool) -> None:
     for _ in range(2):
         wire.say(**(await wire.next()))
 
-    with pytest.raises(Refusal, match="^it sends back what it is sent$"):
+    with pytest.raises(Refusal, match=r"^it sends back what it is sent$"):
         await begin
     assert peer.asked == []
 

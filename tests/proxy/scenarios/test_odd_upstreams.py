@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 from support.files import write
+from support.hosts import is_running
 from support.odd_servers import Notes, odd_server
 from support.proxies import Proxies
 
@@ -43,6 +45,21 @@ def test_a_server_that_refuses_everything_is_no_crash(proxies: Proxies) -> None:
 
     assert "HostCrashed" not in [issue["code"] for issue in report["issues"]]
     assert any("refuses everything" in issue["message"] for issue in report["issues"])
+
+
+def test_an_echo_is_refused_and_asks_the_client_nothing(proxies: Proxies) -> None:
+    cat = str(shutil.which("cat"))
+    client = proxies.start("--", cat)
+    client.initialize(capabilities={"roots": {}})
+
+    report = client.wait_state("Degraded")
+
+    [issue] = [issue for issue in report["issues"] if issue["severity"] == "Fatal"]
+    assert issue["code"] == "UpstreamError"
+    assert issue["message"] == f"The server '{cat}' cannot be used over MCP: it sends back what it is sent."
+    assert client.asked == []
+    echo = report["proxy"]["upstream"]["processId"]
+    client.wait_health(lambda _: not is_running(echo), "that of a proxy that has ended what is of no use")
 
 
 def test_a_command_that_does_not_exist_is_named(proxies: Proxies) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...system.log import ERROR, log
-from ..jsonrpc import BUSY, INTERNAL_ERROR, RpcError, shown
+from ..jsonrpc import BUSY, INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError, shown
 from .messages import Message, answer_bytes, params_of
 
 if TYPE_CHECKING:
@@ -19,6 +19,25 @@ if TYPE_CHECKING:
     from .connection import Peer
 
 MAX_OPEN = 100  # more at once is a runaway server
+# What clients ask and no server may; methods that nobody knows may be those of an extension, and pass.
+ASKED_OF_SERVERS = frozenset(
+    {
+        "initialize",
+        "server/discover",
+        "tools/list",
+        "tools/call",
+        "resources/list",
+        "resources/templates/list",
+        "resources/read",
+        "resources/subscribe",
+        "resources/unsubscribe",
+        "prompts/list",
+        "prompts/get",
+        "completion/complete",
+        "logging/setLevel",
+        "subscriptions/listen",
+    }
+)
 
 
 class Questions:
@@ -83,12 +102,19 @@ def tell(peer: Peer, method: str, params: Params) -> None:
         log.write(ERROR, f"'{shown(method)}' of the server could not be passed on:\n{traceback.format_exc()}")
 
 
+async def ask(peer: Peer, method: str, params: Params, name: str | None = None) -> Result:
+    """The answer of `peer` to what a server may ask; RpcError for anything else."""
+    if method in ASKED_OF_SERVERS:
+        raise RpcError(METHOD_NOT_FOUND, f"'{method}' is what a client asks a server, and not the other way round.")
+    return await peer.ask(method, params, name)
+
+
 async def _said(question: Message, peer: Peer) -> Result | RpcError:
     method = question.method or ""
     if method == "ping":
         return {}
     try:
-        return await peer.ask(method, params_of(question))
+        return await ask(peer, method, params_of(question))
     except RpcError as refusal:
         return refusal
     except Exception:

@@ -9,6 +9,7 @@ from ..eras import MODERN_VERSIONS
 from ..jsonrpc import INTERNAL_ERROR, RpcError, shown
 from .connection import Lost
 from .messages import object_in
+from .questions import ask
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -79,4 +80,4 @@ async def _ask(name: str, question: object, peer: Peer) -> Result:
     if not isinstance(question, dict) or not isinstance(method, str):
         raise RpcError(INTERNAL_ERROR, f"The server's question '{shown(name)}' has no method.")
     params = question.get("params")
-    return await peer.ask(method, params if isinstance(params, dict) else {}, name)
+    return await ask(peer, method, params if isinstance(params, dict) else {}, name)

@@ -61,9 +61,9 @@ class _Request:
         self.peer = peer  # None: it is our own
         self.token = token  # by which its client knows the progress of it
         self.line = line
-        self.answer: asyncio.Future[Message | Lost | RpcError] = asyncio.get_running_loop().create_future()
+        self.answer: asyncio.Future[Message | Lost | Refusal | RpcError] = asyncio.get_running_loop().create_future()
 
-    def settle(self, answer: Message | Lost | RpcError) -> None:
+    def settle(self, answer: Message | Lost | Refusal | RpcError) -> None:
         if not self.answer.done():
             self.answer.set_result(answer)
 
@@ -175,7 +175,7 @@ class StdioConnection:
             raise
         finally:
             del self._waiting[b"%d" % request.number]
-        if isinstance(answer, Lost | RpcError):
+        if isinstance(answer, Lost | Refusal | RpcError):
             raise answer
         return result_in(answer)
 
@@ -255,13 +255,20 @@ class StdioConnection:
 
     def _take(self, message: Message) -> None:
         if message.is_question:
-            self._questions.ask(message, self._asked_peer())
+            self._asked(message)
         elif message.method is not None:
             self._notified(message.method, params_of(message))
         elif not (bytes(message.result) or bytes(message.error)):
             log.debug("the server writes an object to its output that is no message")
         else:
             self._answered(message)
+
+    def _asked(self, question: Message) -> None:
+        request = self._waiting.get(bytes(question.id))
+        if self._server is None and request is not None and request.method == question.method:
+            request.settle(Refusal("it sends back what it is sent"))  # `cat`, or a terminal's echo
+        else:
+            self._questions.ask(question, self._asked_peer())
 
     def _answered(self, message: Message) -> None:
         key = bytes(message.id)

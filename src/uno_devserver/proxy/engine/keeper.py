@@ -348,7 +348,9 @@ class Keeper:
         except Refusal as refusal:
             without_mcp = running.kind is not HostKind.COMMAND and refusal.status in NO_MCP
             self._knowledge.learn(connect_error=str(refusal), without_mcp=without_mcp)
-            self._do(self._lifecycle.refused(attempt, f"{self._named} cannot be used over MCP. {refusal}"))
+            self._do(self._lifecycle.refused(attempt, f"{self._named} cannot be used over MCP: {refusal}"))
+            if running.kind is HostKind.COMMAND:  # a Host is of use to others; this one to nobody
+                self._stop()
         except (Lost, TimeoutError) as error:
             await asyncio.sleep(self._policy.end_seconds)
             self._ended(attempt, Ending(f"it cannot be spoken to: {str(error).rstrip('.') or 'it does not answer'}"))
