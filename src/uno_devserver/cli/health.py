@@ -16,6 +16,7 @@ from ..proxy.health.status_file import running_proxies
 from ..system.folders import folders
 from .directory import absolute
 from .health_report import text
+from .proxy_reports import also_told, told_by
 from .results import Result
 
 TYPE_CHECKING = False
@@ -34,8 +35,11 @@ def run(invocation: Invocation) -> Result:
     servers = with_ancestors(registered.running, discovery.workspace)
     facts = HealthFacts(__version__, discovery, servers, registry_problem=" ".join(registered.problems))
     own = _own(servers, discovery.workspace)
-    report = health(_with_host(facts, own) if own else _without_host(facts, registered.ended))
     proxies = _proxies(discovery.workspace)
+    if own:
+        report = also_told(health(_with_host(facts, own)), proxies)
+    else:
+        report = told_by(proxies, facts) or health(_without_host(facts, registered.ended))
     told = {**report.to_json(), "proxies": proxies}
     return Result(told, text(report, proxies), 0 if report.status is HealthStatus.HEALTHY else 1)
 

@@ -1,9 +1,9 @@
 """Is the dev server of a workspace well, and if not, what is to be done? Facts in, a HealthReport out; nothing is read.
 
 The command line and the proxy ask alike, each with the facts that it has; its connection a proxy judges by itself
-(`proxy/ailments.py`). Codes and severities are those of the .NET tool, with one difference: what only a .NET Host needs
-is fatal only where a .NET Host is needed. A machine without .NET, where the bundled Host serves the workspace and has
-loaded all its add-ins, is healthy.
+(`proxy/health/ailments.py`). Codes and severities are those of the .NET tool, with one difference: what only a .NET
+Host needs is fatal only where a .NET Host is needed. A machine without .NET, where the bundled Host serves the
+workspace and has loaded all its add-ins, is healthy.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .probe import HostKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from ..discovery.discover import Discovery
     from .probe import HostAddIn
@@ -31,8 +31,13 @@ NO_UNO = frozenset({"NoSolutionFound", "WorkspaceNotResolved"})
 
 def health(facts: HealthFacts) -> HealthReport:
     told = _host_issues(facts) if facts.upstream_issues is None else facts.upstream_issues
+    return judged(facts, (*told, *_addin_issues(facts), *_discovery_issues(facts)))
+
+
+def judged(facts: HealthFacts, found: Iterable[Issue]) -> HealthReport:
+    """The report for what was found wrong, whoever found it."""
     first: dict[tuple[str, str], Issue] = {}  # two sources may report the same, and judge it differently
-    for issue in (*told, *_addin_issues(facts), *_discovery_issues(facts)):
+    for issue in found:
         first.setdefault((issue.code, issue.message), issue)
     issues = tuple(first.values())
     if any(issue.fatal for issue in issues):

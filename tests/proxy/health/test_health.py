@@ -269,10 +269,11 @@ def test_a_host_that_is_coming_up_is_unreachable_and_nothing_worse(state: Connec
     assert "process 42" in issue(facts, "HostUnreachable")["message"]
 
 
-def test_a_crash_that_is_being_healed_is_a_warning_with_the_last_lines() -> None:
-    facts = CONNECTED.replace(state=ConnectionState.RECONNECTING, last_end=CRASH)
+@pytest.mark.parametrize("state", [ConnectionState.RECONNECTING, ConnectionState.LAUNCHING, ConnectionState.CONNECTING])
+def test_a_crash_that_is_being_healed_is_one_warning_with_the_last_lines(state: ConnectionState) -> None:
+    facts = CONNECTED.replace(state=state, last_end=CRASH)
 
-    assert issues(facts) == [("HostCrashed", "Warning"), ("HostUnreachable", "Warning")]
+    assert issues(facts) == [("HostCrashed", "Warning")]
     message = issue(facts, "HostCrashed")["message"]
     assert "it ended with exit code 3" in message
     assert message.endswith("Unhandled exception: boom")

@@ -58,6 +58,7 @@ def test_the_newest_facts_are_on_disk_soon_and_only_for_the_user(status: StatusF
     assert stat.S_IMODE(own_file(tmp_path).stat().st_mode) == 0o600
     [told] = running_proxies(str(tmp_path))
     assert (told["processId"], told["directory"], told["restarts"]) == (os.getpid(), "/ws", 1)
+    assert (told["status"], told["issues"]) == ("Healthy", [])
 
 
 def test_the_age_of_the_catalogue_is_that_of_the_moment_of_reading(status: StatusFile, tmp_path: Path) -> None:
@@ -195,7 +196,7 @@ def test_health_tells_people_what_a_proxy_does_and_how_its_server_ended(machine:
 
 def test_health_survives_a_status_of_any_shape(machine: Machine, processes: Processes) -> None:
     pid = processes.start().pid
-    nonsense = {name: ["?"] for name in ("upstream", "lastExit", "timeline", "clients", "toolCount")}
+    nonsense = {name: ["?"] for name in ("upstream", "lastExit", "timeline", "clients", "toolCount", "issues")}
     leave_status(machine, pid, machine.workspace, **nonsense, listsFresh=False, catalogueWritten="?", restarts=None)
 
     assert f"- PID: {pid} (Connected)" in machine.run("health").stdout.splitlines()

@@ -77,14 +77,15 @@ class _Engine:
         self._unready: asyncio.TimerHandle | None = None  # a client has introduced itself, and is not ready yet
         self.over = asyncio.Event()
         state = folders().state
+        self._offering = Offering(options, board, state, self._broadcast)
         self._knowledge = Knowledge(options, timeline, state)
         self._knowledge.learn(
             state=begun.lifecycle.state,
             wait_calls=options.wait_calls,
             catalogue_written=board.catalogue.saved_at if board.catalogue else None,
+            tool_count=self._offering.tool_count,
         )
         board.health = self._knowledge.report
-        self._offering = Offering(options, board, state, self._broadcast)
         self._announcements = Announcements(self._say)
         self.keeper = Keeper(
             begun.lifecycle,

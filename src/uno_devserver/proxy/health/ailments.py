@@ -99,16 +99,16 @@ def _not_connected(facts: ProxyFacts) -> Iterator[Issue]:
     if facts.options.url is not None:
         yield from _out_of_reach(facts)
         return
-    if facts.state is ConnectionState.RECONNECTING and gone:
-        message = f"{what} ended unexpectedly ({gone.reason}) and is being started again.{_last_words(facts)}"
-        yield warning("HostCrashed", message, "Wait some seconds, then try again; tools come back by themselves.")
-    if degraded and not facts.connect_error:
+    if facts.connect_error:
+        yield fatal("UpstreamError", f"{what} cannot be used over MCP: {facts.connect_error.rstrip('.')}.", TRY_AGAIN)
+    elif degraded:
         how = f": {gone.reason}" if gone else ""
         message = f"{what} ended unexpectedly, again and again{how}.{_what_ran(facts)}{_last_words(facts)}"
         yield fatal("HostCrashed", message, _after_crashes(facts))
-    if facts.connect_error:
-        yield fatal("UpstreamError", f"{what} cannot be used over MCP: {facts.connect_error.rstrip('.')}.", TRY_AGAIN)
-    elif not degraded:
+    elif gone:
+        message = f"{what} ended unexpectedly ({gone.reason}) and is being started again.{_last_words(facts)}"
+        yield warning("HostCrashed", message, "Wait some seconds, then try again; tools come back by themselves.")
+    else:
         pid = facts.upstream.process_id if facts.upstream else None
         who = f"{what} (process {pid})" if pid else what
         yield warning("HostUnreachable", f"{who} was started, but is not connected yet.", "Wait some seconds.")

@@ -97,7 +97,7 @@ def report(facts: ProxyFacts) -> dict[str, object]:
 
 
 def proxy_json(facts: ProxyFacts) -> dict[str, object]:
-    """What is the proxy's own; also what its status file holds."""
+    """What is the proxy's own; its status file holds it, too."""
     age = None if facts.catalogue_written is None else max(0.0, round(time.time() - facts.catalogue_written, 1))
     return {
         "processId": os.getpid(),

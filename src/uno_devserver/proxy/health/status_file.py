@@ -15,7 +15,7 @@ from ...system.files import FileProblem, read_bytes, write_atomic
 from ...system.jsonc import JsonProblem, parse
 from ...system.log import log
 from ...system.processes import START_SLACK_SECONDS, command_line, process_started
-from .health import proxy_json
+from .health import proxy_json, report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,10 +75,12 @@ class StatusFile:
 
 def _status(facts: ProxyFacts, created: float | None) -> Status:
     workspace = facts.workspace
-    status = proxy_json(facts)
+    status, told = proxy_json(facts), report(facts)
     del status["catalogueAgeSeconds"]  # it would be wrong a second later
     return {
         **status,
+        "status": told["status"],
+        "issues": told["issues"],
         "created": created,
         "directory": workspace.working_directory if workspace else facts.options.directory,
         "solution": workspace.solution if workspace else None,

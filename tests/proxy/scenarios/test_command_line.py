@@ -1,0 +1,85 @@
+"""The command line beside running proxies: it tells the same as they do, and what becomes of a Host that they keep."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from support.machine import Machine, Result
+from support.odd_servers import odd_server
+from support.proxies import PATIENCE, Proxies
+
+from .conftest import Workbench
+
+
+def health(machine: Machine, accept: Callable[[Result], object], *options: str) -> Result:
+    """`uno-devserver health`, when the proxies have written down what is expected of them."""
+    deadline = time.monotonic() + PATIENCE
+    while not accept(result := machine.run("health", *options)):
+        assert time.monotonic() < deadline, result.stdout
+    return result
+
+
+# --- health -----------------------------------------------------------------------------------------------------------
+
+
+def test_with_a_server_of_the_users_own_connected_health_is_healthy(proxies: Proxies, machine: Machine) -> None:
+    client = proxies.connected("--", *odd_server())
+
+    told = health(machine, lambda result: result.exit_code == 0)
+
+    assert told.stdout.splitlines()[:2] == ["Status: Healthy", "Connection: Connected"]
+    assert not [word for word in ("Uno", "dotnet", "Issues:") if word in told.stdout]
+    report, own = machine.run("health", "--json").json, client.health()
+    for name in ("status", "hostProcessId", "upstreamConnected", "toolCount", "hostKind", "issues"):
+        assert report[name] == own[name], name
+
+
+def test_for_a_workspace_that_nobody_trusts_health_says_so_and_counts_the_tools_of_the_catalogue(
+    machine: Machine, bench: Workbench
+) -> None:
+    with Proxies(machine) as proxies:
+        before = proxies.connected(env={"UNO_DEVSERVER_TRUST": "1"})
+        before.close_stdin()
+        before.exit_code()
+        client = proxies.start()
+        client.initialize()
+        own = client.wait_state("Degraded")
+
+        told = health(machine, lambda result: "WorkspaceNotTrusted" in result.stdout)
+
+        assert "uno-devserver start" not in told.stdout
+        assert "uno-devserver trust" in told.stdout
+        assert own["toolCount"] > 0
+        assert f"  Tools: {own['toolCount']}, from a catalogue" in told.stdout
+
+
+def test_while_the_proxy_starts_its_server_again_health_says_that_it_crashed(
+    proxies: Proxies, machine: Machine, tmp_path: Path
+) -> None:
+    may_begin = tmp_path / "may-begin"
+    may_begin.touch()
+    client = proxies.connected("--", *odd_server(until=may_begin))
+    may_begin.unlink()
+
+    client.call_result("die", code=7)
+    told = health(machine, lambda result: result.json["issues"], "--json")
+    may_begin.touch()
+
+    assert (told.exit_code, told.json["status"], told.issue_codes) == (1, "Degraded", ["HostCrashed"])
+    assert "exit code 7" in told.issue("HostCrashed")["message"]
+    client.wait_connected(generation=2)
+    assert health(machine, lambda result: result.exit_code == 0)
+
+
+def test_where_a_host_runs_health_tells_what_only_a_proxy_knows_too(proxies: Proxies, bench: Workbench) -> None:
+    host = proxies.connected().health()["hostProcessId"]
+    other = proxies.start("--", *odd_server(refuses=-32000))
+    other.initialize()
+    other.wait_state("Degraded")
+
+    told = health(bench.machine, lambda result: result.json["issues"], "--json")
+
+    assert (told.json["hostProcessId"], told.json["upstreamConnected"]) == (host, True)
+    assert told.issue_codes == other.issue_codes() == ["UpstreamError"]
