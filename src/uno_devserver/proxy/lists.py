@@ -52,6 +52,10 @@ def merged(offered: Offered, *, uses_host: bool, fallback: bool) -> tuple[Lists,
     return lists, own
 
 
+def counted(tools: int) -> str:
+    return f"{tools} tool" if tools == 1 else f"{tools} tools"
+
+
 def _texts(tools: Iterable[Tool]) -> list[bytes]:
     return [json.dumps(tool, separators=(",", ":")).encode("ascii") for tool in tools]
 

@@ -127,7 +127,7 @@ def test_everything_that_a_client_hears_of_the_life_of_its_server_is_a_log_messa
     assert f"The workspace is {proxies.machine.workspace}" in text
     assert [level for level, _ in told if level != "info"] == ["warning"]
     assert "The Host has gone: it was ended by signal 9. It is being started again." in text
-    assert text.count("The Host is connected, with 2 tools.") == 2
+    assert text.count("The Host is connected, with 1 tool.") == 2
 
 
 def test_a_client_that_wants_only_errors_hears_nothing_else(proxies: Proxies) -> None:

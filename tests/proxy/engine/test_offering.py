@@ -84,6 +84,39 @@ def test_each_kind_that_differs_is_told_once_and_what_stays_is_not_told(tmp_path
     assert shop.told == ["notifications/resources/list_changed"]
 
 
+def test_members_in_another_order_are_no_change(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.offering.take({"tools": (("a", b'{"name":"a","inputSchema":{"type":"object","x":1}}'),)}, SERVER)
+    shop.told.clear()
+
+    shop.offering.take({"tools": (("a", b'{"inputSchema":{"x":1,"type":"object"},"name":"a"}'),)}, SERVER)
+    assert shop.told == []
+    shop.offering.take({"tools": (("a", b'{"inputSchema":{"x":true,"type":"object"},"name":"a"}'),)}, SERVER)
+
+    assert shop.told == ["notifications/tools/list_changed"]
+
+
+def test_what_cannot_be_compared_by_value_is_compared_by_its_bytes(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+
+    def take(depth: int) -> None:
+        shop.told.clear()
+        shop.offering.take({"tools": (("a", b'{"name":"a","x":' + b"[" * depth + b"]" * depth + b"}"),)}, SERVER)
+
+    take(50_000)
+    assert shop.told == ["notifications/tools/list_changed"]
+    take(50_000)
+    assert shop.told == []
+
+
+def test_tools_that_stand_behind_ours_do_not_count(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+
+    shop.offering.take({"tools": entries("uno_health", "a", "uno_execute_tool")}, SERVER)
+
+    assert shop.offering.tool_count == 2
+
+
 def test_what_the_catalogue_had_is_not_told_again(tmp_path: Path) -> None:
     shop = Shop(tmp_path, Offered(tools=entries("a")))
 

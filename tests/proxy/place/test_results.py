@@ -79,3 +79,7 @@ def test_a_rejection_holds_all_members_and_nothing_that_was_not_done() -> None:
     assert (initialization["status"], initialization["workspaceDirectory"]) == ("rejected", "/x")
     assert initialization["message"] == selection["message"]
     assert initialization["message"].startswith(AMBIGUOUS.message)
+
+
+def test_one_tool_is_one_tool() -> None:
+    assert "with 1 tool." in initialized(RESOLVED, tool_count=1, connected=True)["message"]

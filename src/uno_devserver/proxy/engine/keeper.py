@@ -20,6 +20,7 @@ from ...protocol.running import Tasks
 from ...system.log import ERROR, log
 from ...system.values import Value
 from ..health.health import UpstreamFacts
+from ..lists import counted
 from ..relay.link import Unavailable
 from ..upstream.upstream import Ending
 from .knowledge import upstream_facts
@@ -372,14 +373,10 @@ class Keeper:
         self._knowledge.blame("start", ())
         self._knowledge.learn(upstream=upstream_facts(running, server), generation=self._generation)
         self._announcements.recovered()
-        self._announcements.say("info", f"{self._named} is connected, with {_tools(self._offering.tool_count)}.")
+        self._announcements.say("info", f"{self._named} is connected, with {counted(self._offering.tool_count)}.")
         self._do(self._lifecycle.connected(attempt, self._loop.time()))
 
     def _take(self, lists: dict[str, Entries], server: Server) -> None:
         self._offering.take(lists, server)
         self._knowledge.learn(tool_count=self._offering.tool_count, lists_fresh=True)
         self.listed_anew()
-
-
-def _tools(count: int) -> str:
-    return f"{count} tool" if count == 1 else f"{count} tools"

@@ -9,6 +9,8 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from ... import __version__
 from ...protocol.parties import ServerInfo
 from .. import catalogue
@@ -46,7 +48,8 @@ class Offering:
 
     @property
     def tool_count(self) -> int:
-        return len(self._tools)
+        """What clients see of the upstream's: some of its tools may stand behind ours."""
+        return len(self._tools.keys() - self._board.own_tools)
 
     def tool(self, name: str) -> Mapping[str, Any] | None:
         text = self._tools.get(name)
@@ -88,5 +91,17 @@ class Offering:
 
 def _changes(before: Lists, after: Lists) -> list[str]:
     """What to tell, each once."""
-    told = [method for field, method in CHANGES.items() if getattr(before, field) != getattr(after, field)]
+    told = [method for field, method in CHANGES.items() if _differ(getattr(before, field), getattr(after, field))]
     return list(dict.fromkeys(told))
+
+
+def _differ(before: bytes, after: bytes) -> bool:
+    """By value: a server may write the members of an object in another order each time."""
+    return before != after and _canonical(before) != _canonical(after)
+
+
+def _canonical(text: bytes) -> bytes:
+    try:
+        return msgspec.json.encode(msgspec.json.decode(text), order="sorted")
+    except (ValueError, RecursionError):  # valid for others, but not for this reader
+        return text

@@ -8,6 +8,7 @@ from __future__ import annotations
 from ...issues import Issue, Severity
 from ...workspace.transitions import Transition
 from ..health.ailments import with_step_here
+from ..lists import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def initialized(workspace: Workspace, *, tool_count: int, connected: bool, degra
     """The state of affairs when the wait for the upstream is over."""
     directory, issues = workspace.requested_directory, workspace.issues
     if connected:
-        message = f"The DevServer is ready, with {tool_count} tools. Use them directly, or through uno_execute_tool."
+        message = f"The DevServer is ready, with {counted(tool_count)}. Use them directly, or through uno_execute_tool."
         return _initialization("ready", directory, tool_count, message, issues)
     if degraded:
         message = _explained(issues) or "The DevServer could not be started. Call uno_health for the reason."
