@@ -6,10 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from support.machine import Machine
 from support.servers import Processes, Registry, registry_of
 from support.workspace import WorkspaceBuilder
+
+# A busy machine is no reason to fail.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 
 @pytest.fixture(autouse=True, scope="session")
