@@ -492,6 +492,23 @@ async def test_in_a_shared_conversation_everybody_hears_and_the_first_client_is_
 
 
 @asynchronous
+async def test_in_a_shared_conversation_modern_clients_hear_during_their_requests_and_only_then() -> None:
+    scene = Scene(modern=True)
+    session = ScriptedSession(MODERN)
+    older, younger = tool_call(session=session), tool_call(session=session)
+
+    running = [scene.start(call) for call in (older, younger)]
+    await until(lambda: len(scene.link.asked) == 2)
+    scene.relay.everybody.notify("notifications/message", {"level": "info"})
+    for asked in scene.link.asked:
+        asked.answer()
+    await asyncio.gather(*running)
+    scene.relay.everybody.notify("notifications/message", {"level": "error"})
+
+    assert (older.heard, younger.heard) == ([], [("notifications/message", {"level": "info"})])
+
+
+@asynchronous
 async def test_in_a_shared_conversation_the_client_that_started_the_proxy_is_seen_as_soon_as_it_is_known() -> None:
     scene = Scene()
     scene.relay.opened(ScriptedSession(name="over HTTP"))

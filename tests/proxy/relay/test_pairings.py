@@ -187,6 +187,52 @@ async def test_a_method_that_nobody_here_knows_passes(modern_client: bool, moder
     assert result["y"] == 2
 
 
+@eras
+@asynchronous
+async def test_log_messages_reach_the_client_from_the_level_on_that_it_wants(
+    modern_client: bool, modern_server: bool
+) -> None:
+    pair = await _pair(modern_client, modern_server)
+    levels = []
+
+    if not modern_client:
+        pair.client.send("logging/setLevel", {"level": "notice"})
+        assert (await pair.client.message())["result"] == {}
+    pair.client.call("talk", request_id="t", _meta={KEY + "logLevel": "notice"} if modern_client else {})
+    asked = await pair.received()
+    if asked["method"] == "logging/setLevel":
+        levels.append(asked["params"]["level"])
+        pair.server.answer(asked, {})
+        asked = await pair.received()
+    for level in ("info", "notice"):
+        pair.server.say(method="notifications/message", params={"level": level, "data": {"x": 1}})
+    pair.server.answer(asked, {"content": [], "resultType": "complete"} if modern_server else {"content": []})
+    message, answer = await pair.client.message(), await pair.client.message()
+
+    assert message["method"] == "notifications/message"
+    assert message["params"] == {"level": "notice", "data": {"x": 1}}
+    assert answer["id"] == "t"
+    assert levels == ([] if modern_server else ["notice"])
+    if modern_server:
+        assert asked["params"]["_meta"][KEY + "logLevel"] == "notice"
+
+
+@asynchronous
+async def test_a_handshake_server_is_told_the_most_detailed_level_that_a_modern_client_wants() -> None:
+    pair = await _pair(True, False)
+    methods = []
+
+    for number, level in enumerate(("error", "warning", "error", "debug")):
+        pair.client.call("talk", request_id=number, _meta={KEY + "logLevel": level})
+        while (asked := await pair.received())["method"] != "tools/call":
+            methods.append((asked["method"], asked["params"]["level"]))
+            pair.server.answer(asked, {})
+        pair.server.answer(asked, {"content": []})
+        await pair.client.message()
+
+    assert methods == [("logging/setLevel", level) for level in ("error", "warning", "debug")]
+
+
 @pytest.mark.parametrize("modern", [False, True])
 @asynchronous
 async def test_within_one_era_a_result_passes_byte_for_byte(modern: bool) -> None:

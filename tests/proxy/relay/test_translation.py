@@ -93,7 +93,9 @@ def test_an_unknown_resource_has_the_code_of_the_clients_era(
 
 
 def test_answers_that_a_client_brings_unasked_do_not_reach_a_server_that_does_not_know_them() -> None:
-    assert for_handshake_server({"name": "t", "inputResponses": {"q": {}}, "_meta": {}}) == {"name": "t", "_meta": {}}
+    unasked: dict[str, Any] = {"name": "t", "inputResponses": {"q": {}}, "requestState": None, "_meta": {}}
+
+    assert for_handshake_server(unasked) == {"name": "t", "_meta": {}}
 
 
 def test_a_state_that_nobody_knows_any_more_is_refused_and_nothing_is_run() -> None:

@@ -90,9 +90,6 @@ class Connections:
             return False
         return True
 
-    def sessions(self) -> Iterator[Session]:
-        yield from tuple(self._sessions)
-
     def all(self) -> Iterator[Conversation]:
         """The sessions' first, in the order in which they came."""
         yield from (*self._sessions.values(), *self._modern.values())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...instances.health_report import ConnectionState
 from ...protocol.client.connection import Lost, Refusal
-from ...protocol.eras import MODERN_VERSIONS
+from ...protocol.eras import LOG_LEVELS, MODERN_VERSIONS
 from ...protocol.jsonrpc import RpcError, shown
 from ...system.log import log
 from .link import Unavailable
@@ -42,7 +42,7 @@ class Conversation:
         self, session: Session, link: Link, noticed: Callable[[str, Params], bool], tasks: Tasks, policy: RelayPolicy
     ) -> None:
         """`noticed` takes what concerns everybody, and says whether it did."""
-        self.log_level: str | None = None  # that the client has chosen
+        self.log_level: str | None = None  # that the client has chosen; a modern one with its requests
         self._session = session
         self._modern = session.client.protocol_version in MODERN_VERSIONS
         self._link = link
@@ -131,22 +131,36 @@ class Conversation:
 
     def notify(self, method: str, params: Params) -> None:
         if not self._noticed(method, params):
-            self._session.notify(method, params)
+            self.pass_on(method, params)
+
+    def pass_on(self, method: str, params: Params) -> None:
+        """To the client, and nobody else. A modern one listens to its requests only."""
+        listener = self._last_caller() if self._modern else None
+        (listener or self._session).notify(method, params)
 
     async def ask(self, method: str, params: Params, name: str | None = None) -> Result:
         # A request that runs is likely what the question is about, and its client surely listens there.
-        caller = next(reversed(self._callers), None)
+        caller = self._last_caller()
         if caller is not None:
             return await caller.ask(method, params, name)
         return await self._session.ask(method, params)
 
+    def _last_caller(self) -> Caller | None:
+        return next(reversed(self._callers), None)
+
     async def _translated(self, line: _Line, method: str, params: Params, caller: Caller) -> Result:
         if self._modern:
+            await self._want_logs(caller.log_level)
             return for_modern_client(await line.connection.request(method, for_handshake_server(params), caller))
         try:
             return for_handshake_client(await line.connection.request(method, params, caller), method)
         except RpcError as error:
             raise error_for_handshake_client(error, method, params) from None
+
+    async def _want_logs(self, level: str | None) -> None:
+        """A handshake server knows one level for all requests, of which each hears what it wants."""
+        if level is not None and (self.log_level is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(self.log_level)):
+            await self.set_level(level)
 
     async def _tell(self, method: str, params: Params) -> None:
         await (await self._open()).connection.notify(method, params)

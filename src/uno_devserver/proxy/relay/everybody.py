@@ -40,8 +40,8 @@ class Everybody:
 
     def notify(self, method: str, params: Params) -> None:
         if not self._connections.noticed(method, params):
-            for session in self._connections.sessions():
-                session.notify(method, params)
+            for conversation in self._connections.all():
+                conversation.pass_on(method, params)
 
     async def ask(self, method: str, params: Params, name: str | None = None) -> Result:
         conversations = list(self._connections.all())

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # Other keys of that name space are older (a task's, for instance), and stay.
 MODERN_KEYS = frozenset({VERSION_KEY, CAPABILITIES_KEY, CLIENT_KEY, LOG_LEVEL_KEY, SERVER_KEY, SUBSCRIPTION_KEY})
+# With these a modern client calls again.
+ANSWERS = frozenset({"inputResponses", "requestState"})
 
 _decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -63,12 +65,12 @@ def error_for_handshake_client(error: RpcError, method: str, params: Params) -> 
 
 def for_handshake_server(params: Params) -> Params:
     """A modern client's request, without answers that only a modern server could have asked for."""
-    if "requestState" in params:
+    if params.get("requestState") is not None:
         message = "The call that waited for this answer is gone. Call again without requestState."
         raise RpcError(INVALID_PARAMS, message)
-    if "inputResponses" in params:
-        return {key: value for key, value in params.items() if key != "inputResponses"}
-    return params
+    if ANSWERS.isdisjoint(params):
+        return params
+    return {key: value for key, value in params.items() if key not in ANSWERS}
 
 
 def _object(raw: object) -> object:
