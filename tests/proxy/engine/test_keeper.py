@@ -240,7 +240,7 @@ async def test_a_server_that_hangs_up_on_every_greeting_is_given_up(tmp_path: Pa
 
     await kept.until_state("Degraded")
 
-    assert upstream.starts == 1 + SWIFT.crash_cycles
+    assert upstream.starts == SWIFT.startup_attempts
     await kept.until(lambda: running.stops == upstream.starts)
     assert kept.facts.last_end.reason == "it cannot be spoken to: It hung up"
 

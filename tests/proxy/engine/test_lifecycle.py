@@ -204,25 +204,30 @@ def test_one_that_is_not_stable_for_quite_long_enough_is_one_of_a_series() -> No
     assert [start.after for start in starts(actions)] == [0.5]
 
 
-def test_a_connection_that_fails_counts_as_a_crash() -> None:
+def test_one_that_ends_before_it_was_connected_is_a_start_that_failed() -> None:
     lifecycle = Lifecycle()
     lifecycle.begin(0.0)
-    for cycle in range(3):
-        lifecycle.ready(lifecycle.attempt)
-        assert starts(lifecycle.ended(lifecycle.attempt, cycle, "It hung up."))
-        assert lifecycle.state.value == STATES.RECONNECTING.value
-    lifecycle.ready(lifecycle.attempt)
+    lifecycle.failed(1, 0.0, "It died.", final=False)
+    lifecycle.ready(2)
+    actions = lifecycle.ended(2, 1.0, "It hung up.")
+    assert actions[0] == Stop()
+    assert starts(actions) == [Start(3, 2.0)]
+    assert lifecycle.state.value == STATES.RECONNECTING.value
+    lifecycle.ready(3)
 
-    lifecycle.ended(lifecycle.attempt, 4.0, "It hung up.")
+    actions = lifecycle.ended(3, 4.0, "It hung up.")
 
+    assert actions == (Stop(), Announce("error", "It hung up."))
     assert lifecycle.state.value == STATES.DEGRADED.value
+    assert lifecycle.restarts == 0
 
 
 def test_every_restart_has_its_three_attempts() -> None:
     lifecycle = connected()
     lifecycle.ended(1, 0.0, "It ended.")
     lifecycle.failed(2, 0.0, "It died.", final=False)
-    lifecycle.failed(3, 0.0, "It died.", final=False)
+    lifecycle.ready(3)
+    lifecycle.ended(3, 0.0, "It hung up.")
     assert lifecycle.state.value == STATES.RECONNECTING.value
 
     lifecycle.failed(4, 0.0, "It died.", final=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,18 @@ def test_a_server_that_dies_before_it_is_greeted_is_tried_again(proxies: Proxies
 
     assert len(notes.starts) == 3
     assert client.call("echo", text="at last") == "at last"
+
+
+def test_a_server_that_ends_when_it_is_greeted_has_three_attempts(proxies: Proxies, tmp_path: Path) -> None:
+    notes = write(tmp_path / "starts", "")
+    story = f"import sys; open({str(notes)!r}, 'a').write('x'); sys.stdin.readline(); sys.exit('boom: no config found')"
+    client = proxies.start("--", sys.executable, "-c", story)
+    client.initialize()
+
+    report = client.wait_state("Degraded")
+
+    assert notes.read_text() == "xxx"
+    assert "boom: no config found" in json.dumps(report["issues"])
 
 
 def test_a_server_that_refuses_everything_is_no_crash(proxies: Proxies) -> None:

@@ -180,10 +180,13 @@ class Lifecycle:
         return self._degrade(reason) if self._is_current(attempt, frozenset({CONNECTING})) else ()
 
     def ended(self, attempt: int, now: float, reason: str) -> tuple[Action, ...]:
-        """It has gone, or does not answer any more, before or after it was connected."""
+        """It has gone, or does not answer any more. If it was never connected, that was a start that failed."""
         if not self._is_current(attempt, frozenset({CONNECTING, CONNECTED})):
             return ()
+        crashed = self._state is CONNECTED
         self._go(RECONNECTING)
+        if not crashed:
+            return (Stop(), *self.failed(attempt, now, reason, final=False))
         if self._proven or self._was_stable(now):
             self._crashes = 0
         self._crashes += 1
