@@ -26,7 +26,9 @@ DEGRADED = ConnectionState.DEGRADED
 MODERN = MODERN_VERSIONS[0]
 
 # Waits that a test provokes are short; those that it must not see are long.
-QUICK = DEFAULT_RELAY_POLICY.replace(first_pause_seconds=0.001, longest_pause_seconds=0.005, progress_seconds=0.005)
+QUICK = DEFAULT_RELAY_POLICY.replace(
+    first_pause_seconds=0.001, longest_pause_seconds=0.005, progress_seconds=0.005, grace_seconds=0.02
+)
 
 
 class Asked:

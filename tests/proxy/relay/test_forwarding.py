@@ -239,7 +239,7 @@ async def test_no_other_upstream_comes_for_a_call_that_never_reached_one() -> No
     await scene.next_asked()
     scene.link.crash(sent=False)
 
-    assert "has ended unexpectedly, and is being started again. This request has not been run." in text_of(await answer)
+    assert "has gone, and is not back yet. This request has not been run." in text_of(await answer)
 
 
 @asynchronous
@@ -349,7 +349,6 @@ async def test_all_calls_together_leave_one_timer() -> None:
         (ConnectionState.DISCOVERING, "is starting, and is not ready yet"),
         (ConnectionState.LAUNCHING, "is starting, and is not ready yet"),
         (ConnectionState.CONNECTING, "is starting, and is not ready yet"),
-        (RECONNECTING, "has ended unexpectedly, and is being started again"),
         (ConnectionState.SHUTDOWN, "uno-devserver is ending"),
     ],
 )
@@ -373,12 +372,46 @@ async def test_a_call_without_an_upstream_is_answered_at_once_with_the_reason(
     assert scene.link.waited == []
 
 
-@asynchronous
-async def test_a_server_that_has_worked_before_is_started_again() -> None:
-    scene = Scene()
-    scene.link.be(ConnectionState.LAUNCHING)
+AFTER_A_CRASH = pytest.mark.parametrize(
+    "state",
+    [RECONNECTING, ConnectionState.DISCOVERING, ConnectionState.LAUNCHING, ConnectionState.CONNECTING],
+)
 
-    assert "is being started again, and is not ready yet" in text_of(await scene.relay.answer(tool_call()))
+
+@AFTER_A_CRASH
+@asynchronous
+async def test_a_call_shortly_after_a_crash_waits_for_the_next_upstream(state: ConnectionState) -> None:
+    scene = _scene(grace_seconds=10.0)
+    scene.link.be(state)
+
+    answer = scene.start(tool_call("plain"))
+    await until(lambda: scene.link.waited)
+    scene.link.connect_anew()
+    (await scene.next_asked()).answer({"content": []})
+
+    assert said(await answer) == {"content": []}
+    assert scene.link.waited == [10.0]
+
+
+@AFTER_A_CRASH
+@asynchronous
+async def test_but_not_for_long(state: ConnectionState) -> None:
+    scene = Scene()
+    scene.link.be(state)
+
+    text = text_of(await scene.relay.answer(tool_call()))
+
+    assert "has gone, and is not back yet. This request has not been run." in text
+    assert scene.link.waited == [QUICK.grace_seconds]
+
+
+@asynchronous
+async def test_a_call_to_a_server_that_was_given_up_does_not_wait() -> None:
+    scene = Scene()
+    scene.link.be(DEGRADED)
+
+    assert "does not work" in text_of(await scene.relay.answer(tool_call()))
+    assert scene.link.waited == []
 
 
 @asynchronous

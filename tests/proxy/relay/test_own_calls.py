@@ -151,7 +151,7 @@ async def test_execute_tells_why_a_tool_could_not_be_run() -> None:
     assert text_of(await answer) == (
         "The dev server refused 'nope': Unknown tool: 'nope'. uno_discover_tools lists its tools."
     )
-    assert "is being started again" in await _text(_scene(RECONNECTING), "uno_execute_tool", toolName="echo")
+    assert "has gone, and is not back yet" in await _text(_scene(RECONNECTING), "uno_execute_tool", toolName="echo")
 
 
 @asynchronous

@@ -88,16 +88,23 @@ class Forwarding:
             raise unavailable(self._link, self._board)
 
     async def _hold(self, call: Call) -> None:
-        """Returns when there is an upstream, if requests wait for it; else raises at once."""
-        if not self.waits:
+        """Returns when there is an upstream, if requests wait for it; else raises, after a crash not at once."""
+        seconds = self._policy.hold_seconds if self.waits else self._grace()
+        if not seconds:
             problem = unavailable(self._link, self._board)
             self._link.wanted()
             raise problem
         reporting = asyncio.ensure_future(self._report(call))
         try:
-            await self.await_upstream(self._policy.hold_seconds)
+            await self.await_upstream(seconds)
         finally:
             reporting.cancel()
+
+    def _grace(self) -> float:
+        """There was an upstream, and the next is on its way."""
+        state = self._link.state
+        comes = self._link.generation > 0 and state not in (ConnectionState.DEGRADED, ConnectionState.SHUTDOWN)
+        return self._policy.grace_seconds if comes or state is ConnectionState.RECONNECTING else 0.0
 
     async def _report(self, call: Call) -> None:
         """Tell a client that wants to know that its call waits, and for what."""

@@ -62,10 +62,8 @@ def unavailable(link: Link, board: Board) -> NoAnswer:
         message = f"uno-devserver does not know yet which workspace to serve. {_NOT_RUN}"
         remedy = f"Call {INITIALIZE} with the absolute path of its folder as workspaceDirectory, then try again."
         return NoAnswer(UNAVAILABLE, message, remedy, **data)
-    if state is ConnectionState.RECONNECTING:
-        message = "The dev server has ended unexpectedly, and is being started again."
-    elif link.generation:
-        message = "The dev server is being started again, and is not ready yet."
+    if state is ConnectionState.RECONNECTING or link.generation:
+        message = "The dev server has gone, and is not back yet."
     else:
         message = "The dev server is starting, and is not ready yet."
     return NoAnswer(UNAVAILABLE, f"{message} {_NOT_RUN}", _SOON, **data)

@@ -18,6 +18,9 @@ class RelayPolicy(Value):
     first_pause_seconds: float = 0.02
     longest_pause_seconds: float = 1.0
 
+    # After a crash, without --wait-calls: a server that is started again takes a second or two. Without this wait it
+    # would be chance whether a call is made a moment before the crash is known, and waits, or a moment after it.
+    grace_seconds: float = 2.0
     # --wait-calls: as long as a call itself may be silent. Slow clients see by the progress that it has not been lost.
     hold_seconds: float = 300.0
     progress_seconds: float = 1.0
