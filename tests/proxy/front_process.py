@@ -32,6 +32,11 @@ def run(options, board, inbox, write, timeline):
         os.system("echo a child; cat")
     if odd == "returns":
         return 3
+    if odd == "sleeps":
+        time.sleep(1000)
+    if odd == "floods":
+        while True:
+            write(b'"' + b"x" * 100_000 + b'"')
     messages = queue.Queue()
     inbox.open(None, messages.put)
     while True:
@@ -46,6 +51,9 @@ def run(options, board, inbox, write, timeline):
             if value["params"].get("name") != "slow":
                 write(answer_line(value["id"], {"echo": value["params"]}))
 
+if os.environ.get("ODD_ENGINE") == "floods":
+    main.IDLE_MS = 50
+    main.Outlet = lambda handle: outlet.Outlet(handle, 1_000_000, 2_000_000)
 if os.environ.get("AS_ON_WINDOWS"):
     main.POLLS = outlet.POLLS = False
 

@@ -148,6 +148,15 @@ def test_a_request_without_a_line_end_is_answered_before_the_end(tmp_path: Path)
         assert proxy.process.returncode == 0
 
 
+def test_what_the_engine_did_not_come_to_is_refused_at_the_end(tmp_path: Path) -> None:
+    with FrontProcess(tmp_path, env={"ODD_ENGINE": "sleeps"}) as proxy:
+        proxy.send({"jsonrpc": "2.0", "id": "early", "method": "tools/call", "params": ECHO})
+        proxy.close()
+
+        answer = proxy.heard()
+    assert (answer["id"], answer["error"]["code"]) == ("early", -32603)
+
+
 @pytest.mark.parametrize("oddity", ["", "hangs"])
 @pytest.mark.parametrize("moment", ["at once", "answered", "during a call"])
 def test_it_is_gone_when_its_input_ends_whatever_the_engine_does(tmp_path: Path, moment: str, oddity: str) -> None:
@@ -219,6 +228,12 @@ def _write_until_stuck(handle: int, data: bytes) -> int:
         except BlockingIOError:
             time.sleep(0.001)
     return taken
+
+
+def test_a_client_that_reads_nothing_and_writes_nothing_is_given_up_in_the_end(tmp_path: Path) -> None:
+    with FrontProcess(tmp_path, env={"ODD_ENGINE": "floods"}) as proxy:
+        assert proxy.process.wait(PATIENCE) == 0
+        assert "unread" in proxy.errors()
 
 
 def test_a_client_that_has_read_everything_is_read_again(tmp_path: Path) -> None:

@@ -42,6 +42,7 @@ ENGINE_SECONDS = 0.25
 OUTPUT_SECONDS = 0.04
 # While a client leaves too much unread, we read nothing of it, but look whether it is still there.
 FULL_SECONDS = 0.1
+IDLE_MS = 10_000  # within which it is noticed that the client was given up, who reads nothing and writes nothing
 SIGNAL_SECONDS = 0.1  # within which a signal is heeded, where only the engine is waited for
 # How long the front waits for its turn while the engine is busy, importing or relaying.
 SWITCH_SECONDS = 0.0005
@@ -110,7 +111,7 @@ class _Proxy:
         lines = Lines()
         latest = time.monotonic() + LATEST_SECONDS
         while True:
-            events = dict(waiting.poll(None if self._engine.started else START_MS))
+            events = dict(waiting.poll(IDLE_MS if self._engine.started else START_MS))
             if not events or time.monotonic() > latest:
                 self._begin()
             if self._source in events:
@@ -172,7 +173,8 @@ class _Proxy:
         log.debug(f"Ending: {reason}.")
         self._inbox.put(("end", reason))
         if self._engine.started:
-            self._engine.wait(ENGINE_SECONDS)
+            if not self._engine.wait(ENGINE_SECONDS):
+                self._engine.give_up()
             self._board.end_by_force()  # what just starts, or does not let itself be ended in time
         self._outlet.wait(OUTPUT_SECONDS)
         # Threads may hang, and nothing is left that would have to be closed. A catalogue was not made then.

@@ -95,3 +95,13 @@ def test_two_batches_are_kept_apart() -> None:
         batches.write(answer(number))
 
     assert [ids(line) for line in lines] == [[3, 4], [1, 2]]
+
+
+def test_an_answer_that_is_too_deep_for_us_completes_its_batch() -> None:
+    batches, lines = new()
+    batches.open([1], [])
+    deep = b'{"jsonrpc":"2.0","id":1,"result":{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}}"
+
+    batches.write(deep)
+
+    assert lines == [b"[" + deep + b"]"]

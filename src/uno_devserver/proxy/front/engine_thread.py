@@ -48,6 +48,10 @@ class EngineThread:
         """Whether it has ended, now or within that time; -1 waits for as long as it takes."""
         return self._running.acquire(timeout=seconds)
 
+    def give_up(self) -> None:
+        """It has not ended in time: what it has not even looked at is refused."""
+        self._inbox.open(None, lambda message: self._refuse(message, "The proxy has ended before it came to this."))
+
     def _work(self) -> None:
         try:
             self.exit_code = self._run(self._options, self._board, self._inbox, self._write, self._timeline)
