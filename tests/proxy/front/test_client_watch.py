@@ -89,6 +89,12 @@ RUNNER = """
 import subprocess, sys
 sys.exit(subprocess.Popen(sys.argv[1:]).wait())
 """
+# A client does the same, and lives on.
+CLIENT = """
+import subprocess, sys, time
+subprocess.Popen(sys.argv[1:]).wait()
+time.sleep(1000)
+"""
 
 
 class Chain:
@@ -97,7 +103,7 @@ class Chain:
     def __init__(self, folder: Path, wrappers: list[list[str]]) -> None:
         self.read_end, self.write_end = os.pipe()
         client = folder / "client.py"
-        client.write_text(RUNNER)
+        client.write_text(CLIENT)
         argv = [sys.executable, str(client), *(word for wrapper in wrappers for word in wrapper), *command()]
         self.client = subprocess.Popen(argv, cwd=folder, stdin=self.read_end, stdout=subprocess.PIPE)
         os.write(self.write_end, b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n')
