@@ -170,6 +170,7 @@ def test_one_server_is_stopped_by_its_process_id_from_anywhere(machine: Machine,
                 "stopped": True,
                 "killed": False,
                 "error": None,
+                "startedAgainBy": [],
             }
         ],
         "otherProcessIds": [other.pid],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
+from ..instances.existing import ServerOwned
 from ..instances.launch import READY_SECONDS, LaunchFailure, Reason
 from ..instances.start import StartObserver, Wish, start
 from ..issues import UserError
@@ -54,6 +55,8 @@ def run(invocation: Invocation) -> Result:
         if interrupts.received is not None and running.launched:
             running.launched.child.stop()
             raise LaunchFailure(Reason.GIVEN_UP, running.port)
+    except ServerOwned as refusal:
+        raise _of_a_proxy(refusal) or refusal from None
     except LaunchFailure as failure:
         from .start_report import explain
 
@@ -61,6 +64,18 @@ def run(invocation: Invocation) -> Result:
     finally:
         observer.clear()
     return _result(running, wish, invocation, observer, interrupts)
+
+
+def _of_a_proxy(refusal: ServerOwned) -> UserError | None:
+    """A proxy cannot be told to restart its Host, but does so when it ends."""
+    from .keepers import keepers, who_starts_it
+
+    owner = [
+        each for each in keepers(refusal.server.process_id) if each["processId"] == refusal.server.parent_process_id
+    ]
+    if not owner:
+        return None
+    return UserError(refusal.code, refusal.message, f"Run 'uno-devserver stop'. {who_starts_it(owner)}.")
 
 
 def _result(

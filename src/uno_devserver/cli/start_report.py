@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 # What only a Host that is launched now can obey.
 LAUNCH_OPTIONS = ("host", "addins", "ppid", "force-msbuild-discovery")
-RESTART = "Add-ins are loaded when the server starts; use --restart after editing one."
+RESTART = (
+    "Add-ins are loaded when the server starts. After editing one, use --restart; "
+    "where the proxy of an AI client has started it, run 'uno-devserver stop': the proxy starts it again."
+)
 
 
 def report(running: Running, wish: Wish, warnings: list[str]) -> Result:

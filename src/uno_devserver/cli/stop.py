@@ -13,11 +13,13 @@ from ..system.log import ERROR, log
 from ..system.text import visible
 from ..workspace.resolver import resolve
 from .directory import absolute
+from .keepers import keepers, who_starts_it
 from .results import Result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..instances.registry import Pruned, Server
+    from ..proxy.health.status_file import Status
     from ..system.processes import Stopped
     from .parse import Invocation
 
@@ -30,14 +32,16 @@ def run(invocation: Invocation) -> Result:
     for problem in pruned.problems:
         log.warn(problem)
     chosen = _chosen(invocation, pid, pruned)
+    kept_by = [keepers(server.process_id) for server in chosen]
     outcomes = stop_servers(registry, chosen)
     others = [server for server in pruned.running if server not in chosen]
     failed = [outcome for outcome in outcomes if not outcome.gone]
     data = {
-        "results": [_data(server, outcome) for server, outcome in zip(chosen, outcomes, strict=True)],
+        "results": [_data(*each) for each in zip(chosen, outcomes, kept_by, strict=True)],
         "otherProcessIds": [server.process_id for server in others],
     }
-    text = visible(_text(chosen, outcomes, others), keep_odd_bytes=True)
+    text = "\n".join((_text(chosen, outcomes, others), *_started_again(outcomes, kept_by)))
+    text = visible(text, keep_odd_bytes=True)
     return Result(data, text, 1 if failed or not pruned.complete else 0)
 
 
@@ -88,7 +92,7 @@ def _registered(pid: int, pruned: Pruned) -> Server:
     raise UserError("NotAServer", f"No server with PID {pid} is registered; nothing was stopped.", next_step)
 
 
-def _data(server: Server, outcome: Stopped) -> dict[str, object]:
+def _data(server: Server, outcome: Stopped, kept_by: list[Status]) -> dict[str, object]:
     return {
         "processId": server.process_id,
         "port": server.port,
@@ -97,6 +101,7 @@ def _data(server: Server, outcome: Stopped) -> dict[str, object]:
         "stopped": outcome.gone,
         "killed": outcome.killed,
         "error": outcome.problem,
+        "startedAgainBy": [{name: status.get(name) for name in ("processId", "clients")} for status in kept_by],
     }
 
 
@@ -117,6 +122,15 @@ def _text(chosen: tuple[Server, ...], outcomes: tuple[Stopped, ...], others: lis
     if stopped < len(chosen):
         log.write(ERROR, f"Failed to stop {len(chosen) - stopped} DevServer(s)")
     return "\n".join(lines)
+
+
+def _started_again(outcomes: tuple[Stopped, ...], kept_by: list[list[Status]]) -> list[str]:
+    """Nobody should wonder why it is back; and whoever has edited an add-in wants just that."""
+    return [
+        f"{who_starts_it(proxies)}: this is how edited add-ins are loaded. End the client to be without it."
+        for outcome, proxies in zip(outcomes, kept_by, strict=True)
+        if outcome.gone and proxies
+    ]
 
 
 def _listed(servers: tuple[Server, ...] | list[Server]) -> str:

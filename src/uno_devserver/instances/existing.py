@@ -27,6 +27,17 @@ ANSWER_SECONDS = 3.0  # a Host answers in milliseconds, a busy one in a second
 STEP_SECONDS = 0.02
 
 
+class ServerOwned(UserError):
+    def __init__(self, server: Server) -> None:
+        message = (
+            f"{_named(server)} was started by process {server.parent_process_id}, which is running and relies on it, "
+            "so it was not restarted."
+        )
+        next_step = f"Restart it from that program, or end it: uno-devserver stop --pid {server.process_id}."
+        super().__init__("ServerOwned", message, next_step)
+        self.server = server
+
+
 def usable(
     registry: str,
     find: Callable[[], Server | None],
@@ -92,12 +103,7 @@ def answers(server: Server, loopback: Loopback, seconds: float) -> bool:
 def make_room(registry: str, server: Server, say: Callable[[str], None]) -> None:
     """Stop a server, well or not, so that it can be started anew; UserError where it is another program's."""
     if server.parent_process_id > 0 and not is_orphan(server):
-        message = (
-            f"{_named(server)} was started by process {server.parent_process_id}, which is running and relies on it, "
-            "so it was not restarted."
-        )
-        next_step = f"Restart it from that program, or end it: uno-devserver stop --pid {server.process_id}."
-        raise UserError("ServerOwned", message, next_step)
+        raise ServerOwned(server)
     say(f"Stopping the DevServer that runs (PID {server.process_id}, Port {server.port}).")
     _stop(registry, server)
 

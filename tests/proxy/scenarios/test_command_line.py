@@ -83,3 +83,47 @@ def test_where_a_host_runs_health_tells_what_only_a_proxy_knows_too(proxies: Pro
 
     assert (told.json["hostProcessId"], told.json["upstreamConnected"]) == (host, True)
     assert told.issue_codes == other.issue_codes() == ["UpstreamError"]
+
+
+# --- stop, and start again --------------------------------------------------------------------------------------------
+
+
+def written_down(machine: Machine) -> None:
+    """Until the proxy has told the disk that it is connected."""
+    health(machine, lambda result: [proxy["state"] for proxy in result.json["proxies"]] == ["Connected"], "--json")
+
+
+def test_stop_says_which_proxy_starts_the_host_again(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected()
+    written_down(bench.machine)
+
+    told = bench.machine.run("stop").stdout
+
+    assert told.splitlines()[-2] == "Successfully stopped 1 DevServer(s)"
+    assert f"The proxy (of test-client, process {client.process.pid}) starts it again at once" in told
+    assert "edited add-ins" in told
+    client.wait_connected(generation=2)
+
+
+def test_stop_tells_programs_who_starts_the_host_again(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected()
+    written_down(bench.machine)
+
+    [result] = bench.machine.run("stop", "--json").json["results"]
+
+    assert result["startedAgainBy"] == [{"processId": client.process.pid, "clients": ["test-client"]}]
+
+
+def test_the_host_of_a_proxy_is_not_restarted_by_start_but_by_stop(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected()
+    written_down(bench.machine)
+    bench.write_addin("more.py", "def register(addin):\n    addin.tool(name='more')(lambda: 'edited')\n")
+
+    refused = bench.machine.run("start", "--restart", "--json").json["error"]
+    assert refused["code"] == "ServerOwned"
+    assert refused["nextStep"].startswith("Run 'uno-devserver stop'.")
+    assert f"process {client.process.pid}" in refused["nextStep"]
+    bench.machine.run("stop")
+
+    client.wait_connected(generation=2)
+    assert client.call("more") == "edited"
