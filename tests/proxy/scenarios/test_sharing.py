@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import os
 import signal
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from support.bundled import BundledHost, ask
 from support.hosts import is_running
+from support.mcp_peers import MODERN, TestPeer
+from support.odd_servers import odd_server
 from support.proxies import COMMAND, Proxies
+from uno_devserver.protocol.client.streamable import connect_http
+from uno_devserver.protocol.service import Params
 from uno_devserver.system.ports import free_port
 
 from .conftest import Workbench
@@ -201,6 +208,68 @@ def test_the_http_face_serves_the_same_session_of_tools(proxies: Proxies, bench:
 
     assert reply.json["result"]["content"][0]["text"] == "over http"
     assert client.call("echo", text="over pipes") == "over pipes"
+
+
+# --- a command for many -----------------------------------------------------------------------------------------------
+
+
+class HttpClient(TestPeer):
+    """A client of the proxy's face over HTTP, of the era that the case of its name says."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name, modern=name.isupper(), answer=lambda *_: {"action": name}, elicitation={})
+
+    async def connect(self, port: int) -> None:
+        url = f"http://127.0.0.1:{port}/mcp"
+        self.connection = await connect_http(url, self, modern_first=self.client.protocol_version == MODERN)
+
+    async def call(self, tool: str, **arguments: object) -> str:
+        params = {"name": tool, "arguments": arguments, "_meta": {"progressToken": "the same for all"}}
+        result = json.loads(bytes(await self._completed(params)))
+        return str(result["content"][0]["text"])
+
+    async def _completed(self, params: Params) -> msgspec.Raw:
+        """A modern client is asked by the result, and calls again."""
+        result = await self.connection.request("tools/call", params, self)
+        said = json.loads(bytes(result))
+        if said.get("resultType") != "input_required":
+            return result
+        answers = {name: {"action": self.client.name} for name in said["inputRequests"]}
+        again = {**params, "inputResponses": answers, "requestState": said["requestState"]}
+        return await self.connection.request("tools/call", again, self)
+
+
+@pytest.mark.parametrize("era", ["handshake", "modern"])
+def test_clients_over_http_share_a_command_and_each_has_its_own_answers_progress_and_questions(
+    proxies: Proxies, era: str
+) -> None:
+    port = free_port()
+    client = proxies.start("--http", str(port), "--", *odd_server(era=era))
+    client.initialize(capabilities={"elicitation": {}})
+    client.wait_connected()
+    others = [HttpClient(name) for name in ("a", "B", "c", "D")]
+    question = {"message": "Who?", "requestedSchema": {"type": "object"}}
+
+    async def converse() -> None:
+        for other in others:
+            await other.connect(port)
+        calls = [(other, number) for number in range(10) for other in others]
+        said = await asyncio.gather(*(other.call("echo", text=f"{other.client.name}{n}") for other, n in calls))
+        await asyncio.gather(*(other.call("progress", steps=2) for other in others))
+        asked = [json.loads(await other.call("ask", method="elicitation/create", params=question)) for other in others]
+        await asyncio.gather(*(other.connection.close() for other in others))
+
+        assert said == [f"{other.client.name}{number}" for other, number in calls]
+        assert [answer["result"]["action"] for answer in asked] == ["a", "B", "c", "D"]
+
+    asyncio.run(converse())
+
+    for other in others:
+        progress = [params for method, params in other.heard if method == "notifications/progress"]
+        assert [each["progress"] for each in progress] == [1, 2]
+        assert {each["progressToken"] for each in progress} == {"the same for all"}
+    assert client.asked == []
+    assert client.call("echo", text="still there") == "still there"
 
 
 # --- a server at an address -------------------------------------------------------------------------------------------
