@@ -16,15 +16,16 @@ PATIENCE = 15.0  # for what takes milliseconds on an idle machine
 
 # Answers what it is asked, until it is told to end; `odd` makes it do something else.
 PROGRAM = """
-import os, queue, sys, time
+import asyncio, os, sys, time
 from uno_devserver.proxy import main
 from uno_devserver.proxy.front import outlet
 from uno_devserver.proxy.main import serve
 from uno_devserver.proxy.front.messages import answer_line
 from uno_devserver.proxy.options import Options
 
+odd = os.environ.get("ODD_ENGINE")
+
 def run(options, board, inbox, write, timeline):
-    odd = os.environ.get("ODD_ENGINE")
     if odd == "fails":
         raise RuntimeError("no engine today")
     if odd == "prints":
@@ -37,21 +38,28 @@ def run(options, board, inbox, write, timeline):
     if odd == "floods":
         while True:
             write(b'"' + b"x" * 100_000 + b'"')
-    messages = queue.Queue()
-    inbox.open(None, messages.put)
-    while True:
-        kind, value = messages.get()
+    return asyncio.run(work(inbox, write))
+
+async def work(inbox, write):
+    over = asyncio.get_running_loop().create_future()
+
+    def take(message):
+        kind, value = message
         if kind == "end":
-            if odd == "hangs":
-                time.sleep(1000)
-            return 0
-        if kind == "message" and "method" in value and "id" in value:
+            over.set_result(0)
+        elif kind == "message" and "method" in value and "id" in value:
             if odd == "breaks":
-                raise RuntimeError("broken")
-            if value["params"].get("name") != "slow":
+                over.set_exception(RuntimeError("broken"))
+            elif value["params"].get("name") != "slow":
                 write(answer_line(value["id"], {"echo": value["params"]}))
 
-if os.environ.get("ODD_ENGINE") == "floods":
+    inbox.open(asyncio.get_running_loop(), take)
+    result = await over
+    if odd == "hangs":
+        time.sleep(1000)
+    return result
+
+if odd == "floods":
     main.IDLE_MS = 50
     main.Outlet = lambda handle: outlet.Outlet(handle, 1_000_000, 2_000_000)
 if os.environ.get("AS_ON_WINDOWS"):

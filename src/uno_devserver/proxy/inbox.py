@@ -1,7 +1,11 @@
-"""The way from the front's thread to the engine's: in order, kept until there is an engine. Cheap to import."""
+"""The way from the front to the engine: in order, kept until there is an engine, whichever thread the front is in.
+
+Cheap to import.
+"""
 
 from __future__ import annotations
 
+import _thread
 from collections import deque
 
 TYPE_CHECKING = False
@@ -17,12 +21,16 @@ class Inbox:
         self._loop: AbstractEventLoop | None = None
         self._take: Callable[[Any], None] | None = None
         self._called = False  # the loop will look; calling it for each message would cost more than the message
+        self._thread: int | None = None  # of the loop
+        self.opened: Callable[[AbstractEventLoop | None], None] = lambda _: None  # told in the thread that opens it
 
     def put(self, message: Any) -> None:
-        """From the front's thread."""
+        """From any thread."""
         self._waiting.append(message)
         loop = self._loop
-        if loop is not None and not self._called:
+        if loop is not None and self._thread == _thread.get_ident():
+            self._hand_over()
+        elif loop is not None and not self._called:
             self._called = True
             try:
                 loop.call_soon_threadsafe(self._hand_over)
@@ -37,8 +45,9 @@ class Inbox:
         Without a loop it is called in the thread that puts something in.
         """
         self._take = take
-        self._loop = loop
+        self._loop, self._thread = loop, _thread.get_ident()
         self._hand_over()
+        self.opened(loop)
 
     def _hand_over(self) -> None:
         self._called = False  # before looking: what comes from now on calls again

@@ -1,6 +1,8 @@
 """The proxy as a process: the front answers from the first moment, the engine comes behind it, and both go together.
 
-It is gone 300 ms after its client at the latest, whatever hangs. Cheap to import.
+The input is read by the main thread until the engine's event loop runs, and then there: handing each message from one
+thread to another takes as long as relaying it. It comes back here when the engine fails or the client reads too slowly.
+Whatever hangs, the process is gone 300 ms after its client at the latest. Cheap to import.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from .tools import capabilities, instructions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
     from typing import Any
 
     from .front.engine_thread import Run, Write
@@ -72,6 +75,11 @@ class _Proxy:
         self._engine = EngineThread(run, options, board, self._inbox, self._front.write, timeline)
         self._ending = _thread.allocate_lock()  # taken once, and never given back
         self._woken, self._waking = os.pipe()
+        self._lines = Lines()
+        self._loop: AbstractEventLoop | None = None  # the engine's, which can read in our place
+        self._reads_here = True
+        self._given_back = False  # and nothing was read since
+        self._inbox.opened = self._engine_opened
 
     def serve(self) -> int:
         try:
@@ -108,22 +116,62 @@ class _Proxy:
         waiting.register(self._source, select.POLLIN)
         waiting.register(self._sink, 0)  # errors are reported in any case
         waiting.register(self._woken, select.POLLIN)
-        lines = Lines()
         latest = time.monotonic() + LATEST_SECONDS
         while True:
             events = dict(waiting.poll(IDLE_MS if self._engine.started else START_MS))
             if not events or time.monotonic() > latest:
                 self._begin()
             if self._source in events:
-                data = self._read()
-                for line in lines.finish() if data == b"" else lines.feed(data or b""):
+                data, self._given_back = self._read(), False
+                for line in self._lines.finish() if data == b"" else self._lines.feed(data or b""):
                     self._front.take(line)
                 if data == b"":
                     return "the client closed our input"
             elif self._woken in events:
                 os.read(self._woken, READ_BYTES)  # and the signal has been heeded
+                if self._reads_here:
+                    waiting.register(self._source, select.POLLIN)  # once more, or still
             if (self._sink in events and self._source not in events) or not self._client_reads():
                 return "the client does not read any more"
+            if self._reads_here and self._loop is not None and not self._given_back:
+                self._reads_here = False
+                waiting.unregister(self._source)
+                self._hand_over(self._loop)
+
+    # Reading in the engine's loop.
+
+    def _engine_opened(self, loop: AbstractEventLoop | None) -> None:
+        """From its thread; None: it has failed, and there is no loop any more."""
+        if POLLS:
+            self._loop = loop if _can_be_watched(self._source) else None
+            if loop is None:
+                self._take_back()
+            else:
+                self._wake()
+
+    def _hand_over(self, loop: AbstractEventLoop) -> None:
+        try:
+            loop.call_soon_threadsafe(loop.add_reader, self._source, self._read_in_loop, loop)
+        except RuntimeError:  # it has just ended
+            self._take_back()
+
+    def _read_in_loop(self, loop: AbstractEventLoop) -> None:
+        data = self._read()
+        for line in self._lines.feed(data or b""):
+            self._front.take(line)
+        if data == b"" or self._outlet.full:  # the end is read there, too; and only there it can be waited
+            loop.remove_reader(self._source)
+            self._take_back()
+
+    def _take_back(self) -> None:
+        self._given_back = self._reads_here = True
+        self._wake()
+
+    def _wake(self) -> None:
+        try:
+            os.write(self._waking, b"\0")
+        except BlockingIOError:
+            pass  # it will wake
 
     def _read(self) -> bytes | None:
         """Nothing at the end of the input; None where there is nothing yet."""
@@ -147,11 +195,10 @@ class _Proxy:
     def _listen_without_polling(self) -> str:
         """On Windows nothing tells whether somebody has written; what else is to be done is done in threads."""
         self._begin()
-        lines = Lines()
         while data := self._read():
-            for line in lines.feed(data):
+            for line in self._lines.feed(data):
                 self._front.take(line)
-        for line in lines.finish():
+        for line in self._lines.finish():
             self._front.take(line)
         return "the client closed our input"
 
@@ -179,6 +226,14 @@ class _Proxy:
         self._outlet.wait(OUTPUT_SECONDS)
         # Threads may hang, and nothing is left that would have to be closed. A catalogue was not made then.
         os._exit(1 if self._options.only_catalogue else 0)
+
+
+def _can_be_watched(handle: int) -> bool:
+    """Whether an event loop takes it: pipes, and the sockets that Node gives its children; not files."""
+    import stat
+
+    mode = os.fstat(handle).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 def _first_board(options: Options) -> Board:

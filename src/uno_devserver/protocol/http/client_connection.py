@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import select
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import httptools
 
@@ -41,7 +41,7 @@ class TooLong(HttpFailure):
 class Reply:
     """The answer to one request. Its body is read once: as a whole, or part by part."""
 
-    def __init__(self, connection: ClientConnection, status: int, headers: dict[str, str]) -> None:
+    def __init__(self, connection: ClientConnection, status: int, headers: Mapping[str, str]) -> None:
         self.status = status
         self.headers = headers  # names in lower case; repeated ones joined by ", "
         self.ended = False  # all of the body came
@@ -141,6 +141,8 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._waiter: asyncio.Future[Reply] | None = None  # for the head of the answer
         self._reply: Reply | None = None
         self._fields: list[tuple[bytes, bytes]] = []
+        self._last_fields: list[tuple[bytes, bytes]] | None = None
+        self._last_headers: Mapping[str, str] = {}
         self._keeps_alive = False
         self._framed = False  # the head says where the body ends
         self._heard = False  # something of the answer came
@@ -257,7 +259,9 @@ class ClientConnection(asyncio.BufferedProtocol):
         fields, self._fields = self._fields, []
         if status < 200 or not self._open:
             return  # the answer is still to come; or nobody asked for this
-        headers = _joined(fields)
+        if fields != self._last_fields:  # answers of one server are much alike, and reading a head is half of the work
+            self._last_fields, self._last_headers = fields, _joined(fields)
+        headers = self._last_headers
         self._keeps_alive = self._parser.should_keep_alive()
         self._framed = "content-length" in headers or "transfer-encoding" in headers
         self._reply = Reply(self, status, headers)
