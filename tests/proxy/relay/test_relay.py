@@ -201,3 +201,35 @@ async def test_a_notification_that_nobody_can_hear_does_no_harm() -> None:
 
     assert scene.link.eras_wanted == []
     assert scene.link.state is not CONNECTED
+
+
+@asynchronous
+async def test_the_engine_learns_that_its_upstream_answers_but_not_from_one_that_goes() -> None:
+    scene = Scene()
+
+    lost = scene.start(tool_call())
+    (await scene.next_asked()).lose()
+    await lost
+    proven_before = scene.link.proven
+    answered = scene.start(tool_call())
+    (await scene.next_asked()).answer()
+    await answered
+
+    assert (proven_before, scene.link.proven) == (0, scene.link.generation)
+
+
+@asynchronous
+async def test_a_call_that_was_held_does_not_report_that_any_more_when_it_runs() -> None:
+    scene = Scene(ConnectionState.LAUNCHING)
+    scene.relay.wait_calls = True
+    call = tool_call(_meta={"progressToken": "tok"})
+    others = asyncio.all_tasks()
+
+    answer = scene.start(call)
+    await until(lambda: bool(call.heard))
+    scene.link.connect_anew()
+    asked = await scene.next_asked()
+
+    await until(lambda: asyncio.all_tasks() - others == {answer})
+    asked.answer()
+    await answer
