@@ -52,13 +52,16 @@ class UserError(Exception):
 
 
 _RESTORE = "Run 'dotnet restore' in the workspace to download what is missing, then try again."
+ADDINS_DO = "A folder with Python add-ins in .devtools/addins/ is a workspace, too."
 _FORCE_RESTORE = "Run 'dotnet restore --force' in the workspace: the package is only partly on disk."
 
 REMEDIES = {
     # the workspace
     "WorkspaceAmbiguous": "Name the one you mean with --solution, or run from a folder that holds only that one.",
     "WorkspaceNotResolved": "Put a global.json with Uno.Sdk under msbuild-sdks next to the solution or above it.",
-    "NoSolutionFound": "Create a project ('dotnet new unoapp' makes one), or name its folder with --solution-dir.",
+    "NoSolutionFound": (
+        f"Create a project ('dotnet new unoapp' makes one), or name its folder with --solution-dir. {ADDINS_DO}"
+    ),
     "GlobalJsonNotFound": "Create a global.json that names Uno.Sdk under msbuild-sdks.",
     "GlobalJsonInvalid": "Make it a readable file with a JSON object (comments and trailing commas are allowed).",
     "UnoSdkNotInGlobalJson": 'Add "msbuild-sdks": { "Uno.Sdk": "<version>" } to the file.',

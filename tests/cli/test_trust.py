@@ -103,6 +103,7 @@ def test_where_there_is_no_workspace_there_is_nothing_to_agree_to(machine: Machi
 
     assert result.exit_code == 1
     assert result.json["error"]["code"] == "NoSolutionFound"
+    assert ".devtools/addins/" in result.stdout
     assert str(machine.workspace) in result.json["error"]["message"]
     assert not machine.state.exists()
 

@@ -217,6 +217,31 @@ async def test_a_server_that_dies_is_replaced_and_its_end_is_remembered(tmp_path
 
 
 @conversation
+async def test_nobody_is_told_the_number_of_a_process_that_is_gone(tmp_path: Path) -> None:
+    first = ScriptedRunning(Lists())
+    kept = Kept(tmp_path, ScriptedUpstream(first), lifecycle=SWIFT.replace(backoff_seconds=(60.0,)))
+    assert await kept.keeper.until_connected(5)
+    assert kept.facts.upstream.process_id is not None
+
+    first.die()
+
+    await kept.until_state("Reconnecting")
+    assert (kept.facts.upstream.process_id, kept.facts.upstream.endpoint) == (None, None)
+
+
+@conversation
+async def test_a_server_that_we_do_not_start_is_looked_for(tmp_path: Path) -> None:
+    first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists())
+    kept = Kept(tmp_path, ScriptedUpstream(first, second), Options(str(tmp_path), url="http://localhost:1/mcp"))
+    assert await kept.keeper.until_connected(5)
+
+    first.die("it cannot be reached any more")
+
+    await kept.until(lambda: kept.keeper.generation == 2)
+    assert ("warning", "The server has gone: it cannot be reached any more. It is looked for again.") in kept.messages
+
+
+@conversation
 async def test_what_was_offered_stays_offered_while_there_is_no_server(tmp_path: Path) -> None:
     first = ScriptedRunning(Lists())
     upstream = ScriptedUpstream(first, failure(final=True))

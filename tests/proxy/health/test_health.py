@@ -204,6 +204,7 @@ def test_in_fallback_mode_the_step_is_to_name_the_workspace() -> None:
     facts = BEGUN.replace(state=ConnectionState.DEGRADED, fallback=True, discovery=nothing)
 
     assert issues(facts) == [("HostNotStarted", "Fatal"), ("NoSolutionFound", "Warning")]
+    assert ".devtools/addins/" in issue(facts, "NoSolutionFound")["remediation"]
     for code in ("HostNotStarted", "NoSolutionFound"):
         assert "uno_app_initialize" in issue(facts, code)["remediation"]
 
@@ -350,6 +351,23 @@ def test_a_command_is_called_by_its_name() -> None:
         upstream=UpstreamFacts(HostKind.COMMAND, 7, owned=True),
         last_end=CRASH,
     )
+
+@pytest.mark.parametrize("ending", [Ending("it ended with exit code 0", 0), Ending("it was ended by signal 15", -15)])
+def test_a_host_that_somebody_stopped_has_not_crashed(ending: Ending) -> None:
+    facts = CONNECTED.replace(state=ConnectionState.RECONNECTING, last_end=ending)
+
+    assert issues(facts) == [("HostUnreachable", "Warning")]
+    assert issue(facts, "HostUnreachable")["message"] == (
+        f"The Host was stopped ({ending.reason}) and is being started again."
+    )
+
+
+def test_where_a_start_failed_for_a_reason_of_its_own_nothing_is_said_of_crashes() -> None:
+    failure = fatal("WorkspaceNotTrusted", "There is nothing but code of the workspace.")
+    facts = CONNECTED.replace(state=ConnectionState.DEGRADED, last_end=CRASH, issues=(failure,), trusted=False)
+
+    assert issues(facts) == [("WorkspaceNotTrusted", "Fatal")]
+
 
     message = issue(facts, "HostCrashed")["message"]
     assert message.startswith("The server 'my-server' ended unexpectedly, again and again: it ended with exit code 3.")

@@ -24,7 +24,7 @@ from ..lists import counted
 from ..relay.link import Unavailable
 from ..upstream.upstream import Ending
 from .knowledge import upstream_facts
-from .lifecycle import Announce, Connect, Lifecycle, Start, Stop
+from .lifecycle import STARTED_AGAIN, Announce, Connect, Lifecycle, Start, Stop
 from .own_conversation import OwnConversation
 from .starts import Failed, Launching, Ready, Said, Starts
 
@@ -321,6 +321,7 @@ class Keeper:
         if self.placement is not None:
             self.placement.launched(None)
         if failure.ending is not None:
+        self._forget_process()
             self._knowledge.learn(last_end=failure.ending)
         self._do(self._lifecycle.failed(report.attempt, self._loop.time(), str(failure), final=failure.final))
 
@@ -332,8 +333,17 @@ class Keeper:
         if self.state is DEGRADED:  # it was no MCP server; the next one may be
             self._stop()
             self._loop.call_later(self._policy.retry_seconds, self.wanted)
+        self._forget_process()
         else:
-            self._do(self._lifecycle.ended(attempt, self._loop.time(), f"{self._named} has gone: {ending.reason}."))
+            reason = f"{self._named} has gone: {ending.reason}."
+            follows = "It is looked for again." if self._comes_back else STARTED_AGAIN
+            self._do(self._lifecycle.ended(attempt, self._loop.time(), reason, follows=follows))
+
+    def _forget_process(self) -> None:
+        """It is gone, so neither its number nor its port mean anything any more; a URL stays what it is."""
+        upstream = self._knowledge.facts.upstream
+        if upstream is not None and upstream.process_id is not None:
+            self._knowledge.learn(upstream=upstream.replace(process_id=None, endpoint=None))
 
     # Speaking to it.
 

@@ -33,6 +33,7 @@ TRANSITIONS: dict[ConnectionState, frozenset[ConnectionState]] = {
 }
 STARTING = frozenset({DISCOVERING, LAUNCHING, RECONNECTING})  # a start is under way, or is due
 UNDER_WAY = STARTING | {CONNECTING}
+STARTED_AGAIN = "It is being started again."
 
 
 class Policy(Value):
@@ -179,7 +180,7 @@ class Lifecycle:
         """It runs, and is no MCP server: it stays as it is, and starting it again would change nothing."""
         return self._degrade(reason) if self._is_current(attempt, frozenset({CONNECTING})) else ()
 
-    def ended(self, attempt: int, now: float, reason: str) -> tuple[Action, ...]:
+    def ended(self, attempt: int, now: float, reason: str, *, follows: str = STARTED_AGAIN) -> tuple[Action, ...]:
         """It has gone, or does not answer any more. If it was never connected, that was a start that failed."""
         if not self._is_current(attempt, frozenset({CONNECTING, CONNECTED})):
             return ()
@@ -195,7 +196,7 @@ class Lifecycle:
         self._startups = 0
         self._restarts += 1
         start = self._start(now, after=self._backoff(self._crashes))
-        return (Stop(), Announce("warning", f"{reason} It is being started again."), start)
+        return (Stop(), Announce("warning", f"{reason} {follows}"), start)
 
     # Steps that several events share.
 

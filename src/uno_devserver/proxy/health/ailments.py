@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from ...instances.health_report import ConnectionState
 from ...instances.probe import HostKind
-from ...issues import REMEDIES, Issue, fatal, warning
+from ...issues import ADDINS_DO, REMEDIES, Issue, fatal, warning
 from ...workspace.addins import FOLDER as ADDINS
+from ..options import shown_url
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 NOT_TRUSTED = "WorkspaceNotTrusted"
 QUOTED_LINES = 5  # of what a server printed last; the whole is in `lastExit`
 QUOTED_CHARACTERS = 1000  # of these lines together
+STOPPED = (0, -15)  # the exit codes of a server that somebody has ended on purpose
 TRY_AGAIN = "Repair it; the next tool call makes the proxy start it again."
 BY_ITSELF = "The proxy notices, and starts the Host by itself."
 
@@ -30,7 +32,7 @@ _HERE = {
         "or start the proxy with --solution-dir."
     ),
     "WorkspaceNotResolved": f"{REMEDIES['WorkspaceNotResolved']} {BY_ITSELF}",
-    "NoSolutionFound": f"Create a project ('dotnet new unoapp' makes one). {BY_ITSELF}",
+    "NoSolutionFound": f"Create a project ('dotnet new unoapp' makes one). {ADDINS_DO} {BY_ITSELF}",
     "SdkNotInCache": f"Run 'dotnet restore' in the workspace. {BY_ITSELF}",
     "DevServerPackageNotCached": f"Run 'dotnet restore' in the workspace. {BY_ITSELF}",
 }
@@ -52,7 +54,7 @@ def in_a_proxy(issue: Issue, facts: ProxyFacts) -> Issue:
     """The issue with the next step that helps here, in this state of affairs."""
     fallback = facts.fallback and facts.upstream is None and issue.code == "NoSolutionFound"
     if fallback and issue.remediation == REMEDIES[issue.code]:
-        return issue.replace(remediation=_INITIALIZE)
+        return issue.replace(remediation=f"{_INITIALIZE} {ADDINS_DO}")
     return with_step_here(issue)
 
 
@@ -102,9 +104,13 @@ def _not_connected(facts: ProxyFacts) -> Iterator[Issue]:
     if facts.connect_error:
         yield fatal("UpstreamError", f"{what} cannot be used over MCP: {facts.connect_error.rstrip('.')}.", TRY_AGAIN)
     elif degraded:
-        how = f": {gone.reason}" if gone else ""
-        message = f"{what} ended unexpectedly, again and again{how}.{_what_ran(facts)}{_last_words(facts)}"
-        yield fatal("HostCrashed", message, _after_crashes(facts))
+        if not any(issue.fatal and issue.code != "HostCrashed" for issue in facts.issues):  # the reason is another
+            how = f": {gone.reason}" if gone else ""
+            message = f"{what} ended unexpectedly, again and again{how}.{_what_ran(facts)}{_last_words(facts)}"
+            yield fatal("HostCrashed", message, _after_crashes(facts))
+    elif gone and gone.exit_code in STOPPED:
+        message = f"{what} was stopped ({gone.reason}) and is being started again."
+        yield warning("HostUnreachable", message, "Wait some seconds, then try again; tools come back by themselves.")
     elif gone:
         message = f"{what} ended unexpectedly ({gone.reason}) and is being started again.{_last_words(facts)}"
         yield warning("HostCrashed", message, "Wait some seconds, then try again; tools come back by themselves.")
@@ -118,7 +124,7 @@ def _out_of_reach(facts: ProxyFacts) -> Iterator[Issue]:
     """A server elsewhere has no crashes that we could see, nor could we start it."""
     what = _named(facts)
     if facts.connect_error:
-        step = f"Make sure that {facts.options.url} is the address of an MCP server."
+        step = f"Make sure that {shown_url(facts.options.url or '')} is the address of an MCP server."
         yield fatal("UpstreamError", f"{what} cannot be used over MCP: {facts.connect_error.rstrip('.')}.", step)
         return
     why = f": {facts.last_end.reason}" if facts.last_end else ""
