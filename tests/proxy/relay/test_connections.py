@@ -162,6 +162,18 @@ async def test_a_session_that_ends_while_its_connection_opens_leaves_none() -> N
 
 
 @asynchronous
+async def test_at_the_end_nothing_is_opened_only_to_say_that_nobody_follows_any_more() -> None:
+    scene = Scene()
+    await scene.relay.followed("file:///a", True)
+
+    await scene.relay.close()
+    await scene.relay.followed("file:///a", False)
+
+    assert [connection.closed for connection in scene.link.connections] == [True]
+    assert len(scene.link.eras_wanted) == 1
+
+
+@asynchronous
 async def test_a_new_upstream_is_never_spoken_to_over_an_old_connection() -> None:
     scene = Scene()
     link = _answering(scene)

@@ -175,6 +175,8 @@ class Conversation:
 
     async def _open(self) -> _Line:
         """The connection to the present upstream, opened once for all who wait."""
+        if self._ended:
+            raise _gone()
         while self._line is None or self._line.generation != self._link.generation:
             generation, opening = self._link.generation, self._opening
             if opening is None or opening.done() or self._opening_for != generation:
@@ -197,9 +199,6 @@ class Conversation:
         except Lost as lost:
             raise Lost(str(lost), sent=False) from None  # the greeting may have been sent, but no request
         line = _Line(connection, generation)
-        if self._ended:
-            self._close(line)
-            raise _gone()
         if self._line is not None:
             self._leave(self._line)
         self._line, self._begun = line, True
