@@ -22,3 +22,15 @@ class Options(Value):
     def uses_host(self) -> bool:
         """Whether a Host of the workspace is behind it, and not a server that the user named."""
         return not self.command and self.url is None
+
+    @property
+    def upstream_name(self) -> str:
+        """What is behind the proxy, at the beginning of a sentence."""
+        if self.url is not None:
+            return f"The server at {shown_url(self.url)}"
+        return f"The server '{self.command[0]}'" if self.command else "The Host"
+
+
+def shown_url(url: str) -> str:
+    """As others may see it: the query may hold a key."""
+    return url.partition("?")[0]

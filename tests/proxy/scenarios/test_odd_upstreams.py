@@ -13,6 +13,7 @@ from support.files import write
 from support.hosts import is_running
 from support.odd_servers import Notes, odd_server
 from support.proxies import Proxies
+from uno_devserver.system.ports import free_port
 
 
 def test_lines_that_are_no_messages_do_no_harm(proxies: Proxies) -> None:
@@ -176,3 +177,14 @@ def test_what_the_server_prints_is_in_the_log_of_the_proxy(proxies: Proxies) -> 
     client.call("print", lines=["a line on stderr"])
 
     client.wait_health(lambda _: "a line on stderr" in client.stderr, "with the line on stderr")
+
+
+def test_a_key_in_the_url_of_a_server_is_for_nobody_but_that_server(proxies: Proxies) -> None:
+    client = proxies.start("--upstream-url", f"http://127.0.0.1:{free_port()}/mcp?key=secret")
+    client.initialize()
+
+    report = client.wait_state("Degraded")
+
+    assert "/mcp is not" in json.dumps(report)
+    for told in (report, client.call_result("echo"), client.notifications, client.stderr):
+        assert "secret" not in json.dumps(told)

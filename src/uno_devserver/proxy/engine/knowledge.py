@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...instances.health_report import ConnectionState
 from ..health.health import ProxyFacts, UpstreamFacts, report
+from ..options import shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +72,7 @@ def upstream_facts(running: Running, server: Server | None) -> UpstreamFacts:
     return UpstreamFacts(
         kind=running.kind,
         process_id=running.process_id,
-        endpoint=running.endpoint,
+        endpoint=running.endpoint and shown_url(running.endpoint),
         owned=running.owned,
         log_file=running.log_file,
         name=info.get("name"),

@@ -19,7 +19,6 @@ from .chores import Chores
 from .keeper import NOBODY, Keeper
 from .knowledge import Knowledge
 from .offering import Offering
-from .supply import name_of
 from .threads import apart
 
 if TYPE_CHECKING:
@@ -95,7 +94,7 @@ class _Engine:
             self._announcements,
             timeline,
             begun.upstream,
-            named=name_of(options),
+            named=options.upstream_name,
             comes_back=options.url is not None,
         )
         self._relay = Relay(
@@ -147,7 +146,9 @@ class _Engine:
             return 0
         issues = (*self._knowledge.facts.issues, *(keeper.placement.workspace.issues if keeper.placement else ()))
         reason = (
-            f"{issues[0].message} {issues[0].remediation}" if issues else f"{name_of(self._options)} did not start."
+            f"{issues[0].message} {issues[0].remediation}"
+            if issues
+            else f"{self._options.upstream_name} did not start."
         )
         log.write(ERROR, f"No tool catalogue was made. {reason}")
         return 1

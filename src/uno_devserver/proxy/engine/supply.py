@@ -38,10 +38,3 @@ def named_upstream(options: Options) -> Upstream:
     from ..upstream.command import CommandUpstream
 
     return CommandUpstream(options.command, options.directory, os.environ, folders().state)
-
-
-def name_of(options: Options) -> str:
-    """The upstream at the beginning of a sentence."""
-    if options.url is not None:
-        return f"The server at {options.url}"
-    return f"The server '{options.command[0]}'" if options.command else "The Host"

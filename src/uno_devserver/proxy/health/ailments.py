@@ -73,7 +73,7 @@ _INITIALIZE = (
 def _why_not_started(facts: ProxyFacts) -> tuple[str, str]:
     if facts.fallback:
         return "No Host runs: the proxy has not been told its workspace.", _INITIALIZE
-    what = _named(facts)
+    what = facts.options.upstream_name
     if facts.state is not ConnectionState.DEGRADED:
         return f"{what} has not been started yet; the proxy is about to.", "Wait a moment, then try again."
     if facts.options.uses_host:
@@ -96,7 +96,7 @@ def _why_no_mcp(facts: ProxyFacts) -> tuple[str, str]:
 
 
 def _not_connected(facts: ProxyFacts) -> Iterator[Issue]:
-    what, gone = _named(facts), facts.last_end
+    what, gone = facts.options.upstream_name, facts.last_end
     degraded = facts.state is ConnectionState.DEGRADED
     if facts.options.url is not None:
         yield from _out_of_reach(facts)
@@ -122,7 +122,7 @@ def _not_connected(facts: ProxyFacts) -> Iterator[Issue]:
 
 def _out_of_reach(facts: ProxyFacts) -> Iterator[Issue]:
     """A server elsewhere has no crashes that we could see, nor could we start it."""
-    what = _named(facts)
+    what = facts.options.upstream_name
     if facts.connect_error:
         step = f"Make sure that {shown_url(facts.options.url or '')} is the address of an MCP server."
         yield fatal("UpstreamError", f"{what} cannot be used over MCP: {facts.connect_error.rstrip('.')}.", step)
@@ -131,12 +131,6 @@ def _out_of_reach(facts: ProxyFacts) -> Iterator[Issue]:
     step = "See that the server runs; the proxy goes on trying."
     severity = fatal if facts.state is ConnectionState.DEGRADED else warning
     yield severity("HostUnreachable", f"{what} is not connected{why}.", step)
-
-
-def _named(facts: ProxyFacts) -> str:
-    if facts.options.url is not None:
-        return f"The server at {facts.options.url}"
-    return f"The server '{facts.options.command[0]}'" if facts.options.command else "The Host"
 
 
 def _what_ran(facts: ProxyFacts) -> str:

@@ -15,6 +15,7 @@ from ...protocol.client.streamable import connect_http
 from ...protocol.http.client import split_url
 from ...system.values import Value
 from ..engine.threads import apart, wait_or
+from ..options import shown_url
 from .upstream import Ending, StartFailure
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class UrlUpstream:
         self._policy = policy
 
     def start(self, observer: StartObserver) -> UrlRunning:
-        observer.launching(f"the server at {self._url}", None)
+        observer.launching(f"the server at {shown_url(self._url)}", None)
         try:
             running = UrlRunning(self._url, self._policy)
         except ValueError as error:
@@ -47,7 +48,7 @@ class UrlUpstream:
             raise StartFailure(issue, final=True) from error
         problem = running.out_of_reach()
         if problem is not None:
-            message = f"The server at {self._url} cannot be reached: {problem}."
+            message = f"The server at {shown_url(self._url)} cannot be reached: {problem}."
             raise StartFailure(fatal("HostUnreachable", message, "See that the server runs; the proxy goes on trying."))
         return running
 
