@@ -137,6 +137,13 @@ def test_an_unknown_command_exits_2_and_suggests_the_nearest(machine: Machine, t
     assert f"'{meant}'" in result.stderr
 
 
+def test_a_mistyped_mcp_app_is_told_what_was_meant(machine: Machine) -> None:
+    result = machine.run("--mcp-ap")
+
+    assert result.exit_code == 2
+    assert "Did you mean '--mcp-app'?" in result.stderr
+
+
 @pytest.mark.parametrize(
     "argv",
     [
@@ -152,6 +159,10 @@ def test_an_unknown_command_exits_2_and_suggests_the_nearest(machine: Machine, t
         ["mcp", "start", "--upstream-url", "ftp://127.0.0.1/mcp"],
         ["mcp", "start", "--upstream-url", "http://"],
         ["mcp", "start", "--upstream-url", "http://127.0.0.1/mcp", "--metadata-updates"],
+        ["mcp", "start", "--upstream-url", "http://127.0.0.1/mcp", "--port", "5000"],
+        ["mcp", "start", "--port", "5000", "--", "python", "server.py"],
+        ["mcp", "start", "--"],
+        ["--mcp-app", "--", " "],
         ["list", "--frobnicate"],
         ["list", "extra"],
         ["mcp", "status", "one", "two"],

@@ -357,7 +357,7 @@ def test_everything_behind_the_dashes_is_the_childs() -> None:
 
 
 def test_nothing_behind_the_dashes_is_no_child() -> None:
-    assert parse(["mcp", "start", "--"]).child == ()
+    assert parse(["disco", "--"]).child == ()
 
 
 # --- anything -----------------------------------------------------------------------------------------------------

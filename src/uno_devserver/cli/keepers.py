@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..proxy.health.status_file import running_proxies
 from ..system.folders import folders
 
 TYPE_CHECKING = False
@@ -14,6 +13,8 @@ if TYPE_CHECKING:
 
 def keepers(host: int) -> list[Status]:
     """By the Host's process id."""
+    from ..proxy.health.status_file import running_proxies  # takes some ms, and most often there is nothing to stop
+
     return [
         status
         for status in running_proxies(folders().state)

@@ -36,8 +36,9 @@ def _options(invocation: Invocation) -> Options:
         raise UserError("UnexpectedArgument", message, "A command to proxy stands behind '--'.", exit_code=2)
     if url is not None:
         _check_url(url, invocation)
-    if (invocation.child or url is not None) and invocation.forwarded:
-        message = f"'{invocation.forwarded[0]}' is for a Host, and none is started here."
+    for_host = (*invocation.forwarded, *(["--port"] if "port" in invocation.options else []))
+    if (invocation.child or url is not None) and for_host:
+        message = f"'{for_host[0]}' is for a Host, and none is started here."
         next_step = "Options of a command stand behind '--', after the command."
         raise UserError("UnknownOption", message, next_step, exit_code=2)
     return Options(

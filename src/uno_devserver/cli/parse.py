@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..issues import UserError
 from ..system.values import Value
-from .surface import COMMANDS, GLOBAL_OPTIONS, MCP_APP, Command, Option, Unknown, command_named
+from .surface import CHILD, COMMANDS, GLOBAL_OPTIONS, MCP_APP, Command, Option, Unknown, command_named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def parse(argv: Sequence[str]) -> Invocation:
                 position += 1
             options[option.name] = _value(option, inline)
     _check_arguments(command, arguments)
+    _check_child(command, child, given="--" in argv)
     return Invocation(words, command, options, tuple(arguments), tuple(forwarded), tuple(child))
 
 
@@ -179,6 +180,7 @@ def close_option(token: str, command: Command | None, alike: float = 0.6) -> str
     from difflib import get_close_matches
 
     known = [name for option in (*(command.options if command else ()), *GLOBAL_OPTIONS) for name in option.names]
+    known += [] if command else [MCP_APP]
     return next(iter(get_close_matches(token.partition("=")[0], known, 1, alike)), None)
 
 
@@ -212,3 +214,9 @@ def _check_arguments(command: Command | None, arguments: list[str]) -> None:
     if len(arguments) > (1 if takes_client else 0):
         message = f"'{command.name}' does not take '{arguments[-1]}'."
         raise UserError("UnexpectedArgument", message, _help_of(command), exit_code=2)
+
+
+def _check_child(command: Command | None, child: list[str], *, given: bool) -> None:
+    if command and CHILD in command.arguments and given and not (child and child[0].strip()):
+        next_step = "Write it behind '--', or leave '--' out to serve the workspace's Host."
+        raise UserError("MissingValue", "There is no command behind '--'.", next_step, exit_code=2)

@@ -57,6 +57,8 @@ GLOBAL_OPTIONS = (
     Option(("--solution-dir",), "The folder of the workspace (default: the current folder)", value="<path>"),
 )
 
+CHILD = "-- <command>"  # an argument that is a whole command line
+
 _SOLUTION = Option(("--solution",), "Which solution to take where several fit", value="<path>")
 _FORCE_MSBUILD = Option(("--force-msbuild-discovery",), "Ask MSBuild for the add-ins (10-30 s), whatever is on disk")
 
@@ -171,10 +173,10 @@ COMMANDS = (
         "Serve MCP over stdio for an AI agent (also: mcp serve, --mcp-app)",
         "mcp:start",
         _PROXY,
-        ("-- <command>",),
+        (CHILD,),
         Unknown.FORWARD,
     ),
-    Command(("mcp", "serve"), "The same as mcp start", "mcp:start", _PROXY, ("-- <command>",), Unknown.FORWARD),
+    Command(("mcp", "serve"), "The same as mcp start", "mcp:start", _PROXY, (CHILD,), Unknown.FORWARD),
     Command(("mcp", "status"), "Show which AI clients know the servers", None, _REGISTRATION, ("<client>",)),
     Command(("mcp", "install"), "Register the servers with an AI client", None, _REGISTRATION, ("<client>",)),
     Command(("mcp", "uninstall"), "Take the servers out of an AI client", None, _REGISTRATION, ("<client>",)),
