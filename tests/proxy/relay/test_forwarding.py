@@ -385,7 +385,7 @@ async def test_a_call_shortly_after_a_crash_waits_for_the_next_upstream(state: C
     scene.link.be(state)
 
     answer = scene.start(tool_call("plain"))
-    await until(lambda: scene.link.waited)
+    await until(lambda: bool(scene.link.waited))
     scene.link.connect_anew()
     (await scene.next_asked()).answer({"content": []})
 
