@@ -280,6 +280,17 @@ def test_a_crash_that_is_being_healed_is_one_warning_with_the_last_lines(state: 
     assert message.endswith("Unhandled exception: boom")
 
 
+@pytest.mark.parametrize("gone", [None, CRASH])
+def test_what_a_server_prints_instead_of_answering_is_quoted(gone: Ending | None) -> None:
+    upstream = UpstreamFacts(HostKind.COMMAND, 42, strayed="Usage: server [options]" + 2000 * "!")
+    facts = CONNECTED.replace(state=ConnectionState.CONNECTING, upstream=upstream, last_end=gone)
+
+    message = issue(facts, "UpstreamError")["message"]
+
+    assert "it has printed 'Usage: server [options]!!!" in message
+    assert len(message) < 1200
+
+
 def test_a_restart_that_was_wanted_is_no_crash() -> None:
     assert issues(CONNECTED.replace(state=ConnectionState.RECONNECTING)) == [("HostUnreachable", "Warning")]
 

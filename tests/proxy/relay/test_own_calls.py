@@ -91,6 +91,22 @@ async def test_discover_waits_for_the_upstream() -> None:
 
 
 @asynchronous
+async def test_discover_reports_that_it_waits_and_says_in_the_end_what_health_knows() -> None:
+    scene = _scene(ConnectionState.CONNECTING, policy=QUICK.replace(discover_seconds=0.05, progress_seconds=0.001))
+    known = {"severity": "Warning", "message": "It has printed 'hello'.", "remediation": "Repair it."}
+    scene.board.health = lambda: {"status": "Degraded", "issues": [known]}
+    call = tool_call("uno_discover_tools", _meta={"progressToken": "tok"})
+
+    result = said(await scene.relay.answer(call))
+
+    reports = [params for method, params in call.heard if method == "notifications/progress" and params]
+    assert len(reports) > 1
+    assert {report["progressToken"] for report in reports} == {"tok"}
+    assert result["isError"] is True
+    assert "It has printed 'hello'. This request has not been run. Repair it." in result["content"][0]["text"]
+
+
+@asynchronous
 async def test_discover_says_why_there_is_nothing_to_list() -> None:
     launching = _scene(ConnectionState.LAUNCHING, policy=QUICK.replace(discover_seconds=0.01))
     degraded = _scene(DEGRADED)

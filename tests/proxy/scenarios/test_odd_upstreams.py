@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from support.files import write
-from support.hosts import is_running
 from support.odd_servers import Notes, odd_server
 from support.proxies import Proxies
 from uno_devserver.system.ports import free_port
@@ -37,6 +36,20 @@ def test_a_server_that_dies_before_it_is_greeted_is_tried_again(proxies: Proxies
 
     assert len(notes.starts) == 3
     assert client.call("echo", text="at last") == "at last"
+
+
+def test_a_server_that_prints_instead_of_answering_is_told_while_it_is_waited_for(proxies: Proxies) -> None:
+    story = "import time; print('hello I am not MCP', flush=True); time.sleep(1000)"
+    client = proxies.start("--", sys.executable, "-c", story)
+    client.initialize()
+    told = "it has printed 'hello I am not MCP', which is no MCP message"
+
+    client.begin("tools/call", {"name": "uno_discover_tools", "arguments": {}, "_meta": {"progressToken": 7}})
+    report = client.wait_health(lambda report: told in json.dumps(report["issues"]), "that of a server that only talks")
+
+    assert "[stdout] hello I am not MCP\n" in Path(report["logFile"]).read_text("utf-8")
+    assert client.hear("notifications/progress", after=1)["progressToken"] == 7
+    assert told in client.call_result("anything")["content"][0]["text"]
 
 
 def test_a_server_that_ends_when_it_is_greeted_has_three_attempts(proxies: Proxies, tmp_path: Path) -> None:
@@ -72,8 +85,7 @@ def test_an_echo_is_refused_and_asks_the_client_nothing(proxies: Proxies) -> Non
     assert issue["code"] == "UpstreamError"
     assert issue["message"] == f"The server '{cat}' cannot be used over MCP: it sends back what it is sent."
     assert client.asked == []
-    echo = report["proxy"]["upstream"]["processId"]
-    client.wait_health(lambda _: not is_running(echo), "that of a proxy that has ended what is of no use")
+    client.wait_health(lambda _: proxies.processes() == [client.process.pid], "that of a proxy that runs alone")
 
 
 def test_a_command_that_does_not_exist_is_named(proxies: Proxies) -> None:

@@ -21,6 +21,7 @@ from uno_devserver.proxy.upstream.command_running import CommandRunning, Policy
 class Observer:
     def __init__(self) -> None:
         self.launched: list[tuple[str, int | None]] = []
+        self.strays: list[str] = []
         self.wanted = True
 
     def launching(self, what: str, process_id: int | None) -> None:
@@ -28,6 +29,9 @@ class Observer:
 
     def said(self, message: str, *, warning: bool = False) -> None:
         raise AssertionError(f"nothing is to be said: {message}")
+
+    def strayed(self, line: str) -> None:
+        self.strays.append(line)
 
     def go_on(self) -> bool:
         return self.wanted

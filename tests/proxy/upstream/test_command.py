@@ -431,6 +431,39 @@ async def test_a_server_that_floods_its_log_starts_all_the_same_and_does_not_fil
 
 
 @asynchronous
+async def test_what_it_prints_instead_of_answering_is_told_and_kept_beside_the_rest(tmp_path: Path) -> None:
+    story = (
+        "import sys, time; print('hello', flush=True); print('words', file=sys.stderr, flush=True)\n"
+        "print('{\"level\": \"info\"}' + 5000 * ' ', flush=True); time.sleep(1000)"
+    )
+    observer = Observer()
+    source = upstream((sys.executable, "-c", story), tmp_path, tend_seconds=0.01)
+    async with started(source, observer) as running:
+        connecting = asyncio.ensure_future(running.connect(TestPeer(), modern_first=False))
+        await until(lambda: observer.strays[-1:] == ['{"level": "info"}'])
+
+        await running.stop()
+        with pytest.raises(Lost):
+            await connecting
+
+        lines = [line.rstrip() for line in (await running.ended()).last_lines]
+        assert sorted(lines) == ["[stdout] hello", '[stdout] {"level": "info"}', "words"]
+        assert os.path.getsize(running.log_file) < 2000, "long lines are cut"
+
+
+@asynchronous
+async def test_what_it_prints_among_its_answers_is_kept_and_not_told(tmp_path: Path) -> None:
+    observer = Observer()
+    async with started(upstream(odd_server(), tmp_path, tend_seconds=0.01), observer) as running:
+        connection = await running.connect(TestPeer(), modern_first=False)
+
+        await text(connection, "garbage")
+
+        await until(lambda: b"[stdout] hello from a library\n" in Path(running.log_file).read_bytes())
+        assert observer.strays == []
+
+
+@asynchronous
 async def test_what_it_prints_is_in_our_log_too_for_those_who_look_closely(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,6 +64,11 @@ class Message(msgspec.Struct, gc=False):
     def is_notification(self) -> bool:
         return self.method is not None and self.id in NOTHING
 
+    @property
+    def is_empty(self) -> bool:
+        """It neither asks, nor tells, nor answers anything."""
+        return self.method is None and not (bytes(self.result) or bytes(self.error))
+
     def answers(self, request_id: int) -> bool:
         """Whether it answers our request; the refusal of a server that could not even read the id counts, too."""
         if self.method is not None:

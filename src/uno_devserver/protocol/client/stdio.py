@@ -33,6 +33,8 @@ from .rounds import completed
 from .subscribing import ACKNOWLEDGED, wish, without_subscription
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import msgspec
 
     from ..service import Params
@@ -71,8 +73,10 @@ class _Request:
 class StdioConnection:
     """Hears what `lines` bring, and is opened by `begin`."""
 
-    def __init__(self, peer: Peer) -> None:
+    def __init__(self, peer: Peer, strayed: Callable[[bytes], None] = lambda _: None) -> None:
+        """`strayed` gets the lines that are no messages, and whatever else can be done with them is done."""
         self._peer = peer
+        self._strayed = strayed
         self._lines: Outgoing | None = None
         self._server: Server | None = None
         self._last_number = 0
@@ -239,9 +243,13 @@ class StdioConnection:
         except Garbage as garbage:
             log.debug(f"the server writes something to its output that is no message: {garbage}")
             self._answered_badly(line)
+            self._strayed(line)
             return
         for message in messages:
-            self._take(message)
+            if message.is_empty:
+                self._strayed(line)  # a log in JSON, most likely
+            else:
+                self._take(message)
 
     def deaf(self) -> None:
         for request in self._waiting.values():
@@ -258,8 +266,6 @@ class StdioConnection:
             self._asked(message)
         elif message.method is not None:
             self._notified(message.method, params_of(message))
-        elif not (bytes(message.result) or bytes(message.error)):
-            log.debug("the server writes an object to its output that is no message")
         else:
             self._answered(message)
 

@@ -26,7 +26,7 @@ from ..upstream.upstream import Ending
 from .knowledge import upstream_facts
 from .lifecycle import STARTED_AGAIN, Announce, Connect, Lifecycle, Start, Stop
 from .own_conversation import OwnConversation
-from .starts import Failed, Launching, Ready, Said, Starts
+from .starts import Failed, Launching, Ready, Said, Starts, Strayed
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -292,6 +292,9 @@ class Keeper:
             (log.warn if report.warning else log.info)(report.message)
         elif isinstance(report, Launching):
             self._launching(report)
+        elif isinstance(report, Strayed):
+            upstream = self._knowledge.facts.upstream or UpstreamFacts()
+            self._knowledge.learn(upstream=upstream.replace(strayed=report.line))
         else:
             self._failed(report)
 

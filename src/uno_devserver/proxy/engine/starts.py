@@ -31,6 +31,11 @@ class Said(Value):
     warning: bool
 
 
+class Strayed(Value):
+    attempt: int
+    line: str
+
+
 class Ready(Value):
     attempt: int
     running: Running
@@ -41,7 +46,7 @@ class Failed(Value):
     failure: StartFailure
 
 
-Report = Launching | Said | Ready | Failed
+Report = Launching | Said | Strayed | Ready | Failed
 
 
 class Starts:
@@ -101,6 +106,9 @@ class _Observer:
 
     def said(self, message: str, *, warning: bool = False) -> None:
         self._starts.reports.put(Said(self._attempt, message, warning))
+
+    def strayed(self, line: str) -> None:
+        self._starts.reports.put(Strayed(self._attempt, line))
 
     def go_on(self) -> bool:
         return self._starts._attempt == self._attempt

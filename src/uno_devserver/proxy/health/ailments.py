@@ -118,6 +118,10 @@ def _not_connected(facts: ProxyFacts) -> Iterator[Issue]:
         pid = facts.upstream.process_id if facts.upstream else None
         who = f"{what} (process {pid})" if pid else what
         yield warning("HostUnreachable", f"{who} was started, but is not connected yet.", "Wait some seconds.")
+    if facts.upstream is not None and facts.upstream.strayed:
+        printed = f"it has printed '{facts.upstream.strayed[:QUOTED_CHARACTERS]}', which is no MCP message"
+        step = "See that the command is an MCP server over stdio, and prints to stderr what is for people."
+        yield warning("UpstreamError", f"{what} does not answer; {printed}.", step)
 
 
 def _out_of_reach(facts: ProxyFacts) -> Iterator[Issue]:

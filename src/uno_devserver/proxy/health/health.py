@@ -14,6 +14,7 @@ from ...instances.health import health
 from ...instances.health_report import ConnectionState, HealthFacts
 from ...instances.probe import HostKind, Probe
 from ...system.values import Value
+from ...workspace.trust import NOT_AGREED
 from .ailments import in_a_proxy, upstream_issues
 
 TYPE_CHECKING = False
@@ -37,6 +38,7 @@ class UpstreamFacts(Value):
     name: str | None = None  # what it calls itself in MCP
     version: str | None = None
     protocol_version: str | None = None
+    strayed: str = ""  # what it wrote last, instead of an answer, and is no MCP message
 
 
 class ProxyFacts(Value):
@@ -60,6 +62,7 @@ class ProxyFacts(Value):
     timeline: tuple[tuple[str, int], ...] = ()  # what was reached, in milliseconds after the process began
     fallback: bool = False  # waits for uno_app_initialize
     trusted: bool | None = None  # whether code of the workspace may run; None: there is none, or nobody looked
+    refusal: str = NOT_AGREED  # why it does not run where it may not: the end of a sentence
     wait_calls: bool = False
     clients: tuple[str, ...] = ()  # as they call themselves
     servers: tuple[ActiveServer, ...] = ()  # all Hosts of this machine, as last seen

@@ -80,11 +80,16 @@ class Forwarding:
                 self._silence.forget(caller)
             await self._await_another(generation, losses, method, params)
 
-    async def await_upstream(self, seconds: float) -> None:
+    async def await_upstream(self, call: Call, seconds: float) -> None:
         """Returns when there is one; NoAnswer when there is none in time, or none will come by itself."""
         if self._link.state is ConnectionState.DEGRADED:
             self._link.wanted()
-        if not await self._link.until_connected(seconds):
+        reporting = asyncio.ensure_future(self._report(call))
+        try:
+            connected = await self._link.until_connected(seconds)
+        finally:
+            reporting.cancel()
+        if not connected:
             raise unavailable(self._link, self._board)
 
     async def _hold(self, call: Call) -> None:
@@ -94,11 +99,7 @@ class Forwarding:
             problem = unavailable(self._link, self._board)
             self._link.wanted()
             raise problem
-        reporting = asyncio.ensure_future(self._report(call))
-        try:
-            await self.await_upstream(seconds)
-        finally:
-            reporting.cancel()
+        await self.await_upstream(call, seconds)
 
     def _grace(self) -> float:
         """There was an upstream, and the next is on its way."""

@@ -66,7 +66,8 @@ def unavailable(link: Link, board: Board) -> NoAnswer:
         message = "The dev server has gone, and is not back yet."
     else:
         message = "The dev server is starting, and is not ready yet."
-    return NoAnswer(UNAVAILABLE, f"{message} {_NOT_RUN}", _SOON, **data)
+    reasons, steps = _known(_issues(board))
+    return NoAnswer(UNAVAILABLE, _joined(message, *reasons, _NOT_RUN), _joined(*steps, _SOON), **data)
 
 
 def unreachable(seconds: float) -> NoAnswer:
@@ -113,11 +114,21 @@ def named(method: str, params: Params) -> str:
 
 def _degraded(board: Board, data: dict[str, Any]) -> NoAnswer:
     issues = [issue for issue in _issues(board) if issue.get("message")]
-    reasons = " ".join(str(issue["message"]) for issue in issues[:QUOTED_ISSUES])
-    message = f"The dev server does not work. {reasons or 'It could not be started.'} {_NOT_RUN}"
-    steps = dict.fromkeys(str(issue["remediation"]) for issue in issues[:QUOTED_ISSUES] if issue.get("remediation"))
-    remedy = " ".join((*steps, f"Each call asks for a new attempt; {HEALTH} tells what comes of it."))
+    reasons, steps = _known(issues)
+    message = _joined("The dev server does not work.", *(reasons or ["It could not be started."]), _NOT_RUN)
+    remedy = _joined(*steps, f"Each call asks for a new attempt; {HEALTH} tells what comes of it.")
     return NoAnswer(UNAVAILABLE, message, remedy, **data, issues=issues)
+
+
+def _known(issues: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
+    """What is wrong, and what to do: the first few sentences of each."""
+    quoted = issues[:QUOTED_ISSUES]
+    messages = [str(issue["message"]) for issue in quoted if issue.get("message")]
+    return messages, list(dict.fromkeys(str(issue["remediation"]) for issue in quoted if issue.get("remediation")))
+
+
+def _joined(*sentences: str) -> str:
+    return " ".join(sentences)
 
 
 def _issues(board: Board) -> list[dict[str, Any]]:

@@ -60,7 +60,14 @@ class CommandUpstream:
         from .command_running import CommandRunning, Policy  # takes some ms, and has them now, while the server starts
 
         policy = self._policy or Policy()
-        return CommandRunning(child, output, policy, may_probe=self._may_probe, probe_failed=self._do_not_probe)
+        return CommandRunning(
+            child,
+            output,
+            policy,
+            may_probe=self._may_probe,
+            probe_failed=self._do_not_probe,
+            strayed=observer.strayed,
+        )
 
     def _program(self) -> str:
         name = self._command[0]

@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections import deque
 from typing import TYPE_CHECKING
 
 from ...instances.probe import HostKind
 from ...protocol.client.connection import Connection, Lost
 from ...protocol.client.lines import PipeLines
 from ...protocol.client.stdio import StdioConnection
+from ...system.files import decode
 from ...system.log import DEBUG, log
 from ...system.process_end import process_end
 from ...system.values import Value
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
     from ...protocol.client.connection import Peer
 
 LAST_LINES = 20
+# Of what a server prints among its messages; more than that within a second is noise.
+STRAY_LINES = 100
+STRAY_BYTES = 1000
+STRAY_MARK = b"[stdout] "
 
 
 class Policy(Value):
@@ -46,7 +52,14 @@ class CommandRunning:
     owned = True
 
     def __init__(
-        self, child: Child, output: Output, policy: Policy, *, may_probe: bool, probe_failed: Callable[[], None]
+        self,
+        child: Child,
+        output: Output,
+        policy: Policy,
+        *,
+        may_probe: bool,
+        probe_failed: Callable[[], None],
+        strayed: Callable[[str], None],
     ) -> None:
         self.process_id = child.pid
         self.log_file = output.path
@@ -54,6 +67,8 @@ class CommandRunning:
         self._output = output
         self._may_probe = may_probe
         self._probe_failed = probe_failed
+        self._tell_strayed = strayed
+        self._strays: deque[bytes] = deque(maxlen=STRAY_LINES)  # not written to the file yet
         self._policy = policy
         self._lines: PipeLines | None = None
         self._conversation: asyncio.Future[Connection] | None = None
@@ -112,7 +127,7 @@ class CommandRunning:
     # the conversation
 
     async def _converse(self, peer: Peer, modern_first: bool) -> Connection:
-        connection = StdioConnection(peer)
+        connection = StdioConnection(peer, lambda line: self._strays.append(line[:STRAY_BYTES]))
         lines = PipeLines(connection, self._broken.set)
         assert self._child.pipes is not None
         try:
@@ -175,11 +190,26 @@ class CommandRunning:
         seen = self._output.size()
         while True:
             await asyncio.sleep(self._policy.tend_seconds)
+            self._keep_strays()
             if log.level <= DEBUG and self._output.size() != seen:
                 log.debug(f"the server prints:\n{self._output.tail(seen)}")
             if self._output.size() > self._policy.output_bytes:
                 os.ftruncate(self._output.handle, 0)
             seen = self._output.size()
 
+    def _keep_strays(self) -> None:
+        """Put what came where only messages belong beside the rest that it printed, and tell of it."""
+        if not self._strays:
+            return
+        lines = list(self._strays)
+        self._strays.clear()
+        try:
+            os.write(self._output.handle, b"".join(STRAY_MARK + line + b"\n" for line in lines))
+        except OSError as error:
+            log.debug(f"what the server prints cannot be kept: {error}")
+        if self._conversation is not None and not self._conversation.done():
+            self._tell_strayed(decode(lines[-1]).strip())
+
     def _last_lines(self) -> tuple[str, ...]:
+        self._keep_strays()
         return tuple(self._child.printed().splitlines()[-LAST_LINES:])

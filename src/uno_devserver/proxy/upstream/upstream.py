@@ -42,6 +42,9 @@ class StartObserver(Protocol):
     def said(self, message: str, *, warning: bool = False) -> None:
         """Something for the log."""
 
+    def strayed(self, line: str) -> None:
+        """What was started has written this where only messages belong, and has not answered yet; in the event loop."""
+
     def go_on(self) -> bool:
         """Asked again and again; False gives up, and the start raises StartFailure soon."""
 
