@@ -84,6 +84,17 @@ async def test_modern_clients_that_are_not_seen_again_make_room_but_not_those_wh
 
 
 @asynchronous
+async def test_the_modern_client_that_was_longest_not_seen_makes_room() -> None:
+    scene = Scene(modern=True, policy=QUICK.replace(modern_clients=2))
+    _answering(scene)
+
+    for name in ("a", "b", "a", "c"):
+        await scene.relay.answer(tool_call(session=ScriptedSession(MODERN, name)))
+
+    await until(lambda: [one.closed for one in scene.link.connections] == [False, True, False])
+
+
+@asynchronous
 async def test_modern_clients_that_all_waited_at_once_make_room_when_they_do_not_wait_any_more() -> None:
     scene = Scene(modern=True, policy=QUICK.replace(modern_clients=2))
 
@@ -312,11 +323,14 @@ async def test_what_the_upstream_says_beside_requests_goes_where_it_belongs() ->
     peer.notify("notifications/resources/list_changed", {})
     peer.notify("notifications/resources/updated", {"uri": "file:///a"})
     peer.notify("notifications/message", {"level": "info"})
-    peer.notify("notifications/of_somebody", {"x": 1})
+    peer.notify("notifications/of_somebody/list_changed", {"x": 1})
 
     assert link.changes == 2
     assert scene.updated == ["file:///a"]
-    assert session.heard == [("notifications/message", {"level": "info"}), ("notifications/of_somebody", {"x": 1})]
+    assert session.heard == [
+        ("notifications/message", {"level": "info"}),
+        ("notifications/of_somebody/list_changed", {"x": 1}),
+    ]
 
 
 @asynchronous

@@ -16,6 +16,7 @@ from ...protocol.eras import MODERN_VERSIONS
 from ...protocol.jsonrpc import INVALID_REQUEST, RpcError, shown
 from ...protocol.parties import ClientInfo
 from ...protocol.running import Tasks
+from ...protocol.subscriptions import KINDS
 from ...system.log import log
 from .conversation import UNREACHED, Conversation
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from .link import Link
     from .policy import RelayPolicy
 
+LIST_CHANGES = frozenset(method for _, method, _ in KINDS)
 Who = tuple[str | None, str | None, bytes]
 
 
@@ -82,7 +84,7 @@ class Connections:
 
     def noticed(self, method: str, params: Params) -> bool:
         """Whether a notification of the upstream concerned everybody, and has been passed on."""
-        if method.endswith("/list_changed"):
+        if method in LIST_CHANGES:
             self._link.lists_changed()
         elif method == "notifications/resources/updated":
             self._resource_updated(str(params.get("uri")))
