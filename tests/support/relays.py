@@ -126,6 +126,7 @@ class ScriptedLink:
         self.refuses_to_follow: set[str] = set()
         self.turns = 0  # of the loop that connecting takes
         self.attempts_wanted = 0
+        self.settled: ConnectionState | None = None  # what follows when somebody looks again whether anything changed
         self.changes = 0
         self.losses: list[int] = []
         self.workspaces: list[tuple[str, str | None]] = []
@@ -172,6 +173,10 @@ class ScriptedLink:
         connection = ScriptedConnection(self, peer, generation, self.modern)
         self.connections.append(connection)
         return connection
+
+    async def reconsider(self) -> None:
+        if self.settled is not None:
+            self.be(self.settled)
 
     async def until_connected(self, seconds: float) -> bool:
         self.waited.append(seconds)

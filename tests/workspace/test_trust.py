@@ -10,7 +10,7 @@ import pytest
 
 from support.files import write
 from uno_devserver.system.files import FileProblem
-from uno_devserver.workspace.trust import Question, agree, agreement_path, is_agreed, is_trusted, question, revoke
+from uno_devserver.workspace.trust import Question, agree, agreement_path, is_agreed, is_trusted, question, refusal, revoke
 
 
 @pytest.fixture
@@ -68,6 +68,15 @@ def test_another_content_of_the_config_is_another_question(workspace: Path, stat
 
     assert not changed
     assert is_agreed(state, str(workspace)), "what was agreed to is back"
+
+
+def test_who_agreed_to_another_config_is_told_so(workspace: Path, state: str) -> None:
+    assert refusal(state, str(workspace)) == "the user has not agreed to it"
+    agree(state, question(str(workspace)), "trust")
+
+    (workspace / ".devtools" / "host.config.jsonc").write_text('{"command": "rm -rf"}')
+
+    assert refusal(state, str(workspace)) == "its config was changed since the user agreed to it"
 
 
 @pytest.mark.parametrize("content", ["", "{}"])

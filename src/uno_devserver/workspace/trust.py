@@ -61,12 +61,26 @@ def question(directory: str) -> Question:
 
 def is_agreed(state: str, directory: str) -> bool:
     """Whether the user's kept answer is yes, to what is there now."""
+    kept, asked = _kept(state, directory)
+    return asked is not None and kept == (asked.directory, asked.digest)
+
+
+def refusal(state: str, directory: str) -> str:
+    """Why code of a workspace does not run that is not trusted: the end of a sentence."""
+    kept, asked = _kept(state, directory)
+    if asked is not None and kept[0] == asked.directory and kept[1] != asked.digest:
+        return "its config was changed since the user agreed to it"
+    return "the user has not agreed to it"
+
+
+def _kept(state: str, directory: str) -> tuple[tuple[object, object], Question | None]:
+    """The workspace and the config that the user has agreed to, and what would be asked now."""
     try:
         kept = parse(read_bytes(agreement_path(state, directory), MAX_BYTES))
         asked = question(directory)
     except (FileNotFoundError, FileProblem, JsonProblem):
-        return False
-    return isinstance(kept, dict) and (kept.get("workspace"), kept.get("config")) == (asked.directory, asked.digest)
+        return (None, None), None
+    return ((kept.get("workspace"), kept.get("config")), asked) if isinstance(kept, dict) else ((None, None), None)
 
 
 def agree(state: str, asked: Question, command: str) -> None:

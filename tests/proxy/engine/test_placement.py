@@ -25,6 +25,7 @@ class Hosts(ScriptedUpstream):
     """Takes the place of the Hosts that would be launched."""
 
     trusted: bool | None = None
+    refusal = "the user has not agreed to it"
     issues = ()
 
 
@@ -227,6 +228,24 @@ async def test_when_the_user_agrees_the_host_is_started_again_with_the_workspace
     world.placement._changed()
 
     await world.kept.until(lambda: world.kept.keeper.generation == 2)
+    await world.close()
+
+
+@asynchronous
+async def test_whoever_needs_the_host_makes_us_look_for_the_users_agreement_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(workspace_at(tmp_path / "ws"), monkeypatch)
+    world.hosts.trusted = False
+    assert await world.kept.keeper.until_connected(5)
+    await world.kept.keeper.reconsider()
+    assert world.served == [], "nothing has changed"
+    monkeypatch.setenv("UNO_DEVSERVER_TRUST", "1")
+
+    await asyncio.gather(world.kept.keeper.reconsider(), world.kept.keeper.reconsider())
+
+    assert world.served == [str(tmp_path / "ws")]
+    assert world.kept.keeper.state.value == "Discovering"
     await world.close()
 
 

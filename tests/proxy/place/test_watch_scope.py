@@ -132,6 +132,16 @@ def test_a_file_elsewhere_counts_also_before_its_folder_exists(root: Path, tmp_p
     assert changed_files(before.files, after.files) == {str(kept)}
 
 
+def test_a_file_elsewhere_that_comes_is_worth_a_look(root: Path, tmp_path: Path) -> None:
+    kept = tmp_path / "state" / "trust" / "ws.json"
+    kept.parent.mkdir(parents=True)
+
+    scope = _look(root, kept)
+
+    assert scope.concerns(ADDED, str(kept))
+    assert not scope.concerns(ADDED, str(kept.parent / "another.json"))
+
+
 def test_where_the_folder_has_gone_the_nearest_one_above_is_watched(root: Path) -> None:
     assert _relative(_look(root / "gone" / "deeper").folders, root) == {"."}
 

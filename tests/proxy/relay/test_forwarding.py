@@ -446,6 +446,14 @@ async def test_when_degraded_a_call_tells_the_reasons_and_asks_for_a_new_attempt
     ]
 
 
+@asynchronous
+async def test_a_call_does_not_tell_of_a_reason_that_the_user_has_settled_by_now() -> None:
+    scene = Scene(DEGRADED)
+    scene.link.settled = ConnectionState.DISCOVERING
+
+    assert "is starting, and is not ready yet" in text_of(await scene.relay.answer(tool_call()))
+
+
 @pytest.mark.parametrize("health", [{"issues": None}, {"issues": ["odd", {"code": "no message"}]}, {}])
 @asynchronous
 async def test_a_report_without_reasons_still_gives_an_answer(health: dict[str, object]) -> None:

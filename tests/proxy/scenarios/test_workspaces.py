@@ -410,20 +410,37 @@ def test_code_of_a_workspace_that_nobody_trusts_does_not_run_and_health_says_how
     assert not hostile.exists()
 
 
-def test_when_the_user_agrees_the_code_runs(strangers: Proxies, hostile: Path, machine: Machine) -> None:
+@pytest.mark.parametrize("first", [True, False], ids=["the first agreement ever", "one more"])
+def test_when_the_user_agrees_the_code_runs_within_a_moment(
+    strangers: Proxies, hostile: Path, machine: Machine, first: bool
+) -> None:
+    if not first:
+        assert machine.run("trust", "--solution-dir", str(addins_in(machine.root / "there"))).exit_code == 0
     client = strangers.start()
     client.initialize()
-    client.wait_state("Connected", "Degraded")
+    client.wait_state("Degraded")
 
-    agreed = machine.run("trust")
+    assert machine.run("trust").exit_code == 0
 
-    assert agreed.exit_code == 0
-    client.close_stdin()
-    client.exit_code()
-    second = strangers.connected()
-    assert second.call("spy") == "spied"
-    assert "WorkspaceNotTrusted" not in second.issue_codes()
+    client.wait_health(lambda report: report["connectionState"] != "Degraded", "aware of it", seconds=3)
+    client.wait_connected()
+    assert client.call("spy") == "spied"
+    assert "WorkspaceNotTrusted" not in client.issue_codes()
     assert hostile.exists()
+
+
+def test_a_config_that_was_changed_since_is_told_as_the_reason(
+    strangers: Proxies, hostile: Path, machine: Machine
+) -> None:
+    assert machine.run("trust").exit_code == 0
+    write(machine.workspace / ".devtools" / "host.config.jsonc", "{}")
+    client = strangers.start()
+    client.initialize()
+
+    report = client.wait_state("Degraded")
+
+    assert "its config was changed since the user agreed" in issue(report, "WorkspaceNotTrusted")["message"]
+    assert not hostile.exists()
 
 
 def test_the_workspace_of_a_stranger_cannot_agree_for_itself(

@@ -137,6 +137,10 @@ class Keeper:
             return False
         return True
 
+    async def reconsider(self) -> None:
+        if self.placement is not None:
+            await self.placement.reconsider()
+
     def wanted(self) -> None:
         if self.upstream is not None:
             self._do(self._lifecycle.wanted(self._loop.time()))
@@ -321,10 +325,10 @@ class Keeper:
     def _failed(self, report: Failed) -> None:
         failure = report.failure
         self._knowledge.blame("start", failure.issues)
+        self._forget_process()
         if self.placement is not None:
             self.placement.launched(None)
         if failure.ending is not None:
-        self._forget_process()
             self._knowledge.learn(last_end=failure.ending)
         self._do(self._lifecycle.failed(report.attempt, self._loop.time(), str(failure), final=failure.final))
 
@@ -333,10 +337,10 @@ class Keeper:
 
     def _ended(self, attempt: int, ending: Ending) -> None:
         self._knowledge.learn(last_end=ending)
+        self._forget_process()
         if self.state is DEGRADED:  # it was no MCP server; the next one may be
             self._stop()
             self._loop.call_later(self._policy.retry_seconds, self.wanted)
-        self._forget_process()
         else:
             reason = f"{self._named} has gone: {ending.reason}."
             follows = "It is looked for again." if self._comes_back else STARTED_AGAIN

@@ -135,6 +135,12 @@ class Placement:
         assert decision.result is not None
         return decision.result
 
+    async def reconsider(self) -> None:
+        """Look for the user's agreement, without waiting until it is noticed. That is cheap, unlike another attempt."""
+        workspace = self.workspace
+        if self._knowledge.facts.trusted is False and await apart(lambda: _is_trusted(workspace)):
+            self._agreed()
+
     # What became of it.
 
     def launched(self, running: Running | None) -> None:
@@ -142,7 +148,7 @@ class Placement:
         upstream = self._keeper.upstream
         assert isinstance(upstream, HostUpstream)
         left_out = running.left_out if isinstance(running, HostRunning) else None
-        self._knowledge.learn(trusted=upstream.trusted, left_out=left_out, host=None)
+        self._knowledge.learn(trusted=upstream.trusted, refusal=upstream.refusal, left_out=left_out, host=None)
         self._knowledge.blame("launch", upstream.issues)
 
     async def ask_host(self) -> None:
@@ -187,20 +193,20 @@ class Placement:
         self._tasks.start(self._decided(operation))
 
     async def _decided(self, operation: Callable[[], Decision]) -> Decision:
-        def look() -> tuple[Decision, Config]:
+        def look() -> tuple[Decision, Config, bool]:
             decision = operation()
-            return decision, read_config(decision.workspace.config)
+            return decision, read_config(decision.workspace.config), _is_trusted(decision.workspace)
 
         async with self._deciding:
             looked_at = time.time()
-            decision, self._config = await apart(look)
+            decision, self._config, trusted = await apart(look)
             self._looked_at, self._issues = looked_at, decision.issues
-            self._carry_out(decision)
+            self._carry_out(decision, trusted=trusted)
             self._settle()
         self.look()
         return decision
 
-    def _carry_out(self, decision: Decision) -> None:
+    def _carry_out(self, decision: Decision, *, trusted: bool) -> None:
         due, keeper, workspace = decision.transition, self._keeper, decision.workspace
         if due in (Transition.START, Transition.RESTART):
             self._say_where()
@@ -208,10 +214,16 @@ class Placement:
         elif due is Transition.STOP:
             self._give_up()
         elif due is Transition.REFRESH and decision.result is None:
-            if self._knowledge.facts.trusted is False and is_trusted(os.environ, workspace.working_directory):
-                keeper.begin(host_upstream(self._options, workspace))  # the user has agreed meanwhile
+            if trusted and self._knowledge.facts.trusted is False:
+                self._agreed()
             else:
                 keeper.wanted()  # a saved file may be what a Host that does not work has waited for
+
+    def _agreed(self) -> None:
+        """The code of the workspace may run by now."""
+        if self._knowledge.facts.trusted is False:  # and nobody was faster
+            self._knowledge.learn(trusted=None)
+            self._keeper.begin(host_upstream(self._options, self.workspace))
 
     def _say_where(self) -> None:
         place, solution = self.workspace.working_directory, self.workspace.solution
@@ -238,6 +250,10 @@ class Placement:
         self._knowledge.blame("workspace", (*self._issues, *self._config.issues))
         self._knowledge.learn(fallback=self.fallback, wait_calls=wait_calls)
         self._keeper.moved()
+
+
+def _is_trusted(workspace: Workspace) -> bool:
+    return is_trusted(os.environ, workspace.working_directory)
 
 
 def _discover(workspace: Workspace) -> Discovery:

@@ -168,5 +168,5 @@ def _not_trusted(facts: ProxyFacts) -> Issue:
     """The rest is served; a start that this makes useless tells it as its failure."""
     folder = facts.workspace.working_directory if facts.workspace else facts.options.directory
     what = f"Code of the workspace {folder} ({ADDINS}, packages in it, or its build)"
-    message = f"{what} is not run: the user has not agreed to it."
+    message = f"{what} is not run: {facts.refusal}."
     return warning(NOT_TRUSTED, message)

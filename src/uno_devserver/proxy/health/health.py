@@ -14,7 +14,6 @@ from ...instances.health import health
 from ...instances.health_report import ConnectionState, HealthFacts
 from ...instances.probe import HostKind, Probe
 from ...system.values import Value
-from ...workspace.trust import NOT_AGREED
 from .ailments import in_a_proxy, upstream_issues
 
 TYPE_CHECKING = False
@@ -62,7 +61,7 @@ class ProxyFacts(Value):
     timeline: tuple[tuple[str, int], ...] = ()  # what was reached, in milliseconds after the process began
     fallback: bool = False  # waits for uno_app_initialize
     trusted: bool | None = None  # whether code of the workspace may run; None: there is none, or nobody looked
-    refusal: str = NOT_AGREED  # why it does not run where it may not: the end of a sentence
+    refusal: str = "the user has not agreed to it"  # why not, where it may not
     wait_calls: bool = False
     clients: tuple[str, ...] = ()  # as they call themselves
     servers: tuple[ActiveServer, ...] = ()  # all Hosts of this machine, as last seen

@@ -45,12 +45,13 @@ class Scope(Value):
     folders: tuple[str, ...]  # to be watched, without what is below them
     files: Mapping[str, Stamp]
     complete: bool  # False: there are more folders than are looked at
+    also: frozenset[str] = frozenset()  # files elsewhere, which may be still to come
 
     def concerns(self, kind: int, path: str) -> bool:
         """Whether such an event may change what the workspace is, so that one has to look again."""
         folder, name = os.path.split(path)
         name = name.lower()
-        if self.files.get(path) or name in NAMES or name.endswith(SOLUTIONS):
+        if self.files.get(path) or path in self.also or name in NAMES or name.endswith(SOLUTIONS):
             return True
         if kind == MODIFIED:
             return False
@@ -76,13 +77,14 @@ def look(workspace: Workspace, also: Iterable[str] = ()) -> Scope:
     view = _View()
     start = workspace.requested_directory
     view.look_up(start, workspace.effective_directory)
+    also = frozenset(also)
     for path in also:
         view.look_at(path)
     if workspace.solution:
         for project in project_files(workspace).paths:  # they may lie deeper than solutions, or beside the directory
             view.look_into_project(os.path.dirname(project))
     view.look_down(start)
-    return Scope(tuple(view.folders), view.files, view.complete)
+    return Scope(tuple(view.folders), view.files, view.complete, also)
 
 
 class _View:

@@ -83,6 +83,7 @@ class Forwarding:
     async def await_upstream(self, call: Call, seconds: float) -> None:
         """Returns when there is one; NoAnswer when there is none in time, or none will come by itself."""
         if self._link.state is ConnectionState.DEGRADED:
+            await self._link.reconsider()
             self._link.wanted()
         reporting = asyncio.ensure_future(self._report(call))
         try:
@@ -96,6 +97,7 @@ class Forwarding:
         """Returns when there is an upstream, if requests wait for it; else raises, after a crash not at once."""
         seconds = self._policy.hold_seconds if self.waits else self._grace()
         if not seconds:
+            await self._link.reconsider()
             problem = unavailable(self._link, self._board)
             self._link.wanted()
             raise problem

@@ -42,6 +42,9 @@ class Link(Protocol):
     async def until_connected(self, seconds: float) -> bool:
         """Wait for an upstream; False when there is none in time, or none will come by itself."""
 
+    async def reconsider(self) -> None:
+        """Somebody needs the upstream, and there is none: see whether the user has settled what stood in its way."""
+
     def wanted(self) -> None:
         """Somebody needs the upstream: when Degraded, one new attempt is due."""
 

@@ -61,6 +61,7 @@ class HostUpstream:
         )
         self._own: HostRunning | None = None  # the last one that we launched
         self.trusted: bool | None = None  # whether the workspace's own code was launched; None: there is none
+        self.refusal = ""  # why it was not, where there is some: the end of a sentence
         self.issues: tuple[Issue, ...] = ()  # what the user should know of the launch
 
     def start(self, observer: StartObserver) -> HostRunning:
@@ -88,17 +89,19 @@ class HostUpstream:
     def _plan(self) -> Plan:
         from ...instances.host_choice import Wanted, plan
         from ...workspace.addins import workspace_addins
+        from ...workspace.trust import refusal
 
+        folder = self._workspace.working_directory
         trusted = self._trusts(self._workspace)
         planned = plan(Wanted(trusted=trusted), self._workspace, self._environ)
-        has_code = bool(workspace_addins(self._workspace.working_directory))
+        has_code = bool(workspace_addins(folder))
         would_build = any(issue.code == "WorkspaceNotTrusted" for issue in planned.issues)
         self.trusted = trusted if has_code or would_build else None
+        self.refusal = refusal(self._folders.state, folder) if self.trusted is False else ""
         self.issues = tuple(issue for issue in planned.issues if issue.code in OF_THE_PLAN)
         nothing_else = planned.program.kind is ProgramKind.BUNDLED and planned.addins == NO_ADDINS
         if self.trusted is False and nothing_else:
-            folder = self._workspace.working_directory
-            message = f"All that could be served is code of the workspace {folder}, and the user has not agreed to it."
+            message = f"All that could be served is code of the workspace {folder}, and {self.refusal}."
             raise StartFailure(fatal("WorkspaceNotTrusted", message), final=True)
         return planned
 
