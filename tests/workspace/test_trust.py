@@ -10,7 +10,16 @@ import pytest
 
 from support.files import write
 from uno_devserver.system.files import FileProblem
-from uno_devserver.workspace.trust import Question, agree, agreement_path, is_agreed, is_trusted, question, refusal, revoke
+from uno_devserver.workspace.trust import (
+    Question,
+    agree,
+    agreement_path,
+    is_agreed,
+    is_trusted,
+    question,
+    refusal,
+    revoke,
+)
 
 
 @pytest.fixture
