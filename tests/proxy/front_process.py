@@ -17,6 +17,7 @@ PATIENCE = 15.0  # for what takes milliseconds on an idle machine
 # Answers what it is asked, until it is told to end; `odd` makes it do something else.
 PROGRAM = """
 import asyncio, os, sys, time
+from uno_devserver.issues import UserError
 from uno_devserver.proxy import main
 from uno_devserver.proxy.front import outlet
 from uno_devserver.proxy.main import serve
@@ -32,7 +33,7 @@ def run(options, board, inbox, write, timeline):
         print("a stray line")
         os.system("echo a child; cat")
     if odd == "returns":
-        return 3
+        return UserError("Odd", "It returned.", "Nothing.", 3)
     if odd == "sleeps":
         time.sleep(1000)
     if odd == "floods":
@@ -65,7 +66,8 @@ if odd == "floods":
 if os.environ.get("AS_ON_WINDOWS"):
     main.POLLS = outlet.POLLS = False
 
-sys.exit(serve(Options(os.getcwd(), only_catalogue="--only-catalogue" in sys.argv), run))
+failure = serve(Options(os.getcwd(), only_catalogue="--only-catalogue" in sys.argv), run)
+sys.exit(failure.exit_code if failure else 0)
 """
 
 

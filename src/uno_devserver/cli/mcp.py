@@ -6,9 +6,13 @@ Cheap to import: everything here happens before the client's first answer.
 from __future__ import annotations
 
 import os
+import time
 
 from ..issues import UserError
+from ..proxy.catalogue import identity_of, load, path_of
+from ..proxy.lists import counted
 from ..proxy.options import Options
+from ..system.folders import folders
 from ..system.log import log
 from .directory import absolute
 from .numbers import MAX_PORT, number
@@ -25,8 +29,24 @@ def start(invocation: Invocation) -> Result:
         log.info("Serving MCP on standard input and output, for a program to talk to. End the input (Ctrl+D) to stop.")
     from ..proxy.main import serve
 
-    # Standard output is the protocol's; there is nothing to add when the client has gone.
-    return Result(None, None, serve(options))
+    begun = time.time()
+    failure = serve(options)
+    if failure is not None:
+        raise failure
+    return _kept(options, begun)
+
+
+def _kept(options: Options, begun: float) -> Result:
+    """What --force-generate-tool-cache has made."""
+    state, identity = folders().state, identity_of(options)
+    path = path_of(state, identity)
+    catalogue, _ = load(state, identity)
+    if catalogue is None or catalogue.saved_at < begun:
+        message = f"The server was asked, but nothing new was kept in {path}."
+        raise UserError("NoCatalogue", message, "Run this again with --log-level Debug, which tells the reason.")
+    tools = len(catalogue.offered.tools)
+    log.info(f"Kept {counted(tools)} in {path}.")
+    return Result({"tools": tools, "file": path}, None)
 
 
 def _options(invocation: Invocation) -> Options:

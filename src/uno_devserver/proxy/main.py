@@ -23,7 +23,7 @@ from .front.engine_thread import EngineThread
 from .front.front import Front
 from .front.lines import Lines
 from .front.outlet import Outlet
-from .front.streams import own_streams
+from .front.streams import give_back, own_streams
 from .inbox import Inbox
 from .lists import Offered, merged
 from .timeline import Timeline
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
     from typing import Any
 
+    from ..issues import UserError
     from .front.engine_thread import Run, Write
     from .options import Options
 
@@ -55,8 +56,11 @@ START_MS = 5
 LATEST_SECONDS = 0.05  # for a client that never pauses, and asks for nothing but what the front knows
 
 
-def serve(options: Options, run: Run | None = None) -> int:
-    """Be the proxy until the client has gone; the process ends with it. Only --force-generate-tool-cache returns."""
+def serve(options: Options, run: Run | None = None) -> UserError | None:
+    """Be the proxy until the client has gone; the process ends with it.
+
+    Only --force-generate-tool-cache returns: why it failed, or nothing.
+    """
     sys.setswitchinterval(SWITCH_SECONDS)
     log.stamped = True  # we may run for days
     return _Proxy(options, run or _run_engine).serve()
@@ -81,18 +85,19 @@ class _Proxy:
         self._given_back = False  # and nothing was read since
         self._inbox.opened = self._engine_opened
 
-    def serve(self) -> int:
+    def serve(self) -> UserError | None:
         try:
             if self._options.only_catalogue:
                 self._begin()
                 while not self._engine.wait(SIGNAL_SECONDS):
                     pass
                 self._board.end_by_force()
-                return self._engine.exit_code or 0
+                give_back(self._sink)
+                return self._engine.failure
             self._end(self._listen() if POLLS else self._listen_without_polling())
         except KeyboardInterrupt:  # before signals are heeded
             self._end("it was interrupted")
-        return 0
+        return None
 
     def _put(self, message: tuple[str, Any]) -> None:
         self._inbox.put(message)
@@ -264,7 +269,7 @@ def _first_health(options: Options, timeline: Timeline) -> dict[str, object]:
     return report(ProxyFacts(options, timeline=timeline.stages(), fallback=options.force_fallback))
 
 
-def _run_engine(options: Options, board: Board, inbox: Inbox, write: Write, timeline: Timeline) -> int | None:
+def _run_engine(options: Options, board: Board, inbox: Inbox, write: Write, timeline: Timeline) -> UserError | None:
     from .engine import engine
 
     return engine.run(options, board, inbox, write, timeline)

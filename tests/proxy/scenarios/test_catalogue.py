@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import stat
 from pathlib import Path
@@ -269,6 +270,9 @@ def test_force_generate_tool_cache_primes_the_catalogue_and_ends(
     result = machine.run("mcp", "start", "--force-generate-tool-cache")
 
     assert (result.exit_code, result.stdout) == (0, "")
+    [file] = (machine.state / "catalogue").iterdir()
+    [told] = [line for line in result.stderr.splitlines() if "Kept" in line]
+    assert re.search(rf"Kept \d\d tools in {re.escape(str(file))}\.$", told)
     assert proxies.processes() == []
     bench.close_gate()
     assert "echo" in proxies.start().tools()
@@ -282,3 +286,31 @@ def test_force_generate_tool_cache_fails_where_there_is_nothing_to_ask(proxies: 
     assert result.exit_code == 1
     assert result.stderr.strip()
     assert notes.starts
+
+
+def test_force_generate_tool_cache_tells_programs_what_it_kept(proxies: Proxies, machine: Machine) -> None:
+    command = ("mcp", "start", "--force-generate-tool-cache", "--json", "--")
+
+    kept = machine.run(*command, *odd_server(tools=7)).json
+    failed = machine.run(*command, "nowhere-to-be-found")
+
+    [file] = (machine.state / "catalogue").iterdir()
+    assert kept == {"tools": 7, "file": str(file)}
+    assert (failed.exit_code, failed.json["error"]["code"]) == (1, "NoCatalogue")
+    assert "nowhere-to-be-found" in failed.json["error"]["message"]
+
+
+def test_a_catalogue_that_is_not_made_promises_nothing_for_afterwards(machine: Machine, bench: Workbench) -> None:
+    """Nobody has agreed to the workspace's code; and no proxy stays that could go on."""
+    refused = machine.run("mcp", "start", "--force-generate-tool-cache", "--json").json["error"]
+
+    assert refused["nextStep"] == ("If you trust it, run 'uno-devserver trust' in the workspace. Then run this again.")
+
+
+def test_a_catalogue_that_cannot_be_written_is_no_success(proxies: Proxies, machine: Machine) -> None:
+    write(machine.state / "catalogue", "a file where the folder should be")
+
+    result = machine.run("mcp", "start", "--force-generate-tool-cache", "--", *odd_server())
+
+    assert result.exit_code == 1
+    assert "nothing new was kept" in result.stderr

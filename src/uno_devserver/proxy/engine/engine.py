@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ...issues import UserError
     from ..board import Board
     from ..inbox import Inbox
     from ..options import Options
@@ -27,8 +28,10 @@ if TYPE_CHECKING:
 LAUNCH_SECONDS = 0.2
 
 
-def run(options: Options, board: Board, inbox: Inbox, write: Callable[[bytes], None], timeline: Timeline) -> int | None:
-    """Be the engine until the inbox says that it is over; the exit code, where the proxy has only one task."""
+def run(
+    options: Options, board: Board, inbox: Inbox, write: Callable[[bytes], None], timeline: Timeline
+) -> UserError | None:
+    """Be the engine until the inbox says that it is over; why it failed, where the proxy has only one task."""
     timeline.mark("engine")
     if options.url is None:
         from ...instances.child import end_all

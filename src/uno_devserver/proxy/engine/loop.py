@@ -9,6 +9,7 @@ import asyncio
 import traceback
 from typing import TYPE_CHECKING, Any
 
+from ...issues import UserError
 from ...protocol.eras import MODERN_VERSIONS
 from ...protocol.stdio import Stdio
 from ...system.folders import folders
@@ -46,7 +47,7 @@ async def serve(
     write: Callable[[bytes], None],
     timeline: Timeline,
     begun: Begun,
-) -> int | None:
+) -> UserError | None:
     timeline.mark("loop")
     engine = _Engine(options, board, write, timeline, begun)
     loop = asyncio.get_running_loop()
@@ -57,7 +58,7 @@ async def serve(
         if options.only_catalogue:
             made = loop.create_task(engine.make_catalogue())
             await asyncio.wait([made, over], return_when=asyncio.FIRST_COMPLETED)
-            return made.result() if made.done() else 1
+            return made.result() if made.done() else None  # nobody waits any more
         await engine.open()
         await over
         return None
@@ -137,21 +138,19 @@ class _Engine:
 
             self._face = await open_face(self._options.http_port, self._relay, self._board.health)
 
-    async def make_catalogue(self) -> int:
-        """--force-generate-tool-cache: the exit code."""
+    async def make_catalogue(self) -> UserError | None:
+        """--force-generate-tool-cache: why it failed."""
         keeper = self.keeper
         keeper.met(NOBODY)
         if keeper.upstream is not None and await keeper.until_connected(CATALOGUE_SECONDS):
             await self._chores.keep()
-            return 0
+            return None
         issues = (*self._knowledge.facts.issues, *(keeper.placement.workspace.issues if keeper.placement else ()))
-        reason = (
-            f"{issues[0].message} {issues[0].remediation}"
-            if issues
-            else f"{self._options.upstream_name} did not start."
-        )
-        log.write(ERROR, f"No tool catalogue was made. {reason}")
-        return 1
+        why, step = f"{self._options.upstream_name} did not start.", "See what it prints."
+        if issues:
+            # What the proxy would do by itself is said behind a semicolon; here it ends.
+            why, step = issues[0].message, issues[0].remediation.partition("; the ")[0].rstrip(".") + "."
+        return UserError("NoCatalogue", f"No tool catalogue was made. {why}", f"{step} Then run this again.")
 
     async def close(self) -> None:
         """Everything at the same time, and no longer than we have."""

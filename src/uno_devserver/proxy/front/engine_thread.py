@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 
+from ...issues import UserError
 from ...protocol.jsonrpc import INTERNAL_ERROR, RpcError
 from ...system.log import ERROR, log
 from .messages import error_line
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from ..timeline import Timeline
 
     Write = Callable[[bytes], None]
-    Run = Callable[[Options, Board, Inbox, Write, Timeline], int | None]
+    Run = Callable[[Options, Board, Inbox, Write, Timeline], UserError | None]
 
 NEXT_STEP = "Restart this MCP server in your client; with --log-level Debug its log tells more."
 
@@ -36,7 +37,7 @@ class EngineThread:
         self._timeline = timeline
         self._running = _thread.allocate_lock()  # held while the thread works
         self.started = False
-        self.exit_code: int | None = None  # where the engine has come to an end by itself
+        self.failure: UserError | None = None  # why the engine could not do what it had to
 
     def start(self) -> None:
         if not self.started:
@@ -54,10 +55,9 @@ class EngineThread:
 
     def _work(self) -> None:
         try:
-            self.exit_code = self._run(self._options, self._board, self._inbox, self._write, self._timeline)
+            self.failure = self._run(self._options, self._board, self._inbox, self._write, self._timeline)
         except BaseException as error:  # also an exit: somebody still waits for answers
             self._fail(error)
-            self.exit_code = 1
         finally:
             self._running.release()
 
@@ -69,6 +69,7 @@ class EngineThread:
         import traceback
 
         why = f"Something went wrong inside uno-devserver: {type(failure).__name__}: {failure}"
+        self.failure = UserError("Unexpected", f"{why}.", NEXT_STEP)
         log.write(ERROR, why)
         log.debug(traceback.format_exc())
         self._board.health = lambda: _health_without_engine(self._options, self._timeline, why)

@@ -24,3 +24,9 @@ def own_streams() -> tuple[int, int]:
         os.close(nothing)
     sys.stdout = sys.stderr
     return source, sink
+
+
+def give_back(sink: int) -> None:
+    """Standard output is as it was: nobody speaks MCP there any more."""
+    os.dup2(sink, 1)
+    sys.stdout = sys.__stdout__
