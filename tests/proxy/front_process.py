@@ -51,6 +51,8 @@ async def work(inbox, write):
         elif kind == "message" and "method" in value and "id" in value:
             if odd == "breaks":
                 over.set_exception(RuntimeError("broken"))
+            elif value["params"].get("name") == "block":
+                time.sleep(1000)
             elif value["params"].get("name") != "slow":
                 write(answer_line(value["id"], {"echo": value["params"]}))
 

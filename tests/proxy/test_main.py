@@ -171,6 +171,18 @@ def test_it_is_gone_when_its_input_ends_whatever_the_engine_does(tmp_path: Path,
         assert proxy.process.returncode == 0
 
 
+def test_the_front_answers_and_ends_also_while_the_loop_of_the_engine_hangs(tmp_path: Path) -> None:
+    with FrontProcess(tmp_path) as proxy:
+        proxy.ask("tools/call", ECHO)
+        proxy.send({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "block"}})
+
+        assert proxy.ask("ping", None, 3) == {}
+        assert proxy.ask("ping", None, 4) == {}
+        proxy.send(b'{"jsonrpc":"2.0","id":5,"method":"ping"}')
+        assert proxy.close() < GONE_SECONDS * BUSY
+        assert proxy.heard()["id"] == 5
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 @pytest.mark.parametrize("oddity", ["", "hangs"])
 def test_a_signal_ends_it_as_well(tmp_path: Path, number: int, oddity: str) -> None:

@@ -1,8 +1,9 @@
 """The proxy as a process: the front answers from the first moment, the engine comes behind it, and both go together.
 
 The input is read by the main thread until the engine's event loop runs, and then there: handing each message from one
-thread to another takes as long as relaying it. It comes back here when the engine fails or the client reads too slowly.
-Whatever hangs, the process is gone 300 ms after its client at the latest. Cheap to import.
+thread to another takes as long as relaying it. It comes back here when the engine fails or hangs, the client reads too
+slowly, or the input has ended. Whatever hangs, the front answers, and the process is gone 300 ms after its client.
+Cheap to import.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ ENGINE_SECONDS = 0.25
 OUTPUT_SECONDS = 0.04
 # While a client leaves too much unread, we read nothing of it, but look whether it is still there.
 FULL_SECONDS = 0.1
-IDLE_MS = 10_000  # within which it is noticed that the client was given up, who reads nothing and writes nothing
+# Within which it is noticed that the engine's loop hangs, or that a client was given up, who reads and writes nothing.
+IDLE_MS = 1000
+HANG_SECONDS = 0.02  # for the loop to take what it has just read, when the input has ended
 SIGNAL_SECONDS = 0.1  # within which a signal is heeded, where only the engine is waited for
 # How long the front waits for its turn while the engine is busy, importing or relaying.
 SWITCH_SECONDS = 0.0005
@@ -83,6 +86,9 @@ class _Proxy:
         self._loop: AbstractEventLoop | None = None  # the engine's, which can read in our place
         self._reads_here = True
         self._given_back = False  # and nothing was read since
+        self._reading = _thread.allocate_lock()  # held while the loop reads
+        self._reads = 0  # of the loop
+        self._unread_after: int | None = None  # so many of them there was something to read, when last looked at
         self._inbox.opened = self._engine_opened
 
     def serve(self) -> UserError | None:
@@ -126,7 +132,7 @@ class _Proxy:
             events = dict(waiting.poll(IDLE_MS if self._engine.started else START_MS))
             if not events or time.monotonic() > latest:
                 self._begin()
-            if self._source in events:
+            if self._source in events and self._reads_here:
                 data, self._given_back = self._read(), False
                 for line in self._lines.finish() if data == b"" else self._lines.feed(data or b""):
                     self._front.take(line)
@@ -134,14 +140,17 @@ class _Proxy:
                     return "the client closed our input"
             elif self._woken in events:
                 os.read(self._woken, READ_BYTES)  # and the signal has been heeded
-                if self._reads_here:
-                    waiting.register(self._source, select.POLLIN)  # once more, or still
+            elif self._source in events or (not events and self._loop_hangs()):
+                self._take_over()
+            if self._reads_here:
+                waiting.register(self._source, select.POLLIN)  # once more, or still
             if (self._sink in events and self._source not in events) or not self._client_reads():
                 return "the client does not read any more"
-            if self._reads_here and self._loop is not None and not self._given_back:
+            loop = self._loop
+            if self._reads_here and loop is not None and not self._given_back:
                 self._reads_here = False
-                waiting.unregister(self._source)
-                self._hand_over(self._loop)
+                waiting.register(self._source, 0)  # its end is reported in any case
+                self._hand_over(loop)
 
     # Reading in the engine's loop.
 
@@ -161,12 +170,33 @@ class _Proxy:
             self._take_back()
 
     def _read_in_loop(self, loop: AbstractEventLoop) -> None:
-        data = self._read()
-        for line in self._lines.feed(data or b""):
-            self._front.take(line)
-        if data == b"" or self._outlet.full:  # the end is read there, too; and only there it can be waited
-            loop.remove_reader(self._source)
-            self._take_back()
+        with self._reading:
+            if self._reads_here:
+                loop.remove_reader(self._source)
+                return
+            self._reads += 1
+            data = self._read()
+            for line in self._lines.feed(data or b""):
+                self._front.take(line)
+            if data == b"" or self._outlet.full:  # the end is read there, too; and only there it can be waited
+                loop.remove_reader(self._source)
+                self._take_back()
+
+    def _loop_hangs(self) -> bool:
+        """Whether it has left something unread since we last looked."""
+        before, self._unread_after = self._unread_after, None
+        unread = select.poll()
+        unread.register(self._source, select.POLLIN)
+        if not self._reads_here and unread.poll(0):
+            self._unread_after = self._reads
+        return before is not None and before == self._unread_after
+
+    def _take_over(self) -> None:
+        """Read here again, whatever the loop does."""
+        taken = self._reading.acquire(timeout=HANG_SECONDS)
+        self._given_back = self._reads_here = True
+        if taken:
+            self._reading.release()
 
     def _take_back(self) -> None:
         self._given_back = self._reads_here = True
