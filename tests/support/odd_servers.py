@@ -66,7 +66,7 @@ TOOLS = {
     "touch": "says that the resource `uri` was updated, to those who subscribed to it",
     "progress": "reports `steps` steps to the token of the request, and answers",
     "ask": "asks the client `method` with `params`, and says its answer as JSON",
-    "spawn": "starts a process that holds stdout and stderr, and says its process id",
+    "spawn": "starts a process that holds stdout and stderr (`apart`: in a session of its own), and says its id",
     "print": "prints `lines` on stderr, and answers",
 }
 READ_ONLY = ("echo", "facts", "big")
@@ -256,8 +256,9 @@ class Server:
     def _starts(self) -> int:
         return len(Notes(Path(self._notes)).starts) if self._notes else 0
 
-    def _spawn(self) -> int:
-        child = subprocess.Popen([sys.executable, "-ISc", "import signal; signal.pause()"], stdin=subprocess.DEVNULL)
+    def _spawn(self, *, apart: bool = False) -> int:
+        command = [sys.executable, "-ISc", "import signal; signal.pause()"]
+        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=apart)
         self._note("children", child.pid)
         return child.pid
 
@@ -468,8 +469,8 @@ class Server:
         arrived.wait()
         return json.dumps({key: answer[0][key] for key in ("result", "error") if key in answer[0]})
 
-    def _tool_spawn(self, _: Request) -> object:
-        return self._spawn()
+    def _tool_spawn(self, request: Request) -> object:
+        return self._spawn(apart=request.arguments.get("apart", False))
 
     def _tool_print(self, request: Request) -> object:
         os.write(2, "".join(f"{line}\n" for line in request.arguments["lines"]).encode())

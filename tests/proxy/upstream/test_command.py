@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import stat
 import sys
 import threading
@@ -584,6 +585,40 @@ async def test_what_a_dead_server_started_goes_with_it_and_keeps_nobody_waiting(
 
         (child,) = notes.children
         wait_for(lambda: not is_running(child), "the end of the grandchild")
+
+
+@asynchronous
+async def test_what_has_got_away_from_a_dead_server_keeps_nobody_waiting(tmp_path: Path) -> None:
+    async with started(upstream(odd_server(), tmp_path)) as running:
+        connection = await running.connect(TestPeer(), modern_first=False)
+        runaway = int(await text(connection, "spawn", apart=True))
+        try:
+            with pytest.raises(Lost):  # although its output stays open
+                await call(connection, "die", signal=9)
+        finally:
+            os.kill(runaway, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("end", ["stopped", "dead", "stopped before anybody spoke", "dead before anybody spoke"])
+@asynchronous
+async def test_nothing_of_ours_stays_open_either(tmp_path: Path, end: str) -> None:
+    def ours() -> tuple[int, int]:
+        return len(os.listdir("/proc/self/fd")), len(asyncio.all_tasks())
+
+    source = upstream(odd_server(dies=1) if "dead before" in end else odd_server(), tmp_path)
+    before: tuple[int, int] | None = None
+    for _ in range(2):  # the first one opens the log, which stays open
+        before = ours()
+        async with started(source) as running:
+            if "before" not in end:
+                connection = await running.connect(TestPeer(), modern_first=False)
+            if end == "dead":
+                with pytest.raises(Lost):
+                    await call(connection, "die")
+            if "dead" in end:
+                await running.ended()
+
+    await until(lambda: ours() == before)
 
 
 @pytest.mark.parametrize("manners", [{}, {"stays": True}, {"stays": True, "ignores_sigterm": True}])
