@@ -32,5 +32,7 @@ class Options(Value):
 
 
 def shown_url(url: str) -> str:
-    """As others may see it: the query may hold a key."""
-    return url.partition("?")[0]
+    """As others may see it: the query may hold a key, and before the host may be a password."""
+    scheme, mark, rest = url.partition("?")[0].partition("://")
+    host, slash, path = rest.partition("/")
+    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"

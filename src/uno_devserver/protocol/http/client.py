@@ -55,7 +55,8 @@ def split_url(url: str) -> tuple[Origin, str]:
     found = _URL.fullmatch(url.strip())
     port = int(found["port"]) if found and found["port"] else None
     if found is None or port == 0 or (port or 0) > 65535:
-        raise ValueError(f"'{url}' is no URL of an HTTP server; http://<host>:<port>/<path> is what it takes")
+        shown = re.sub(r"//[^/]*@", "//…@", url.partition("?")[0])  # the rest may be secret
+        raise ValueError(f"'{shown}' is no URL of an HTTP server; http://<host>:<port>/<path> is what it takes")
     scheme, host = found["scheme"].lower(), found["host"].strip("[]").lower()
     target = found["target"] or "/"
     return Origin(scheme, _ascii_host(host), port or DEFAULT_PORTS[scheme]), _ascii_target(target)
