@@ -90,6 +90,7 @@ REMEDIES = {
     "HostBinaryNotFound": "Install a .NET SDK that the Host supports, or choose another Uno.Sdk version.",
     "DotNetNotFound": "Install the .NET SDK and make sure that 'dotnet' is on the PATH.",
     "DotNetVersionUnsupported": "Install the .NET SDK that global.json asks for, or relax its 'sdk' section.",
+    "HttpNotServed": "Start the proxy with another port behind --http, or with 0 for any.",
     # add-ins
     "AddInPackageNotCached": _RESTORE,
     "AddInLoadFailed": "Repair or update the add-in, then run 'uno-devserver stop' and 'uno-devserver start'.",

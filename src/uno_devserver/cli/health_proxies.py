@@ -22,6 +22,8 @@ def proxy_lines(status: Status) -> Iterator[str]:
     if upstream:
         yield f"  Upstream: {_upstream(upstream)}"
     yield f"  Tools: {status.get('toolCount')}, {_origin(status)}"
+    if status.get("httpEndpoint"):
+        yield f"  HTTP: {status['httpEndpoint']}"
     timeline = _object(status.get("timeline"))
     if timeline:
         yield "  Timeline: " + ", ".join(f"{name} {reached} ms" for name, reached in timeline.items())

@@ -12,6 +12,7 @@ import pytest
 
 from support.bundled import BOTH, Reply, ask
 from support.relays import Scene, board_of
+from uno_devserver.issues import Issue
 from uno_devserver.protocol.jsonrpc import STOPPED
 from uno_devserver.proxy.engine.http_face import HttpFace, open_face
 from uno_devserver.system.ports import free_port
@@ -25,7 +26,7 @@ def with_face(story: Callable[[HttpFace, Scene], Coroutine[Any, Any, None]], **h
     async def run() -> None:
         scene = Scene(board=board_of(health=health or None))
         face = await open_face(0, scene.relay, scene.board.health)
-        assert face is not None
+        assert isinstance(face, HttpFace)
         try:
             await story(face, scene)
         finally:
@@ -97,13 +98,15 @@ def test_a_port_that_is_taken_is_said_and_the_proxy_goes_on_without(capsys: pyte
     port = free_port()
     with socket.create_server(("127.0.0.1", port)):
 
-        async def run() -> HttpFace | None:
+        async def run() -> HttpFace | Issue:
             scene = Scene()
             return await open_face(port, scene.relay, scene.board.health)
 
-        assert asyncio.run(run()) is None
+        issue = asyncio.run(run())
 
-    assert f"Port {port} is taken by another program" in capsys.readouterr().err
+    assert isinstance(issue, Issue)
+    assert f"port {port} is taken by another program" in issue.message
+    assert issue.message in capsys.readouterr().err
 
 
 def test_it_says_where_it_listens(capsys: pytest.CaptureFixture[str]) -> None:

@@ -156,6 +156,7 @@ def test_what_only_the_proxy_knows_is_its_own_object() -> None:
         "fallback": False,
         "trusted": True,
         "waitCalls": True,
+        "httpEndpoint": None,
         "clients": ["claude-code"],
     }
 

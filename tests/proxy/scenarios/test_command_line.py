@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -83,6 +85,38 @@ def test_where_a_host_runs_health_tells_what_only_a_proxy_knows_too(proxies: Pro
 
     assert (told.json["hostProcessId"], told.json["upstreamConnected"]) == (host, True)
     assert told.issue_codes == other.issue_codes() == ["UpstreamError"]
+
+
+def test_health_says_where_a_proxy_serves_http_too(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected("--http", "0")
+    address = client.wait_health(lambda report: report["proxy"]["httpEndpoint"], "served")["proxy"]["httpEndpoint"]
+
+    told = health(bench.machine, lambda result: "HTTP:" in result.stdout)
+
+    assert re.fullmatch(r"http://localhost:\d+/mcp", address)
+    assert f"  HTTP: {address}" in told.stdout.splitlines()
+    assert address in client.stderr
+
+
+def test_a_port_for_http_that_is_taken_is_told_by_both(proxies: Proxies, bench: Workbench) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        client = proxies.connected("--http", str(port))
+
+        own = client.wait_health(lambda report: report["issues"], "aware of the port")
+        told = health(bench.machine, lambda result: result.json["issues"], "--json")
+
+    assert [issue["code"] for issue in own["issues"]] == told.issue_codes == ["HttpNotServed"]
+    assert str(port) in told.issue("HttpNotServed")["message"]
+    assert own["status"] == told.json["status"] == "Degraded"
+
+
+def test_both_say_since_when_the_host_runs(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected()
+
+    own = client.wait_health(lambda report: report["startedAt"], "with the time of the start")
+
+    assert bench.machine.run("health", "--json").json["startedAt"] == own["startedAt"]
 
 
 # --- stop, and start again --------------------------------------------------------------------------------------------

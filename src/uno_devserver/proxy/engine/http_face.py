@@ -1,6 +1,6 @@
 """The proxy for clients that speak HTTP: `/mcp` and `/health` on loopback, beside the client on stdio.
 
-A port that cannot be had is said, and the proxy goes on without: the client on stdio matters more.
+A port that cannot be had is an issue, and the proxy goes on without: the client on stdio matters more.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from ...issues import warning
 from ...protocol.http.guard import guard_for
 from ...protocol.http.listening import ListenProblem, PortTaken, open_sockets
 from ...protocol.http.messages import Answer, Request, Response
@@ -18,6 +19,7 @@ from ...system.log import log
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ...issues import Issue
     from ...protocol.service import Params, Service
 
 MCP, HEALTH = "/mcp", "/health"
@@ -35,6 +37,10 @@ class HttpFace:
     def port(self) -> int:
         return self._server.port
 
+    @property
+    def address(self) -> str:
+        return f"http://localhost:{self.port}{MCP}"
+
     def broadcast(self, method: str, params: Params | None = None) -> None:
         """Tell every client."""
         self._endpoint.broadcast(method, params)
@@ -47,21 +53,21 @@ class HttpFace:
         await self._server.stop(GRACE_SECONDS)
 
 
-async def open_face(port: int, service: Service, health: Callable[[], dict[str, object]]) -> HttpFace | None:
-    """Serve there; None, and a line in the log, where that is not possible."""
+async def open_face(port: int, service: Service, health: Callable[[], dict[str, object]]) -> HttpFace | Issue:
+    """Serve there; the issue where that is not possible. Either is told in the log, too."""
     try:
         sockets = open_sockets(port)
-    except PortTaken:
-        log.warn(f"Port {port} is taken by another program, so MCP is not served over HTTP. Choose another for --http.")
-        return None
-    except ListenProblem as problem:
-        log.warn(f"MCP is not served over HTTP: {problem}.")
-        return None
+    except (PortTaken, ListenProblem) as problem:
+        why = f"port {port} is taken by another program" if isinstance(problem, PortTaken) else str(problem)
+        issue = warning("HttpNotServed", f"MCP is not served over HTTP: {why}.")
+        log.warn(f"{issue.message} {issue.remediation}")
+        return issue
     endpoint = StreamableHttp(service)
     server = HttpServer(_Routes(endpoint, health).handle, sockets, guard=guard_for(None))
     await server.start()
-    log.info(f"Serving MCP over HTTP at http://localhost:{server.port}{MCP}")
-    return HttpFace(endpoint, server)
+    face = HttpFace(endpoint, server)
+    log.info(f"Serving MCP over HTTP at {face.address}")
+    return face
 
 
 class _Routes:

@@ -9,7 +9,7 @@ import asyncio
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from ...issues import UserError
+from ...issues import Issue, UserError
 from ...protocol.eras import MODERN_VERSIONS
 from ...protocol.stdio import Stdio
 from ...system.folders import folders
@@ -134,9 +134,17 @@ class _Engine:
         if self._board.holds_tools:
             self._loop.call_later(TOOLS_SECONDS, self._release_tools)
         if self._options.http_port is not None:
-            from .http_face import open_face
+            await self._open_face(self._options.http_port)
 
-            self._face = await open_face(self._options.http_port, self._relay, self._board.health)
+    async def _open_face(self, port: int) -> None:
+        from .http_face import open_face
+
+        face = await open_face(port, self._relay, self._board.health)
+        if isinstance(face, Issue):
+            self._knowledge.blame("http", (face,))
+        else:
+            self._face = face
+            self._knowledge.learn(http_endpoint=face.address)
 
     async def make_catalogue(self) -> UserError | None:
         """--force-generate-tool-cache: why it failed."""

@@ -63,6 +63,7 @@ class ProxyFacts(Value):
     trusted: bool | None = None  # whether code of the workspace may run; None: there is none, or nobody looked
     refusal: str = "the user has not agreed to it"  # why not, where it may not
     wait_calls: bool = False
+    http_endpoint: str | None = None  # where MCP is served over HTTP, too
     clients: tuple[str, ...] = ()  # as they call themselves
     servers: tuple[ActiveServer, ...] = ()  # all Hosts of this machine, as last seen
 
@@ -86,6 +87,7 @@ def report(facts: ProxyFacts) -> dict[str, object]:
             started=upstream is not None,
             process_id=upstream.process_id if upstream else None,
             endpoint=upstream.endpoint if upstream else None,
+            started_at=_started_at(facts),
             host=_host(facts),
             left_out=facts.left_out,
             log_file=upstream.log_file if upstream else None,
@@ -115,8 +117,15 @@ def proxy_json(facts: ProxyFacts) -> dict[str, object]:
         "fallback": facts.fallback,
         "trusted": facts.trusted,
         "waitCalls": facts.wait_calls,
+        "httpEndpoint": facts.http_endpoint,
         "clients": list(facts.clients),
     }
+
+
+def _started_at(facts: ProxyFacts) -> str | None:
+    """As the Host itself has registered it."""
+    pid = facts.upstream.process_id if facts.upstream else None
+    return next((each.server.started for each in facts.servers if each.server.process_id == pid), None)
 
 
 def _host(facts: ProxyFacts) -> Probe:
