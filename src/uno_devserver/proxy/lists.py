@@ -38,11 +38,11 @@ def entries(found: Iterable[tuple[str, bytes]]) -> Entries:
 
 
 def merged(offered: Offered, *, uses_host: bool, fallback: bool) -> tuple[Lists, frozenset[str]]:
-    """What is published, and which of its tools are ours."""
+    """What is published, and which tools are ours to answer: also those that are not listed at the moment."""
     theirs = {name for name, _ in offered.tools} - ALWAYS_OURS
     first = [tool for tool in first_tools(uses_host=uses_host, fallback=fallback) if tool["name"] not in theirs]
     last = [tool for tool in last_tools() if tool["name"] not in theirs]
-    own = frozenset(tool["name"] for tool in (*first, *last))
+    own = frozenset(tool["name"] for tool in (*first_tools(uses_host=uses_host, fallback=True), *last)) - theirs
     lists = Lists(
         _array((*_texts(first), *(text for name, text in offered.tools if name not in own), *_texts(last))),
         _array((*_texts([HEALTH_RESOURCE]), *(text for uri, text in offered.resources if not is_health_uri(uri)))),

@@ -61,7 +61,8 @@ def test_a_tool_of_the_upstream_takes_the_place_of_ours_but_for_health(tmp_path:
 
     shop.offering.take({"tools": entries("uno_health", "uno_execute_tool")}, SERVER)
 
-    assert shop.board.own_tools == {"uno_health", "uno_app_select_solution", "uno_discover_tools"}
+    naming = {"uno_app_initialize", "uno_app_set_roots"}
+    assert shop.board.own_tools == {"uno_health", "uno_app_select_solution", "uno_discover_tools"} | naming
     assert shop.tools.count("uno_execute_tool") == 1
 
 
@@ -134,13 +135,15 @@ def test_a_list_that_could_not_be_read_stays_as_the_catalogue_had_it(tmp_path: P
     assert shop.board.lists.prompts == b"[]"
 
 
-def test_the_tools_that_tell_the_workspace_come_and_go(tmp_path: Path) -> None:
+def test_the_tools_that_tell_the_workspace_stay_until_something_is_served(tmp_path: Path) -> None:
     shop = Shop(tmp_path, Offered(tools=entries("a")))
 
     shop.offering.fall_back(True)
     assert {"uno_app_initialize", "uno_app_set_roots", "a"} <= set(shop.tools)
     shop.offering.fall_back(True)
     shop.offering.fall_back(False)
+    assert "uno_app_initialize" in shop.tools
+    shop.offering.take({"tools": entries("a")}, SERVER)
 
     assert "uno_app_initialize" not in shop.tools
     assert shop.told == ["notifications/tools/list_changed"] * 2

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uno_devserver.issues import warning
+from uno_devserver.issues import fatal, warning
 from uno_devserver.proxy.place.results import initialization_rejected, initialized, selected, selection_rejected
 from uno_devserver.workspace.resolver import ResolutionKind, SelectionSource, Workspace
 from uno_devserver.workspace.transitions import Transition
@@ -83,3 +83,12 @@ def test_a_rejection_holds_all_members_and_nothing_that_was_not_done() -> None:
 
 def test_one_tool_is_one_tool() -> None:
     assert "with 1 tool." in initialized(RESOLVED, tool_count=1, connected=True)["message"]
+
+
+def test_why_nothing_is_served_is_told_with_what_to_do() -> None:
+    reason = fatal("WorkspaceNotTrusted", "It is a stranger's.")
+
+    result = initialized(RESOLVED, tool_count=0, connected=False, degraded=True, reasons=(reason,))
+
+    assert result["message"] == f"{reason.message} {reason.remediation}"
+    assert [issue["code"] for issue in result["issues"]] == ["WorkspaceNotTrusted"]

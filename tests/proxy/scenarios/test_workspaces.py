@@ -338,6 +338,17 @@ def test_the_tool_that_names_the_workspace_starts_it(lost: ProxyClient, machine:
     assert lost.heard("notifications/tools/list_changed")
 
 
+def test_who_names_the_workspace_again_hears_how_it_is(lost: ProxyClient, machine: Machine) -> None:
+    there = addins_in(machine.root / "there")
+    first = json.loads(lost.call("uno_app_initialize", workspaceDirectory=str(there)))
+    host = lost.health()["hostProcessId"]
+
+    again = json.loads(lost.call("uno_app_initialize", workspaceDirectory=str(there)))
+
+    assert again == first
+    assert lost.health()["hostProcessId"] == host
+
+
 def test_a_workspace_that_is_none_is_told_as_such_and_can_be_named_again(lost: ProxyClient, machine: Machine) -> None:
     empty = machine.root / "empty"
     empty.mkdir()
@@ -440,6 +451,30 @@ def test_a_config_that_was_changed_since_is_told_as_the_reason(
     report = client.wait_state("Degraded")
 
     assert "its config was changed since the user agreed" in issue(report, "WorkspaceNotTrusted")["message"]
+    assert not hostile.exists()
+
+
+def test_a_stranger_that_the_agent_names_is_told_as_such_and_another_can_be_named(
+    strangers: Proxies, hostile: Path, machine: Machine
+) -> None:
+    there = addins_in(machine.root / "there")
+    assert machine.run("trust", "--solution-dir", str(there)).exit_code == 0
+    empty = machine.root / "empty"
+    empty.mkdir()
+    client = strangers.start(cwd=empty)
+    client.initialize()
+    client.wait_health(lambda report: report["proxy"]["fallback"], "in fallback mode")
+
+    told = json.loads(client.call("uno_app_initialize", workspaceDirectory=str(machine.workspace)))
+    assert told["status"] == "degraded"
+    assert "uno-devserver trust" in issue(told, "WorkspaceNotTrusted")["remediation"]
+    assert "uno-devserver trust" in told["message"]
+    assert "uno_app_initialize" in client.tools()
+    told = json.loads(client.call("uno_app_initialize", workspaceDirectory=str(there)))
+
+    assert told["status"] == "ready"
+    assert client.call("echo", text="hi") == "hi"
+    assert "uno_app_initialize" not in client.tools()
     assert not hostile.exists()
 
 

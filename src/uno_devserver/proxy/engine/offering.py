@@ -63,10 +63,12 @@ class Offering:
         board.server = ServerInfo(board.server.name, __version__, board.server.title, instructions(server.instructions))
         board.capabilities = capabilities(server.capabilities)
         board.fresh = True
+        self._fallback = False  # something is served, so the workspace has been told
         self._publish()
 
     def fall_back(self, wanted: bool) -> None:
-        """Whether the tools are offered that tell us the workspace."""
+        """Whether the tools are listed that tell us the workspace; they stay until something is served."""
+        wanted = wanted or (self._fallback and not self._board.fresh)
         if wanted != self._fallback:
             self._fallback = wanted
             self._publish()

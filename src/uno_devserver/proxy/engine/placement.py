@@ -18,6 +18,7 @@ from ...system.folders import folders
 from ...workspace.config import read_config
 from ...workspace.transitions import Transition
 from ...workspace.trust import agreement_path, is_trusted
+from ..health.ailments import upstream_issues
 from ..place.results import initialized
 from ..place.roots import RootsInquiry, can_be_asked, falls_back
 from ..upstream.host import HostUpstream
@@ -120,11 +121,13 @@ class Placement:
         if decision.result is not None:
             return decision.result
         connected = await self._keeper.until_connected(READY_SECONDS)
+        facts = self._knowledge.facts
         return initialized(
             decision.workspace,
             tool_count=self._offering.tool_count,
             connected=connected,
             degraded=not connected and not self._keeper.started,
+            reasons=() if connected else facts.issues or tuple(upstream_issues(facts)),
         )
 
     async def select(self, solution: str, *, force_restart: bool) -> dict[str, Any]:

@@ -38,9 +38,16 @@ def selection_rejected(*issues: Issue) -> dict[str, Any]:
     return _selection(REJECTED, None, None, "None", _explained(issues), _as_warnings(issues))
 
 
-def initialized(workspace: Workspace, *, tool_count: int, connected: bool, degraded: bool = False) -> dict[str, Any]:
-    """The state of affairs when the wait for the upstream is over."""
-    directory, issues = workspace.requested_directory, workspace.issues
+def initialized(
+    workspace: Workspace,
+    *,
+    tool_count: int,
+    connected: bool,
+    degraded: bool = False,
+    reasons: tuple[Issue, ...] = (),
+) -> dict[str, Any]:
+    """The state of affairs when the wait for the upstream is over; `reasons`: why there is none."""
+    directory, issues = workspace.requested_directory, (*reasons, *workspace.issues)
     if connected:
         message = f"The DevServer is ready, with {counted(tool_count)}. Use them directly, or through uno_execute_tool."
         return _initialization("ready", directory, tool_count, message, issues)
