@@ -46,7 +46,7 @@ async def test_a_call_whose_upstream_ended_says_that_its_outcome_is_unknown_and_
     scene.link.connect_anew()
 
     assert result["isError"] is True
-    assert "ended while it ran 'plain'" in result["content"][0]["text"]
+    assert "was lost while it ran 'plain'" in result["content"][0]["text"]
     assert "outcome is unknown" in result["content"][0]["text"]
     assert "has not been run again" in result["content"][0]["text"]
     assert len(scene.link.asked) == 1
@@ -163,7 +163,7 @@ async def test_a_read_only_call_that_ends_every_upstream_is_given_up() -> None:
         scene.link.crash()
         scene.link.connect_anew()
 
-    assert "ended each of the 3 times" in text_of(await answer)
+    assert "lost each of the 3 times" in text_of(await answer)
     assert len(scene.link.asked) == 3
 
 
@@ -250,7 +250,7 @@ async def test_no_other_upstream_comes_for_a_read_only_call_that_was_running() -
     await scene.next_asked()
     scene.link.crash(DEGRADED)
 
-    assert "has ended while it ran 'look'" in text_of(await answer)
+    assert "was lost while it ran 'look'" in text_of(await answer)
 
 
 @asynchronous
@@ -291,7 +291,7 @@ async def test_a_call_that_has_run_is_not_said_not_to_have_when_the_next_upstrea
     scene.link.crash()
     scene.link.connect_anew()
 
-    assert "has ended while it ran 'look'" in text_of(await answer)
+    assert "was lost while it ran 'look'" in text_of(await answer)
 
 
 @asynchronous

@@ -154,7 +154,7 @@ async def test_execute_repeats_what_may_be_repeated_and_nothing_else() -> None:
     scene.link.crash()
 
     assert said(await looking) == {"content": []}
-    assert "ended while it ran 'act'" in text_of(await acting)
+    assert "was lost while it ran 'act'" in text_of(await acting)
 
 
 @asynchronous

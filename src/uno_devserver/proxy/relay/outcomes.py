@@ -84,13 +84,13 @@ def ended(method: str, params: Params, times: int) -> NoAnswer:
     """The upstream went while the request ran, `times` times in all."""
     what = named(method, params)
     if times > 1:
-        message = f"The dev server has ended each of the {times} times that it ran {what}, without an answer."
+        message = f"The dev server was lost each of the {times} times that it ran {what}, without an answer."
         remedy = (
             f"It is likely that {what} makes it end. Change its arguments, or repair the server; {HEALTH} tells more."
         )
     else:
         message = (
-            f"The dev server has ended while it ran {what}. "
+            f"The dev server was lost while it ran {what}. "
             "The outcome is unknown: it may have had an effect, all of it or a part. It has not been run again."
         )
         remedy = (
