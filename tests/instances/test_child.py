@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 from support.hosts import is_running, wait_for
-from uno_devserver.instances.child import TAIL_LINES, Child, Output, spawn
+from uno_devserver.host.banner import banner
+from uno_devserver.instances.child import TAIL_LINES, Child, Output, last_lines, spawn
 from uno_devserver.system.processes import GRACE_SECONDS
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -37,6 +38,16 @@ def test_the_last_lines_of_what_it_printed_are_known(output: Output) -> None:
     lines = child.printed().splitlines()
     assert lines[-2:] == ["999", "the end"]
     assert len(lines) == TAIL_LINES
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+def test_the_banner_of_a_host_is_none_of_the_last_lines_but_any_other_table_is(ending: str) -> None:
+    box = banner((("Version", "1"), ("HTTP Port", "5000")))
+    table = "+====+\n| it |\n+----+\n| x  |\n+====+"
+
+    told = last_lines("\n".join(("before", box, "after", table)).replace("\n", ending).encode())
+
+    assert told == ("before", "after", *table.splitlines())
 
 
 def test_a_second_attempt_adds_to_the_output_and_is_told_apart_from_the_first(output: Output) -> None:

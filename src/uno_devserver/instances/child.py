@@ -8,6 +8,7 @@ input and output has pipes there, and prints on stderr. Stopping is bounded.
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import time
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 TAIL_BYTES = 16 * 1024
 TAIL_LINES = 30  # a .NET stack trace with what led to it
+# The box in which a Host says who it is, when it starts: nothing of it tells how it ended.
+_BANNER = re.compile(r"^\+=+\+\r?\n\|\s*Uno Platform DevServer\s*\|\r?\n(?:[+|].*\n)*?\+=+\+\r?\n?", re.MULTILINE)
 
 
 class Output:
@@ -49,8 +52,12 @@ class Output:
         size = self.size()
         start = max(start if start <= size else 0, size - TAIL_BYTES)
         os.lseek(self.handle, start, os.SEEK_SET)  # writing goes to the end all the same
-        lines = decode(os.read(self.handle, TAIL_BYTES)).splitlines()
-        return "\n".join(lines[-TAIL_LINES:])
+        return "\n".join(last_lines(os.read(self.handle, TAIL_BYTES)))
+
+
+def last_lines(printed: bytes) -> tuple[str, ...]:
+    """What is worth telling of the end of an output."""
+    return tuple(_BANNER.sub("", decode(printed)).splitlines()[-TAIL_LINES:])
 
 
 def _keep_previous(path: str) -> None:

@@ -22,7 +22,7 @@ from uno_devserver.instances.probe import HostKind
 from uno_devserver.instances.start import How
 from uno_devserver.instances.start import Running as Found
 from uno_devserver.proxy.upstream.host import HostUpstream
-from uno_devserver.proxy.upstream.host_running import HostRunning, Policy, last_lines
+from uno_devserver.proxy.upstream.host_running import HostRunning, Policy, last_lines_of
 from uno_devserver.proxy.upstream.upstream import StartFailure
 from uno_devserver.system.folders import Folders, folders
 from uno_devserver.workspace.resolver import resolve
@@ -323,9 +323,9 @@ def test_of_what_it_printed_the_end_is_told_whatever_is_in_it(tmp_path: Path) ->
     log = tmp_path / "host.log"
     log.write_bytes(b"first\n" * 100_000 + b"\xff\xfe last \x00\n")
 
-    lines = last_lines(str(log))
+    lines = last_lines_of(str(log))
 
     assert "last" in lines[-1]
     assert len(lines) == 30
-    assert last_lines(str(tmp_path / "gone.log")) == ()
-    assert last_lines(None) == ()
+    assert last_lines_of(str(tmp_path / "gone.log")) == ()
+    assert last_lines_of(None) == ()

@@ -11,7 +11,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from ...instances.child import TAIL_BYTES, TAIL_LINES
+from ...instances.child import TAIL_BYTES, last_lines
 from ...instances.entries import Server
 from ...instances.host_command import ProgramKind
 from ...instances.loopback import Loopback
@@ -19,7 +19,7 @@ from ...instances.probe import HostKind, Probe, probe, told_by
 from ...instances.readiness import MCP_PATH
 from ...instances.registry import unregister
 from ...protocol.client.streamable import connect_http
-from ...system.files import FileProblem, decode
+from ...system.files import FileProblem
 from ...system.log import log
 from ...system.process_end import process_end
 from ...system.values import Value
@@ -107,9 +107,9 @@ class HostRunning:
 
     def _ending(self) -> Ending:
         if self._launched is None:
-            return Ending(how_it_ended(None), None, last_lines(self.log_file))
+            return Ending(how_it_ended(None), None, last_lines_of(self.log_file))
         code = self._launched.child.exit_code() if self._launched.child.pid == self.process_id else None
-        return Ending(how_it_ended(code), code, last_lines(self.log_file))
+        return Ending(how_it_ended(code), code, last_lines_of(self.log_file))
 
     async def _silent(self) -> None:
         """Returns when it has not answered several times in a row."""
@@ -126,13 +126,13 @@ class HostRunning:
         return told_by(self.process_id, self._port, time.monotonic() + KIND_SECONDS) is not None
 
 
-def last_lines(log_file: str | None) -> tuple[str, ...]:
+def last_lines_of(log_file: str | None) -> tuple[str, ...]:
     """The end of what a Host printed."""
     if log_file is None:
         return ()
     try:
         with open(log_file, "rb") as stream:
             stream.seek(max(0, os.fstat(stream.fileno()).st_size - TAIL_BYTES))
-            return tuple(decode(stream.read(TAIL_BYTES)).splitlines()[-TAIL_LINES:])
+            return last_lines(stream.read(TAIL_BYTES))
     except OSError:
         return ()
