@@ -34,6 +34,32 @@ def conditions(rounds: int) -> str:
     return f"{machine}, {time.strftime('%Y-%m-%d')}; medians of {rounds} interleaved runs of whole processes."
 
 
+def start_table(samples: Mapping[str, Sequence[float]], bars: Mapping[str, float], bare: str, rounds: int) -> list[str]:
+    """The lines of a table of starts, each in milliseconds and in bare interpreter starts, judged by its bar."""
+    unit = median(samples[bare])
+    lines = [conditions(rounds), "", "| what | ms | bare starts | bar | |", "|---|---:|---:|---:|---|"]
+    for name, values in samples.items():
+        ratio, bar = median(values) / unit, bars.get(name)
+        verdict = "" if bar is None else "pass" if ratio <= bar else "MISS"
+        lines.append(f"| {name} | {median(values):.1f} | {ratio:.2f} | {f'≤ {bar:g}' if bar else ''} | {verdict} |")
+    return lines
+
+
+def start_rows(samples: Mapping[str, Sequence[float]], bars: Mapping[str, float], bare: str) -> list[dict[str, object]]:
+    """The same with all samples, to be kept."""
+    unit = median(samples[bare])
+    return [
+        {
+            "what": name,
+            "medianMilliseconds": round(median(values), 2),
+            "ratioToBare": round(median(values) / unit, 3),
+            "bar": bars.get(name),
+            "milliseconds": [round(value, 2) for value in values],
+        }
+        for name, values in samples.items()
+    ]
+
+
 def save(name: str, rounds: int, rows: Sequence[Mapping[str, object]], report: str) -> None:
     """Keep all samples in `results/<name>.json` and put the report between its marks on the pages that have them."""
     RESULTS.mkdir(exist_ok=True)

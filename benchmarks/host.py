@@ -21,7 +21,7 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.figures import clean_environment, conditions, median, save
+from benchmarks.figures import clean_environment, save, start_rows, start_table
 from benchmarks.workspaces import WORK
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "workspace"
@@ -80,17 +80,7 @@ def main() -> int:
     report = render(samples, memory, rounds)
     print(report)
     if options.save:
-        unit = median(samples[BARE])
-        rows = [
-            {
-                "what": name,
-                "medianMilliseconds": round(median(values), 2),
-                "ratioToBare": round(median(values) / unit, 3),
-                "bar": BARS.get(name),
-                "milliseconds": [round(value, 2) for value in values],
-            }
-            for name, values in samples.items()
-        ]
+        rows = start_rows(samples, BARS, BARE)
         save("host", rounds, [*rows, {"what": "memory of the idle Host", "bytes": memory}], report)
     return 0
 
@@ -168,12 +158,7 @@ def start(workspace: Path) -> float:
 
 
 def render(samples: dict[str, list[float]], memory: int, rounds: int) -> str:
-    unit = median(samples[BARE])
-    lines = [conditions(rounds), "", "| what | ms | bare starts | bar | |", "|---|---:|---:|---:|---|"]
-    for name, values in samples.items():
-        ratio, bar = median(values) / unit, BARS.get(name)
-        verdict = "" if bar is None else "pass" if ratio <= bar else "MISS"
-        lines.append(f"| {name} | {median(values):.1f} | {ratio:.2f} | {f'≤ {bar:g}' if bar else ''} | {verdict} |")
+    lines = start_table(samples, BARS, BARE, rounds)
     verdict = "pass" if memory <= MEMORY_BAR_MB * 1e6 else "MISS"
     lines.append(f"| memory of the idle Host | {memory / 1e6:.0f} MB | | ≤ {MEMORY_BAR_MB} MB | {verdict} |")
     return "\n".join(lines) + "\n"

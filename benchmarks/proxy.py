@@ -23,7 +23,7 @@ from typing import Any
 import psutil
 
 from benchmarks.conversations import LIMIT_SECONDS, Direct, Pipes, request
-from benchmarks.figures import clean_environment, conditions, median, save
+from benchmarks.figures import clean_environment, median, save, start_rows, start_table
 from benchmarks.workspaces import WORK
 
 PROGRAM = str(Path(sys.executable).with_name("uno-devserver"))
@@ -87,17 +87,7 @@ def main() -> int:
     report = render(samples, added, rates, memory, rounds)
     print(report)
     if options.save:
-        unit = median(samples[BARE])
-        rows: list[dict[str, object]] = [
-            {
-                "what": name,
-                "medianMilliseconds": round(median(values), 2),
-                "ratioToBare": round(median(values) / unit, 3),
-                "bar": BARS.get(name),
-                "milliseconds": [round(value, 2) for value in values],
-            }
-            for name, values in samples.items()
-        ]
+        rows = start_rows(samples, BARS, BARE)
         rows += [
             {"what": ADDED, "milliseconds": added},
             {"what": RATE, "direct": round(rates[0]), "proxy": round(rates[1])},
@@ -287,12 +277,7 @@ def _host_of(proxy: int) -> int:
 
 
 def render(samples: dict[str, list[float]], added: float, rates: tuple[float, float], memory: int, rounds: int) -> str:
-    unit = median(samples[BARE])
-    lines = [conditions(rounds), "", "| what | ms | bare starts | bar | |", "|---|---:|---:|---:|---|"]
-    for name, values in samples.items():
-        ratio, bar = median(values) / unit, BARS.get(name)
-        verdict = "" if bar is None else "pass" if ratio <= bar else "MISS"
-        lines.append(f"| {name} | {median(values):.1f} | {ratio:.2f} | {f'≤ {bar:g}' if bar else ''} | {verdict} |")
+    lines = start_table(samples, BARS, BARE, rounds)
     verdict = "pass" if added <= ADDED_BAR_MS else "MISS"
     lines.append(f"| {ADDED} | {added:.2f} | | ≤ {ADDED_BAR_MS} ms | {verdict} |")
     share = rates[1] / rates[0]
