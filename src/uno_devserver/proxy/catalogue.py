@@ -61,7 +61,12 @@ class Catalogue(Value):
 def identity_of(options: Options) -> Identity:
     if options.url is not None:
         return Identity("", url=options.url)
-    return Identity(os.path.normcase(os.path.realpath(options.directory)), options.command)
+    return identity_in(options.directory).replace(command=options.command)
+
+
+def identity_in(directory: str) -> Identity:
+    """Of a Host's workspace."""
+    return Identity(os.path.normcase(os.path.realpath(directory)))
 
 
 def path_of(state: str, identity: Identity) -> str:

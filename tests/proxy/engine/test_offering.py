@@ -9,10 +9,12 @@ from typing import Any
 from uno_devserver.protocol.client.connection import Server
 from uno_devserver.protocol.parties import ServerInfo
 from uno_devserver.proxy.board import Board
-from uno_devserver.proxy.catalogue import Catalogue, identity_of, load
+from uno_devserver.proxy.catalogue import Catalogue, identity_in, identity_of, load
 from uno_devserver.proxy.engine.offering import Offering
 from uno_devserver.proxy.lists import Offered, merged
 from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.tools import instructions
+from uno_devserver.workspace.resolver import ResolutionKind, SelectionSource, Workspace
 
 Entries = tuple[tuple[str, bytes], ...]
 SERVER = Server({"name": "upstream", "version": "3"}, {"completions": {}}, "Handle with care.", "2025-11-25")
@@ -20,6 +22,12 @@ SERVER = Server({"name": "upstream", "version": "3"}, {"completions": {}}, "Hand
 
 def entries(*names: str) -> Entries:
     return tuple((name, json.dumps({"name": name}).encode()) for name in names)
+
+
+def named(requested: Path, effective: Path | None = None) -> Workspace:
+    kind, source = ResolutionKind.CurrentDirectory, SelectionSource.Automatic
+    place = str(effective or requested)
+    return Workspace(str(requested), place, place, None, None, kind, source, (), None, ())
 
 
 class Shop:
@@ -153,12 +161,75 @@ def test_what_is_kept_is_what_the_next_start_finds(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     shop.offering.take({"tools": entries("a")}, SERVER)
 
-    written = shop.offering.keep(SERVER, "6.4.2")
+    written = shop.offering.keep(SERVER)("6.4.2")
 
     kept, problem = load(shop.state, identity_of(shop.options))
     assert kept is not None, problem
     assert (kept.offered.tools, kept.saved_at, kept.sdk_version) == (entries("a"), written, "6.4.2")
     assert (kept.server, kept.instructions) == (SERVER.info, "Handle with care.")
+
+
+def test_what_another_workspace_offered_is_replaced_by_what_this_one_had(tmp_path: Path) -> None:
+    there, elsewhere = tmp_path / "there", tmp_path / "elsewhere"
+    shop = Shop(tmp_path, Offered(tools=entries("a")))
+    shop.offering.change(shop.offering.recall(named(there)))
+    assert shop.told == ["notifications/tools/list_changed"]
+    assert shop.offering.tool_count == 0
+    shop.offering.take({"tools": entries("b")}, SERVER)
+    shop.offering.keep(SERVER)(None)
+
+    assert shop.offering.change(shop.offering.recall(named(elsewhere)))
+    assert "b" not in shop.tools
+    assert not shop.board.fresh
+    assert shop.offering.change(shop.offering.recall(named(there)))
+
+    assert "b" in shop.tools
+    assert (shop.offering.tool_count, shop.board.server.instructions) == (1, instructions("Handle with care."))
+    assert not shop.offering.change(shop.offering.recall(named(there))), "it is the same"
+
+
+def test_what_was_named_is_kept_under_its_own_folder_and_what_lies_here_under_this(tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    shop = Shop(tmp_path)
+    shop.offering.change(shop.offering.recall(named(there / "src", there)))
+    shop.offering.take({"tools": entries("a")}, SERVER)
+    shop.offering.keep(SERVER)(None)
+    assert load(shop.state, identity_of(shop.options)) == (None, "")
+    assert load(shop.state, identity_in(str(there)))[0]
+
+    shop.offering.change(shop.offering.recall(named(tmp_path, tmp_path.parent)))
+    shop.offering.take({"tools": entries("b")}, SERVER)
+    shop.offering.keep(SERVER)(None)
+
+    kept, _ = load(shop.state, identity_of(shop.options))
+    assert kept is not None
+    assert kept.offered.tools == entries("b")
+    assert load(shop.state, identity_in(str(tmp_path.parent))) == (None, "")
+
+
+def test_where_the_workspace_is_still_to_be_told_it_brings_what_it_had(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.offering.take({"tools": entries("a")}, SERVER)
+    shop.offering.keep(SERVER)(None)
+    waiting = Shop(tmp_path, force_fallback=True)
+    assert "a" not in waiting.tools
+
+    waiting.offering.change(waiting.offering.recall(named(tmp_path)))
+
+    assert "a" in waiting.tools
+
+
+def test_what_is_being_kept_is_what_was_offered_when_that_began(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.offering.take({"tools": entries("a")}, SERVER)
+    write = shop.offering.keep(SERVER)
+
+    shop.offering.change(shop.offering.recall(named(tmp_path / "there")))
+    write(None)
+
+    kept, _ = load(shop.state, identity_of(shop.options))
+    assert kept is not None
+    assert kept.offered.tools == entries("a")
 
 
 def test_a_tool_is_known_by_its_name_also_before_there_is_an_upstream(tmp_path: Path) -> None:

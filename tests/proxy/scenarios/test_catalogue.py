@@ -189,6 +189,47 @@ def test_every_workspace_has_its_own(proxies: Proxies, bench: Workbench, machine
     assert "echo" not in second.tools()
 
 
+def test_a_workspace_that_was_named_has_one_and_the_folder_of_the_start_does_not(
+    proxies: Proxies, bench: Workbench, machine: Machine
+) -> None:
+    empty, other = machine.root / "empty", machine.root / "other"
+    empty.mkdir()
+    shutil.copytree(machine.workspace, other)
+    (other / ".devtools" / "addins" / "gate").touch()
+
+    def started() -> ProxyClient:
+        client = proxies.start(cwd=empty)
+        client.initialize()
+        client.wait_health(lambda report: report["proxy"]["fallback"], "in fallback mode")
+        assert "echo" not in client.tools()
+        return client
+
+    def name(client: ProxyClient, folder: Path) -> int | str:
+        arguments = {"workspaceDirectory": str(folder)}
+        return client.begin("tools/call", {"name": "uno_app_initialize", "arguments": arguments})
+
+    first = started()
+    first.answer(name(first, machine.workspace))
+    until_kept(first)
+    first.close_stdin()
+    first.exit_code()
+    bench.close_gate()
+    second = started()
+
+    served = name(second, machine.workspace)
+    second.wait_health(lambda report: report["toolCount"] > 5, "aware of the tools that it had")
+    heard = len(second.heard(LIST_CHANGED))
+    assert "echo" in second.tools()
+    assert heard
+    bench.open_gate()
+    second.answer(served)
+    name(second, other)
+    second.wait_health(lambda report: report["toolCount"] == 0, "without the tools of another workspace")
+
+    assert "echo" not in second.tools()
+    assert len(second.heard(LIST_CHANGED)) > heard
+
+
 def test_an_empty_list_does_not_replace_a_catalogue(proxies: Proxies, machine: Machine, tmp_path: Path) -> None:
     """A server that lost its tools for a moment: the next session still begins with those it had."""
     server = odd_server()

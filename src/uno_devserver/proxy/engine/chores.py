@@ -40,7 +40,8 @@ class Chores:
         """Write the catalogue."""
         server = self._keeper.server
         if server is not None:
-            written = await apart(lambda: self._offering.keep(server, self._sdk_version()))
+            write, global_json = self._offering.keep(server), self._global_json()
+            written = await apart(lambda: write(_sdk_version(global_json)))
             self._knowledge.learn(catalogue_written=written)
 
     async def _do(self) -> None:
@@ -52,8 +53,11 @@ class Chores:
             placement.look()
             await placement.ask_host()
 
-    def _sdk_version(self) -> str | None:
+    def _global_json(self) -> str | None:
         placement = self._keeper.placement
-        path = placement.workspace.global_json if placement else None
-        sdk = read_global_json(path).uno_sdk if path else None
-        return sdk.version if sdk else None
+        return placement.workspace.global_json if placement else None
+
+
+def _sdk_version(global_json: str | None) -> str | None:
+    sdk = read_global_json(global_json).uno_sdk if global_json else None
+    return sdk.version if sdk else None

@@ -13,8 +13,10 @@ import msgspec
 
 from ... import __version__
 from ...protocol.parties import ServerInfo
+from ...system.log import log
+from ...system.values import Value
 from .. import catalogue
-from ..catalogue import Catalogue
+from ..catalogue import Catalogue, Identity
 from ..lists import Offered, merged
 from ..tools import capabilities, instructions
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ...protocol.client.connection import Server
+    from ...workspace.resolver import Workspace
     from ..board import Board, Lists
     from ..lists import Entries
     from ..options import Options
@@ -35,13 +38,21 @@ CHANGES = {
 }
 
 
+class Recollection(Value):
+    """What a workspace had, and whose it is."""
+
+    identity: Identity
+    found: Catalogue | None
+
+
 class Offering:
     def __init__(self, options: Options, board: Board, state: str, broadcast: Callable[[str], None]) -> None:
         self._options = options
         self._board = board
         self._state = state
         self._broadcast = broadcast
-        self._identity = catalogue.identity_of(options)
+        untold = options.uses_host and options.force_fallback
+        self._identity = None if untold else catalogue.identity_of(options)  # whose lists these are
         self._offered = board.catalogue.offered if board.catalogue else Offered()
         self._tools = dict(self._offered.tools)
         self._fallback = options.force_fallback
@@ -57,14 +68,35 @@ class Offering:
 
     def take(self, read: Mapping[str, Entries], server: Server) -> None:
         """The upstream's lists, as far as they could be read."""
-        self._offered = self._offered.replace(**read)
-        self._tools = dict(self._offered.tools)
-        board = self._board
-        board.server = ServerInfo(board.server.name, __version__, board.server.title, instructions(server.instructions))
-        board.capabilities = capabilities(server.capabilities)
-        board.fresh = True
         self._fallback = False  # something is served, so the workspace has been told
-        self._publish()
+        self._board.fresh = True
+        self._offer(self._offered.replace(**read), server.instructions, server.capabilities)
+
+    def recall(self, workspace: Workspace) -> Recollection:
+        """What that workspace had when it was last seen, if that is not offered already; reads the disk.
+
+        What the folder that we were started in leads to is kept under that folder, where the next start finds it
+        without looking for the workspace; what somebody has named is kept under its own.
+        """
+        identity = catalogue.identity_in(workspace.requested_directory)
+        if identity != catalogue.identity_of(self._options):
+            identity = catalogue.identity_in(workspace.working_directory)
+        found, problem = catalogue.load(self._state, identity) if identity != self._identity else (None, "")
+        if problem:
+            log.warn(problem)
+        return Recollection(identity, found)
+
+    def change(self, to: Recollection) -> bool:
+        """That workspace is served from now on: what another one has offered is no longer; whether there was one."""
+        if to.identity == self._identity:
+            return False
+        self._identity, found = to.identity, to.found
+        self._board.fresh = False
+        if found is None:
+            self._offer(Offered(), None, {})
+        else:
+            self._offer(found.offered, found.instructions, found.capabilities)
+        return True
 
     def fall_back(self, wanted: bool) -> None:
         """Whether the tools are listed that tell us the workspace; they stay until something is served."""
@@ -77,12 +109,24 @@ class Offering:
         """There is no upstream any more; what it offered is offered on."""
         self._board.fresh = False
 
-    def keep(self, server: Server, sdk_version: str | None) -> float:
-        """Write the catalogue, and say when; waits for the disk."""
-        now = time.time()
-        found = Catalogue(self._offered, server.info, server.capabilities, server.instructions, now, sdk_version)
-        catalogue.save(self._state, self._identity, found)
-        return now
+    def keep(self, server: Server) -> Callable[[str | None], float]:
+        """Writes the catalogue as it is now, for this version of the SDK, and says when; waits for the disk."""
+        identity, now = self._identity, time.time()
+        found = Catalogue(self._offered, server.info, server.capabilities, server.instructions, now)
+
+        def write(sdk_version: str | None) -> float:
+            if identity is not None:
+                catalogue.save(self._state, identity, found.replace(sdk_version=sdk_version))
+            return now
+
+        return write
+
+    def _offer(self, offered: Offered, told: str | None, able: Mapping[str, Any]) -> None:
+        board, server = self._board, self._board.server
+        self._offered, self._tools = offered, dict(offered.tools)
+        board.server = ServerInfo(server.name, __version__, server.title, instructions(told))
+        board.capabilities = capabilities(able)
+        self._publish()
 
     def _publish(self) -> None:
         options, board, before = self._options, self._board, self._board.lists

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from .announcements import Announcements
     from .keeper import Keeper
     from .knowledge import Knowledge
-    from .offering import Offering
+    from .offering import Offering, Recollection
 
 LOADING_SECONDS = 1.0  # between two questions whether the add-ins are loaded by now
 READY_SECONDS = 120.0  # uno_app_initialize waits so long for its server, as agents know it
@@ -196,18 +196,26 @@ class Placement:
         self._tasks.start(self._decided(operation))
 
     async def _decided(self, operation: Callable[[], Decision]) -> Decision:
-        def look() -> tuple[Decision, Config, bool]:
+        def look() -> tuple[Decision, Config, bool, Recollection | None]:
             decision = operation()
-            return decision, read_config(decision.workspace.config), _is_trusted(decision.workspace)
+            workspace = decision.workspace
+            recalled = self._offering.recall(workspace) if workspace.resolved else None
+            return decision, read_config(workspace.config), _is_trusted(workspace), recalled
 
         async with self._deciding:
             looked_at = time.time()
-            decision, self._config, trusted = await apart(look)
+            decision, self._config, trusted, recalled = await apart(look)
             self._looked_at, self._issues = looked_at, decision.issues
+            if recalled is not None and self._offering.change(recalled):
+                self._offers_anew(recalled)
             self._carry_out(decision, trusted=trusted)
             self._settle()
         self.look()
         return decision
+
+    def _offers_anew(self, recalled: Recollection) -> None:
+        written = recalled.found.saved_at if recalled.found else None
+        self._knowledge.learn(tool_count=self._offering.tool_count, lists_fresh=False, catalogue_written=written)
 
     def _carry_out(self, decision: Decision, *, trusted: bool) -> None:
         due, keeper, workspace = decision.transition, self._keeper, decision.workspace
