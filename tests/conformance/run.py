@@ -1,20 +1,21 @@
 """Run the public MCP conformance suite: `python tests/conformance/run.py`.
 
-Against the bundled Host, and against the proxy's HTTP face with that Host behind it, every server scenario must pass,
-warnings included: all of the release for the handshake era, and what the modern era (2026-07-28) requires of a server.
-Somebody else's server need not be perfect; but whatever passes there directly must pass through the proxy, over pipes
-and over HTTP.
+Against the bundled Host, and against the proxy's HTTP face with that Host behind it, or with a server made with the
+Python SDK, over pipes and over HTTP, every server scenario must pass, warnings included: all of the release for the
+handshake era, and what the modern era (2026-07-28) requires of a server. A server made with the TypeScript SDK offers
+less; but whatever passes there directly must pass through the proxy.
 """
 
 from __future__ import annotations
 
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from conformance.servers import everything, host, proxy, proxy_of_host
+from conformance.servers import everything, host, proxies_of_sdk_server, proxy, proxy_of_host
 from conformance.suite import Check, Suite
 
 MODERN = "2026-07-28"
@@ -29,6 +30,10 @@ def main() -> int:
         with server() as url:
             checks = check_handshake(url) + check_modern(url)
         failed |= _told(name, checks, [check for check in checks if is_problem(check)])
+    for modern in (False, True):
+        by_url, by_command = check_sdk_server(modern)
+        for name, checks in (("a URL", by_url), ("a command", by_command)):
+            failed |= _told(f"the proxy of {name}", checks, [check for check in checks if is_problem(check)])
     with everything() as (url, command):
         directly = check_handshake(url)
         for name, arguments in (("a URL", ["--upstream-url", url]), ("a command", ["--", *command])):
@@ -57,6 +62,13 @@ def check_handshake(url: str) -> list[Check]:
 def check_modern(url: str) -> list[Check]:
     checks = Suite("conformance-modern").check_server(url, "--requirements", MODERN)
     return [check for check in checks if not check.scenario.startswith(NOT_REQUIRED)]
+
+
+def check_sdk_server(modern: bool) -> tuple[list[Check], list[Check]]:
+    """Through a proxy of its URL, and through one of its command, at the same time."""
+    with proxies_of_sdk_server(modern) as urls, ThreadPoolExecutor() as pool:
+        by_url, by_command = pool.map(check_modern if modern else check_handshake, urls)
+    return by_url, by_command
 
 
 def is_problem(check: Check) -> bool:

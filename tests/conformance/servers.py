@@ -17,13 +17,36 @@ import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from support.npm import NODE, installed
 
 ADDIN = Path(__file__).with_name("addin.py")
+SDK_SERVER = Path(__file__).with_name("sdk_server.py")
 PROGRAM = str(Path(sys.executable).with_name("uno-devserver"))
 START_SECONDS = 30
+CAN: dict[str, Any] = {"sampling": {}, "elicitation": {}, "roots": {}}  # what clients of the suite can do
+INITIALIZE = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-11-25",
+        "capabilities": CAN,
+        "clientInfo": {"name": "conformance", "version": "1"},
+    },
+}
+DISCOVER = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "server/discover",
+    "params": {
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": CAN,
+        }
+    },
+}
 STOP_SECONDS = 15
 
 
@@ -49,11 +72,14 @@ def proxy_of_host() -> Iterator[str]:
 
 
 @contextmanager
-def proxy(*arguments: str, environ: Mapping[str, str] | None = None) -> Iterator[str]:
-    """The HTTP face of a proxy, when what is behind it is connected."""
+def proxy(*arguments: str, environ: Mapping[str, str] | None = None, modern: bool = False) -> Iterator[str]:
+    """The HTTP face of a proxy, when what is behind it is connected; in the era of the client that has started it."""
     command = [PROGRAM, "mcp", "start", "--http", "0", *arguments]
     with _home() as home, _process(command, home, _environment(home, environ or {}), stdin=subprocess.PIPE) as process:
         assert process.stderr is not None
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(DISCOVER if modern else INITIALIZE) + "\n")
+        process.stdin.flush()
         url = _said(process, process.stderr, r"Serving MCP over HTTP at (http://\S+/mcp)")
         _await_connection(url.removesuffix("/mcp") + "/health")
         yield url
@@ -73,6 +99,18 @@ def everything() -> Iterator[tuple[str, Sequence[str]]]:
             assert process.stderr is not None
             _said(process, process.stderr, r"listening on port (\d+)")
             yield f"http://127.0.0.1:{port}/mcp", [*program, "stdio"]
+
+
+@contextmanager
+def proxies_of_sdk_server(modern: bool) -> Iterator[tuple[str, str]]:
+    """The HTTP faces of a proxy of its URL, and of one of its command, each started by a client of that era."""
+    program = [sys.executable, str(SDK_SERVER)]
+    with _home() as home, _process([*program, "http"], home, _environment(home)) as process:
+        assert process.stdout is not None
+        port = _said(process, process.stdout, r"listening on port (\d+)")
+        of_url = proxy("--upstream-url", f"http://127.0.0.1:{port}/mcp", modern=modern)
+        with of_url as by_url, proxy("--", *program, modern=modern) as by_command:
+            yield by_url, by_command
 
 
 @contextmanager

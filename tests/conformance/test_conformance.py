@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from .run import check_handshake, check_modern, is_problem, passed, worse
+from .run import check_handshake, check_modern, check_sdk_server, is_problem, passed, worse
 from .servers import everything, host, proxy, proxy_of_host
 from .suite import Check
 
@@ -30,6 +30,15 @@ def test_every_server_scenario_passes(
 
     assert [one for one in checks if is_problem(one)] == []
     assert len({one.scenario for one in checks}) == scenarios
+
+
+@pytest.mark.parametrize(("modern", "scenarios"), [(False, HANDSHAKE_SCENARIOS), (True, MODERN_SCENARIOS)])
+def test_every_scenario_passes_through_the_proxy_of_a_server_made_with_the_python_sdk(
+    modern: bool, scenarios: int
+) -> None:
+    for checks in check_sdk_server(modern):
+        assert [one for one in checks if is_problem(one)] == []
+        assert len({one.scenario for one in checks}) == scenarios
 
 
 def test_what_passes_with_somebody_elses_server_passes_through_the_proxy() -> None:
