@@ -68,7 +68,8 @@ if odd == "floods":
 if os.environ.get("AS_ON_WINDOWS"):
     main.POLLS = outlet.POLLS = False
 
-failure = serve(Options(os.getcwd(), only_catalogue="--only-catalogue" in sys.argv), run)
+options = {name: f"--{name}" in sys.argv for name in ("only_catalogue", "wait_tools", "force_fallback")}
+failure = serve(Options(os.getcwd(), **options), run)
 sys.exit(failure.exit_code if failure else 0)
 """
 

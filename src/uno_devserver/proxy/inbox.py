@@ -28,12 +28,12 @@ class Inbox:
         """From any thread."""
         self._waiting.append(message)
         loop = self._loop
-        if loop is not None and self._thread == _thread.get_ident():
-            self._hand_over()
-        elif loop is not None and not self._called:
+        if loop is not None and not self._called:
             self._called = True
             try:
-                loop.call_soon_threadsafe(self._hand_over)
+                # Also in the loop not at once: the front first answers what else has come.
+                here = self._thread == _thread.get_ident()
+                (loop.call_soon if here else loop.call_soon_threadsafe)(self._hand_over)
             except RuntimeError:
                 pass  # the engine has ended, and so will the front
         elif loop is None and self._take is not None:
