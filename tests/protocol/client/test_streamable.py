@@ -274,6 +274,17 @@ async def test_a_redirect_to_another_server_is_not_followed(location: str) -> No
     assert [asked.target for asked in server.seen] == ["/mcp", "/mcp"]  # in either era
 
 
+@pytest.mark.parametrize("status", [301, 302, 303])
+@asynchronous
+async def test_a_redirect_that_would_lose_the_message_is_not_followed(status: int) -> None:
+    server = always(b"", status, Location="/elsewhere")
+    async with RawServer(server) as raw:
+        with pytest.raises(Refusal, match="redirects to /elsewhere"):
+            await connect_http(raw.url, TestPeer(), modern_first=False)
+
+    assert [asked.target for asked in server.seen] == ["/mcp", "/mcp"]  # in either era
+
+
 @asynchronous
 async def test_redirects_in_circles_end() -> None:
     async def script(visitor: Visitor) -> None:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+from functools import partial
 from typing import Any
 
 import pytest
 
 from support.mcp_peers import HANDSHAKE, TestPeer
 from support.raw_servers import Asked, RawServer, Visitor
-from uno_devserver.protocol.client import streamable_handshake
+from uno_devserver.protocol.client import streamable_endpoint, streamable_handshake
 from uno_devserver.protocol.client.connection import Lost
 from uno_devserver.protocol.client.messages import with_envelope
 from uno_devserver.protocol.client.streamable import connect_http
 from uno_devserver.protocol.jsonrpc import BUSY, INTERNAL_ERROR, RpcError
 from uno_devserver.protocol.service import Params, Result
+from uno_devserver.protocol.sse import EventReader
 
 from ..conversations import WAIT_SECONDS, asynchronous, until
 from .http_servers import HandshakeServer, answer_to, connected, note, open_events, refuse, say
@@ -286,6 +288,24 @@ async def test_a_resource_that_cannot_be_watched_is_told_and_the_others_are_watc
         assert await connection.follow(frozenset({"file:///b"})) == {}
 
     assert len(server.posts("resources/subscribe")) == 2
+
+
+@asynchronous
+async def test_an_event_that_is_too_long_fails_its_request_and_is_not_heard_to_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def call(visitor: Visitor, asked: Asked) -> None:
+        visitor.begin_events()
+        visitor.chunk(b"data: " + b"x" * 1000)
+        await visitor.gone()
+        left.set()
+
+    left = asyncio.Event()
+    monkeypatch.setattr(streamable_endpoint, "EventReader", partial(EventReader, limit=100))
+    async with connected(HandshakeServer(call=call)) as connection:
+        with pytest.raises(RpcError, match="longer than 100 bytes"):
+            await connection.request("tools/call", {}, TestPeer())
+        await asyncio.wait_for(left.wait(), WAIT_SECONDS)
 
 
 # --- questions of the server

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import ssl
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -21,7 +22,7 @@ def client_of(server: RawServer, host: str = "127.0.0.1") -> HttpClient:
     return HttpClient(Origin("http", host, server.port))
 
 
-async def asked_once(answer: bytes) -> tuple[int, dict[str, str], bytes]:
+async def asked_once(answer: bytes) -> tuple[int, Mapping[str, str], bytes]:
     """What the client makes of one answer, after which the server says nothing more."""
 
     async def script(visitor: Visitor) -> None:
@@ -446,6 +447,24 @@ async def test_a_connection_that_the_server_wants_closed_is_closed() -> None:
         client = client_of(server)
         assert await (await client.request("GET", "/")).read() == b"bye"
         await until(lambda: server.visitors[0].left.is_set())
+        client.close()
+
+
+@pytest.mark.parametrize("how", [HttpClient.break_off, HttpClient.close])
+@asynchronous
+async def test_a_request_that_still_connects_when_all_is_broken_off_is_not_sent(
+    how: Callable[[HttpClient], None],
+) -> None:
+    async with RawServer(echo) as server:
+        client = client_of(server)
+        asking = asyncio.ensure_future(client.request("POST", "/", b"", b"1"))
+        await asyncio.sleep(0)  # it has begun to connect
+        how(client)
+
+        with pytest.raises(HttpFailure) as failure:
+            await asking
+        assert not failure.value.sent
+        await until(lambda: all(visitor.left.is_set() for visitor in server.visitors))
         client.close()
 
 

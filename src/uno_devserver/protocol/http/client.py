@@ -78,6 +78,7 @@ class HttpClient:
         self._open: set[ClientConnection] = set()
         self._sweeper: asyncio.TimerHandle | None = None
         self._tls: ssl.SSLContext | None = None
+        self._left = 0  # how often it was broken off
         self._closed = False
 
     async def request(self, method: str, target: str, headers: bytes = b"", body: bytes | None = None) -> Reply:
@@ -85,6 +86,7 @@ class HttpClient:
         length = b"" if body is None else b"Content-Length: %d\r\n" % len(body)
         start = f"{method} {target} HTTP/1.1\r\n".encode("ascii")
         request = b"".join((start, self._host, headers, length, b"\r\n", body or b""))
+        left = self._left
         kept = self._kept()
         if kept is not None:
             try:
@@ -92,10 +94,15 @@ class HttpClient:
             except HttpFailure as failure:
                 if failure.began or method not in SAFE_METHODS:
                     raise
-        return await (await self._connect()).exchange(request)
+        connection = await self._connect()
+        if left != self._left:
+            connection.close()
+            raise HttpFailure("was left before it was asked", sent=False)
+        return await connection.exchange(request)
 
     def break_off(self) -> None:
-        """Close all connections; who still waits for an answer is told that there is none."""
+        """Close all connections; who still waits for one, or for an answer, is told that there is none."""
+        self._left += 1
         for connection in list(self._open):
             connection.fail("was left before it had answered")
 
@@ -156,7 +163,7 @@ class HttpClient:
         return connection
 
     def _free(self, connection: ClientConnection) -> None:
-        if self._closed or len(self._idle) >= MAX_IDLE:
+        if len(self._idle) >= MAX_IDLE:
             connection.close()
             return
         loop = asyncio.get_running_loop()
