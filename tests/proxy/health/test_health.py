@@ -215,7 +215,8 @@ def test_several_solutions_lead_to_the_tool_that_chooses() -> None:
     facts = BEGUN.replace(state=ConnectionState.DEGRADED, discovery=several)
 
     assert issues(facts) == [("HostNotStarted", "Fatal"), ("WorkspaceAmbiguous", "Warning")]
-    assert "uno_app_select_solution" in issue(facts, "WorkspaceAmbiguous")["remediation"]
+    for code in ("WorkspaceAmbiguous", "HostNotStarted"):
+        assert "uno_app_select_solution" in issue(facts, code)["remediation"]
     assert report(facts)["candidateSolutions"] == ["/ws/A.sln", "/ws/B.sln"]
 
 
@@ -236,6 +237,25 @@ def test_why_a_start_failed_is_told_once_although_discovery_says_it_too() -> Non
 
     assert issues(facts) == [("HostNotStarted", "Fatal"), ("SdkNotInCache", "Fatal")]
     assert "'dotnet restore'" in issue(facts, "SdkNotInCache")["remediation"]
+    assert issue(facts, "HostNotStarted")["remediation"] == issue(facts, "SdkNotInCache")["remediation"]
+
+
+def test_what_a_failed_start_has_said_is_not_said_once_more() -> None:
+    taken = fatal("HostNotStarted", "The Host cannot be started: port 5000 is taken.", "End that program.")
+    gone = fatal("HostUnreachable", "The server at http://127.0.0.1:9/mcp cannot be reached.", "See that it runs.")
+    there = UpstreamFacts(HostKind.COMMAND, endpoint="http://127.0.0.1:9/mcp")
+    away = ProxyFacts(Options("/ws", url="http://127.0.0.1:9/mcp"), ConnectionState.DEGRADED, upstream=there)
+
+    assert issues(BEGUN.replace(state=ConnectionState.DEGRADED, issues=(taken,))) == [("HostNotStarted", "Fatal")]
+    assert issues(away.replace(issues=(gone,))) == [("HostUnreachable", "Fatal")]
+
+
+def test_a_crash_while_it_starts_is_told_once_with_its_last_words() -> None:
+    died = fatal("HostCrashed", "The Host did not start: it ended with exit code 3.", "Repair it.")
+    facts = CONNECTED.replace(state=ConnectionState.DEGRADED, last_end=CRASH, issues=(died,))
+
+    assert issues(facts) == [("HostCrashed", "Fatal")]
+    assert "boom" in issue(facts, "HostCrashed")["message"]
 
 
 def test_a_step_that_fits_better_than_the_usual_one_stays() -> None:
@@ -353,17 +373,6 @@ def test_a_server_that_refuses_to_speak_mcp_is_an_upstream_error() -> None:
     assert issue(facts, "UpstreamError")["message"].endswith("status 500.")
 
 
-# --- servers that are no Hosts --------------------------------------------------------------------------------------
-
-
-def test_a_command_is_called_by_its_name() -> None:
-    facts = ProxyFacts(
-        Options("/ws", command=("my-server", "--stdio")),
-        ConnectionState.DEGRADED,
-        upstream=UpstreamFacts(HostKind.COMMAND, 7, owned=True),
-        last_end=CRASH,
-    )
-
 @pytest.mark.parametrize("ending", [Ending("it ended with exit code 0", 0), Ending("it was ended by signal 15", -15)])
 def test_a_host_that_somebody_stopped_has_not_crashed(ending: Ending) -> None:
     facts = CONNECTED.replace(state=ConnectionState.RECONNECTING, last_end=ending)
@@ -381,6 +390,17 @@ def test_where_a_start_failed_for_a_reason_of_its_own_nothing_is_said_of_crashes
     assert issues(facts) == [("WorkspaceNotTrusted", "Fatal")]
 
 
+# --- servers that are no Hosts --------------------------------------------------------------------------------------
+
+
+def test_a_command_is_called_by_its_name() -> None:
+    facts = ProxyFacts(
+        Options("/ws", command=("my-server", "--stdio")),
+        ConnectionState.DEGRADED,
+        upstream=UpstreamFacts(HostKind.COMMAND, 7, owned=True),
+        last_end=CRASH,
+    )
+
     message = issue(facts, "HostCrashed")["message"]
     assert message.startswith("The server 'my-server' ended unexpectedly, again and again: it ended with exit code 3.")
     assert "add-in" not in issue(facts, "HostCrashed")["remediation"]
@@ -393,8 +413,7 @@ def test_a_command_that_was_not_started_is_not_looked_for_in_the_workspace() -> 
     assert issues(facts) == [("HostNotStarted", "Fatal"), ("UpstreamError", "Fatal")]
     started = issue(facts, "HostNotStarted")
     assert started["message"] == "The server 'my-server' was not started."
-    assert "workspace" not in started["remediation"]
-    assert "next tool call" in started["remediation"]
+    assert started["remediation"] == "Install it."
 
 
 @pytest.mark.parametrize(

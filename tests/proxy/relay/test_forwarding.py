@@ -415,6 +415,16 @@ async def test_a_call_to_a_server_that_was_given_up_does_not_wait() -> None:
 
 
 @asynchronous
+async def test_whoever_is_told_to_wait_is_told_so_once() -> None:
+    waiting = {"severity": "Warning", "message": "It is coming.", "remediation": "Wait some seconds, then try again."}
+    known = Scene(ConnectionState.LAUNCHING, board=board_of(health={"status": "Degraded", "issues": [waiting]}))
+    unknown = Scene(ConnectionState.LAUNCHING, board=board_of(health={"status": "Degraded", "issues": []}))
+
+    for scene in (known, unknown):
+        assert text_of(await scene.relay.answer(tool_call())).lower().count("try again") == 1
+
+
+@asynchronous
 async def test_without_a_workspace_a_call_says_how_to_name_one() -> None:
     scene = Scene(ConnectionState.INITIALIZING)
     scene.link.fallback = True

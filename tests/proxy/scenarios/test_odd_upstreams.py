@@ -197,6 +197,6 @@ def test_a_key_in_the_url_of_a_server_is_for_nobody_but_that_server(proxies: Pro
 
     report = client.wait_state("Degraded")
 
-    assert "/mcp is not" in json.dumps(report)
+    assert "/mcp cannot be reached" in json.dumps(report)
     for told in (report, client.call_result("echo"), client.notifications, client.stderr):
         assert "secret" not in json.dumps(told)

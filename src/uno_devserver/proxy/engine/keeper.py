@@ -172,6 +172,10 @@ class Keeper:
         """Whether there is an upstream, or one is being started."""
         return self.state not in STUCK and self.state is not ConnectionState.INITIALIZING
 
+    def rest(self) -> float:
+        """How many seconds it is until another attempt is due."""
+        return self._lifecycle.rest(self._loop.time())
+
     def begin(self, upstream: Upstream) -> None:
         """This is to be kept from now on; what was before is ended."""
         self._forget()
@@ -366,7 +370,9 @@ class Keeper:
         except Refusal as refusal:
             without_mcp = running.kind is not HostKind.COMMAND and refusal.status in NO_MCP
             self._knowledge.learn(connect_error=str(refusal), without_mcp=without_mcp)
-            self._do(self._lifecycle.refused(attempt, f"{self._named} cannot be used over MCP: {refusal}"))
+            self._do(
+                self._lifecycle.refused(attempt, f"{self._named} cannot be used over MCP: {str(refusal).rstrip('.')}.")
+            )
             if running.kind is HostKind.COMMAND:  # a Host is of use to others; this one to nobody
                 self._stop()
         except (Lost, TimeoutError) as error:

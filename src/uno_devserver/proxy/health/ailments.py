@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .health import ProxyFacts
 
 NOT_TRUSTED = "WorkspaceNotTrusted"
+CRASHED = "HostCrashed"
 QUOTED_LINES = 5  # of what a server printed last; the whole is in `lastExit`
 QUOTED_CHARACTERS = 1000  # of these lines together
 STOPPED = (0, -15)  # the exit codes of a server that somebody has ended on purpose
@@ -39,15 +40,23 @@ _HERE = {
 
 
 def upstream_issues(facts: ProxyFacts) -> Iterator[Issue]:
+    """Each once: what a failed start has said itself tells more than we can; but of a crash we know the last words."""
+    said = {issue.code for issue in facts.issues if issue.fatal} - {CRASHED}
+    own = [issue for issue in _judged(facts) if issue.code not in said]
+    yield from own
+    if facts.trusted is False and all(issue.code != NOT_TRUSTED for issue in facts.issues):
+        yield _not_trusted(facts)
+    crashed = any(issue.code == CRASHED for issue in own)
+    yield from (issue for issue in facts.issues if not (crashed and issue.code == CRASHED))
+
+
+def _judged(facts: ProxyFacts) -> Iterator[Issue]:
     if facts.upstream is None:
         yield fatal("HostNotStarted", *_why_not_started(facts))
     elif facts.without_mcp:
         yield fatal("HostMcpEndpointNotAvailable", *_why_no_mcp(facts))
     elif not facts.connected:
         yield from _not_connected(facts)
-    if facts.trusted is False and all(issue.code != NOT_TRUSTED for issue in facts.issues):
-        yield _not_trusted(facts)
-    yield from facts.issues
 
 
 def in_a_proxy(issue: Issue, facts: ProxyFacts) -> Issue:
@@ -76,9 +85,14 @@ def _why_not_started(facts: ProxyFacts) -> tuple[str, str]:
     what = facts.options.upstream_name
     if facts.state is not ConnectionState.DEGRADED:
         return f"{what} has not been started yet; the proxy is about to.", "Wait a moment, then try again."
-    if facts.options.uses_host:
-        return f"{what} was not started.", f"Settle what the other issues say. {BY_ITSELF}"
-    return f"{what} was not started.", TRY_AGAIN
+    cause = _cause(facts)
+    return f"{what} was not started.", in_a_proxy(cause, facts).remediation if cause else TRY_AGAIN
+
+
+def _cause(facts: ProxyFacts) -> Issue | None:
+    """The issue to settle first."""
+    failures = [issue for issue in facts.issues if issue.fatal]
+    return next(iter((*failures, *(facts.workspace.issues if facts.workspace else ()))), None)
 
 
 def _why_no_mcp(facts: ProxyFacts) -> tuple[str, str]:
@@ -104,16 +118,16 @@ def _not_connected(facts: ProxyFacts) -> Iterator[Issue]:
     if facts.connect_error:
         yield fatal("UpstreamError", f"{what} cannot be used over MCP: {facts.connect_error.rstrip('.')}.", TRY_AGAIN)
     elif degraded:
-        if not any(issue.fatal and issue.code != "HostCrashed" for issue in facts.issues):  # the reason is another
+        if not any(issue.fatal and issue.code != CRASHED for issue in facts.issues):  # the reason is another
             how = f": {gone.reason}" if gone else ""
             message = f"{what} ended unexpectedly, again and again{how}.{_what_ran(facts)}{_last_words(facts)}"
-            yield fatal("HostCrashed", message, _after_crashes(facts))
+            yield fatal(CRASHED, message, _after_crashes(facts))
     elif gone and gone.exit_code in STOPPED:
         message = f"{what} was stopped ({gone.reason}) and is being started again."
         yield warning("HostUnreachable", message, "Wait some seconds, then try again; tools come back by themselves.")
     elif gone:
         message = f"{what} ended unexpectedly ({gone.reason}) and is being started again.{_last_words(facts)}"
-        yield warning("HostCrashed", message, "Wait some seconds, then try again; tools come back by themselves.")
+        yield warning(CRASHED, message, "Wait some seconds, then try again; tools come back by themselves.")
     else:
         pid = facts.upstream.process_id if facts.upstream else None
         who = f"{what} (process {pid})" if pid else what

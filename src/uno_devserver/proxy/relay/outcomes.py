@@ -67,7 +67,8 @@ def unavailable(link: Link, board: Board) -> NoAnswer:
     else:
         message = "The dev server is starting, and is not ready yet."
     reasons, steps = _known(_issues(board))
-    return NoAnswer(UNAVAILABLE, _joined(message, *reasons, _NOT_RUN), _joined(*steps, _SOON), **data)
+    remedy = _joined(*steps, f"{HEALTH} tells how far it is.") if steps else _SOON
+    return NoAnswer(UNAVAILABLE, _joined(message, *reasons, _NOT_RUN), remedy, **data)
 
 
 def unreachable(seconds: float) -> NoAnswer:
