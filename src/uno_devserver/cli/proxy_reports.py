@@ -38,12 +38,11 @@ def also_told(report: HealthReport, proxies: Sequence[Status]) -> HealthReport:
 
 
 def _with_upstream(facts: HealthFacts, status: Status) -> HealthFacts:
-    upstream, tools = status.get("upstream"), status.get("toolCount")
-    if not isinstance(upstream, dict):
-        return facts
+    found, tools = status.get("upstream"), status.get("toolCount")
+    upstream = found if isinstance(found, dict) else {}
     pid = upstream.get("processId")
     return facts.replace(
-        started=True,
+        started=bool(upstream),
         process_id=pid if isinstance(pid, int) else None,
         endpoint=_text(upstream.get("endpoint")) or None,
         host=Probe(

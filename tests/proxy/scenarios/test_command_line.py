@@ -54,6 +54,7 @@ def test_for_a_workspace_that_nobody_trusts_health_says_so_and_counts_the_tools_
         assert "uno-devserver start" not in told.stdout
         assert "uno-devserver trust" in told.stdout
         assert own["toolCount"] > 0
+        assert f"Tools: {own['toolCount']}" in told.stdout.splitlines()
         assert f"  Tools: {own['toolCount']}, from a catalogue" in told.stdout
 
 
