@@ -86,6 +86,7 @@ def test_an_echo_is_refused_and_asks_the_client_nothing(proxies: Proxies) -> Non
     assert issue["message"] == f"The server '{cat}' cannot be used over MCP: it sends back what it is sent."
     assert client.asked == []
     client.wait_health(lambda _: proxies.processes() == [client.process.pid], "that of a proxy that runs alone")
+    assert client.health()["proxy"]["upstream"]["processId"] is None
 
 
 def test_a_command_that_does_not_exist_is_named(proxies: Proxies) -> None:

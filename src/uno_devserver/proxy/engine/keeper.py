@@ -375,6 +375,7 @@ class Keeper:
             )
             if running.kind is HostKind.COMMAND:  # a Host is of use to others; this one to nobody
                 self._stop()
+                self._forget_process()
         except (Lost, TimeoutError) as error:
             await asyncio.sleep(self._policy.end_seconds)
             self._ended(attempt, Ending(f"it cannot be spoken to: {str(error).rstrip('.') or 'it does not answer'}"))
