@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+from binascii import crc32
 
 FOLDER = os.path.join(".devtools", "addins")
+# Of a folder of add-ins; whoever keeps a whole environment in there has its first files looked at.
+MAX_SOURCES = 256
+MAX_SOURCE_BYTES = 1024 * 1024
 
 
 def workspace_addins(workspace: str) -> list[str]:
@@ -15,6 +19,30 @@ def workspace_addins(workspace: str) -> list[str]:
     except OSError:
         return []
     return [os.path.join(folder, name) for name in names if name[0] not in "_." and _is_addin(folder, name)]
+
+
+def addin_sources(workspace: str) -> list[str]:
+    """Every Python file below the folder of add-ins: what is loaded, and what that may import."""
+    found: list[str] = []
+    for folder, below, names in os.walk(os.path.join(os.path.abspath(workspace), FOLDER)):
+        below[:] = sorted(name for name in below if name != "__pycache__" and not name.startswith("."))
+        found += [os.path.join(folder, name) for name in sorted(names) if name.endswith(".py")]
+        if len(found) > MAX_SOURCES:
+            break
+    return found[:MAX_SOURCES]
+
+
+def sources_key(workspace: str) -> int:
+    """Another number where the content of these files is another, by all that can be expected."""
+    key = 0
+    for path in addin_sources(workspace):
+        try:
+            with open(path, "rb") as stream:
+                content = stream.read(MAX_SOURCE_BYTES)
+        except OSError:  # just removed, or not for us to read
+            continue
+        key = crc32(content, crc32(os.fsencode(path), key))
+    return key
 
 
 def _is_addin(folder: str, name: str) -> bool:

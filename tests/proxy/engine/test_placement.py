@@ -14,6 +14,7 @@ from protocol.conversations import asynchronous
 from support.relays import ScriptedSession
 from support.upstreams import Kept, Lists, ScriptedRunning, ScriptedUpstream
 from uno_devserver.protocol.service import Params, Result
+from uno_devserver.proxy.engine import mending
 from uno_devserver.proxy.engine import placement as module
 from uno_devserver.proxy.engine.placement import Placement
 from uno_devserver.proxy.options import Options
@@ -26,6 +27,7 @@ class Hosts(ScriptedUpstream):
 
     trusted: bool | None = None
     refusal = "the user has not agreed to it"
+    sources: int | None = 0
     issues = ()
 
 
@@ -38,6 +40,7 @@ class World:
         self.host = ScriptedRunning(Lists())
         self.hosts = Hosts(self.host)
         monkeypatch.setattr(module, "HostUpstream", Hosts)
+        monkeypatch.setattr(mending, "HostUpstream", Hosts)
         monkeypatch.setattr(module, "host_upstream", self._host_for)
         monkeypatch.setenv("XDG_DATA_HOME", str(folder.parent / "data"))
         self.workspaces = Workspaces(self.options)

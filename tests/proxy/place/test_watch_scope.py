@@ -103,21 +103,25 @@ def test_config_and_addins_count_here_and_above(root: Path) -> None:
     scope = _look(root / "src")
 
     config, addins = ".devtools/host.config.jsonc", ".devtools/addins"
-    assert _relative(scope.files, root) == {config, addins, f"{addins}/greeter.py"}
+    assert _relative(scope.files, root) == {config, addins, f"{addins}/greeter.py", f"{addins}/_private.py"}
     assert {".devtools", addins} <= _relative(scope.folders, root)
 
 
-def test_an_edited_addin_is_no_change_but_a_new_one_is(root: Path) -> None:
-    addin = write(root / ".devtools" / "addins" / "greeter.py", "")
+def test_an_edited_addin_and_what_it_imports_count_like_a_new_one(root: Path) -> None:
+    addins = root / ".devtools" / "addins"
+    addin = write(addins / "package" / "inner" / "deep.py", "")
+    write(addins / "package" / "__init__.py", "")
     before = _look(root)
 
     addin.write_text("edited")
     edited = _look(root)
-    write(root / ".devtools" / "addins" / "second.py", "")
+    second = write(addins / "second.py", "")
+    write(addins / "__pycache__" / "second.cpython-311.py", "")
     added = _look(root)
 
-    assert changed_files(before.files, edited.files) == frozenset()
-    assert changed_files(edited.files, added.files) == {str(root / ".devtools" / "addins" / "second.py")}
+    assert changed_files(before.files, edited.files) == {str(addin)}
+    assert changed_files(edited.files, added.files) == {str(second)}
+    assert str(addin.parent) in before.folders
 
 
 def test_a_file_elsewhere_counts_also_before_its_folder_exists(root: Path, tmp_path: Path) -> None:
@@ -237,8 +241,10 @@ def test_a_watched_folder_that_goes_is_worth_a_look_and_another_is_not(root: Pat
     assert not scope.concerns(DELETED, str(root / "bin"))
 
 
-def test_an_addin_that_comes_or_goes_is_worth_a_look_and_an_edited_one_is_not(root: Path) -> None:
+def test_an_addin_that_comes_goes_or_is_edited_is_worth_a_look(root: Path) -> None:
     addin = str(write(root / ".devtools" / "addins" / "greeter.py", ""))
     scope = _look(root)
 
-    assert [scope.concerns(kind, addin) for kind in (ADDED, DELETED, MODIFIED)] == [True, True, False]
+    assert all(scope.concerns(kind, addin) for kind in (ADDED, DELETED, MODIFIED))
+    assert scope.concerns(ADDED, str(root / ".devtools" / "addins" / "package" / "new.py"))
+    assert not scope.concerns(ADDED, str(root / ".devtools" / "addins" / "package" / "new.txt"))

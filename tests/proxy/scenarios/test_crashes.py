@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from support.bundled import wait_for
+from support.files import write
 from support.hosts import is_running
 from support.odd_servers import Notes, odd_server
-from support.proxies import Proxies, ProxyClient
+from support.proxies import Proxies
 
 from .conftest import Workbench
 
@@ -166,26 +167,60 @@ def test_a_server_that_never_starts_makes_the_proxy_degraded_until_a_call_asks_a
     assert client.health()["status"] == "Healthy"
 
 
-def test_a_host_that_dies_of_its_add_in_works_again_when_the_file_is_repaired(
-    proxies: Proxies, bench: Workbench
+MENDED = "def register(addin):\n    addin.tool(name='mended')(lambda: 'mended')\n"
+
+
+@pytest.mark.parametrize(
+    ("broken", "state"),
+    [
+        ("import os\nos.write(2, b'broken add-in\\n')\nos._exit(9)\n", "Degraded"),
+        ("def register(addin:\n", "Connected"),
+        ("raise RuntimeError('not yet')\n", "Connected"),
+    ],
+    ids=["it ends the Host", "a syntax error", "it fails"],
+)
+def test_an_add_in_that_is_mended_is_loaded_without_anybody_asking(
+    proxies: Proxies, bench: Workbench, broken: str, state: str
 ) -> None:
-    broken = "import os\nos.write(2, b'broken add-in\\n')\nos._exit(9)\n"
     bench.write_addin("broken.py", broken)
     client = proxies.start()
     client.initialize()
     client.wait_health(
-        lambda report: report["connectionState"] in ("Degraded", "Connected") and report["status"] != "Healthy",
-        "aware that something is wrong",
+        lambda report: report["connectionState"] == state and report["status"] != "Healthy", "aware of what is wrong"
     )
 
-    bench.write_addin("broken.py", "def register(addin):\n    addin.tool(name='mended')(lambda: 'mended')\n")
+    bench.write_addin("broken.py", MENDED)
 
-    client.wait_health(lambda _: _answers(client, "mended"), "able to call the tool of the add-in that was repaired")
+    client.wait_health(lambda report: report["status"] == "Healthy", "well again")
+    assert client.call("mended") == "mended"
+    assert client.call("echo", text="hi") == "hi"
+    assert client.heard("notifications/tools/list_changed")
 
 
-def _answers(client: ProxyClient, tool: str) -> bool:
-    answer = client.request("tools/call", {"name": tool, "arguments": {}})
-    return "result" in answer and not answer["result"].get("isError")
+def test_an_add_in_that_is_mended_while_its_host_starts_is_not_forgotten(proxies: Proxies, bench: Workbench) -> None:
+    bench.close_gate()
+    bench.write_addin("a_broken.py", "raise RuntimeError('not yet')\n")
+    client = proxies.start()
+    client.initialize()
+    client.wait_state("Connecting")
+
+    bench.write_addin("a_broken.py", MENDED)
+    bench.open_gate()
+
+    client.wait_health(lambda _: "mended" in client.tools(), "without the add-in that was mended")
+    assert client.call("mended") == "mended"
+
+
+def test_an_add_in_that_works_can_be_edited_without_a_restart(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected()
+    host = client.health()["hostProcessId"]
+    client.wait_health(lambda report: report["addIns"], "told of its add-ins")
+
+    bench.write_addin("workbench.py", bench.file.read_text("utf-8") + "\n# edited\n")
+    write(bench.machine.workspace / ".devtools" / "host.config.jsonc", '{"proxy": {"waitCalls": true}}')
+
+    report = client.wait_health(lambda report: report["proxy"]["waitCalls"], "aware of what was saved")
+    assert (report["hostProcessId"], report["proxy"]["generation"]) == (host, 1)
 
 
 def test_a_crash_at_every_call_ends_in_degraded(proxies: Proxies, tmp_path: Path) -> None:

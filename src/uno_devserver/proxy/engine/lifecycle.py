@@ -106,6 +106,10 @@ class Lifecycle:
         """How often it was started again because it had ended."""
         return self._restarts
 
+    def rest(self, now: float) -> float:
+        """How many seconds after the last attempt another one is due, if somebody wants it."""
+        return max(0.0, self._started_at + self._policy.retry_seconds - now)
+
     # What the proxy wants.
 
     def begin(self, now: float) -> tuple[Action, ...]:
@@ -129,7 +133,7 @@ class Lifecycle:
 
     def wanted(self, now: float) -> tuple[Action, ...]:
         """Somebody needs the upstream. One attempt, without the others that a first start has."""
-        if self._state is not DEGRADED or now - self._started_at < self._policy.retry_seconds:
+        if self._state is not DEGRADED or self.rest(now) > 0:
             return ()
         self._go(DISCOVERING)
         self._startups = self._policy.startup_attempts - 1

@@ -15,6 +15,7 @@ from ...instances.active import active_servers
 from ...instances.health_report import ConnectionState
 from ...protocol.running import Tasks
 from ...system.folders import folders
+from ...workspace.addins import sources_key
 from ...workspace.config import read_config
 from ...workspace.transitions import Transition
 from ...workspace.trust import agreement_path, is_trusted
@@ -23,6 +24,7 @@ from ..place.results import initialized
 from ..place.roots import RootsInquiry, can_be_asked, falls_back
 from ..upstream.host import HostUpstream
 from ..upstream.host_running import HostRunning
+from .mending import Mending
 from .supply import host_upstream
 from .threads import apart
 
@@ -82,6 +84,7 @@ class Placement:
         self._loop = asyncio.get_running_loop()
         knowledge.workspace = lambda: workspaces.workspace
         self._unmet = self._loop.call_later(GREETING_SECONDS, self._settle)  # nobody has introduced itself
+        self._mending = Mending(keeper, knowledge, look_again=self._changed, restart=self._restart)
 
     def begin(self) -> None:
         if self._keeper.started:
@@ -162,8 +165,9 @@ class Placement:
             if told.connected and running is keeper.running:
                 self._knowledge.learn(host=told)
             if not told.loading:
-                return
+                break
             await asyncio.sleep(LOADING_SECONDS)
+        await self._mending.catch_up(self.workspace)
 
     def look(self) -> None:
         """Watch the disk from now on, and find out in the background what lies there and who else runs.
@@ -186,6 +190,7 @@ class Placement:
 
     def close(self) -> None:
         self._unmet.cancel()
+        self._mending.close()
         self._inquiry.close()
         if self._watcher is not None:
             self._watcher.stop()
@@ -196,19 +201,20 @@ class Placement:
         self._tasks.start(self._decided(operation))
 
     async def _decided(self, operation: Callable[[], Decision]) -> Decision:
-        def look() -> tuple[Decision, Config, bool, Recollection | None]:
+        def look() -> tuple[Decision, Config, bool, int, Recollection | None]:
             decision = operation()
             workspace = decision.workspace
             recalled = self._offering.recall(workspace) if workspace.resolved else None
-            return decision, read_config(workspace.config), _is_trusted(workspace), recalled
+            sources = sources_key(workspace.working_directory)
+            return decision, read_config(workspace.config), _is_trusted(workspace), sources, recalled
 
         async with self._deciding:
             looked_at = time.time()
-            decision, self._config, trusted, recalled = await apart(look)
+            decision, self._config, trusted, sources, recalled = await apart(look)
             self._looked_at, self._issues = looked_at, decision.issues
             if recalled is not None and self._offering.change(recalled):
                 self._offers_anew(recalled)
-            self._carry_out(decision, trusted=trusted)
+            self._carry_out(decision, trusted=trusted, sources=sources)
             self._settle()
         self.look()
         return decision
@@ -217,7 +223,7 @@ class Placement:
         written = recalled.found.saved_at if recalled.found else None
         self._knowledge.learn(tool_count=self._offering.tool_count, lists_fresh=False, catalogue_written=written)
 
-    def _carry_out(self, decision: Decision, *, trusted: bool) -> None:
+    def _carry_out(self, decision: Decision, *, trusted: bool, sources: int) -> None:
         due, keeper, workspace = decision.transition, self._keeper, decision.workspace
         if due in (Transition.START, Transition.RESTART):
             self._say_where()
@@ -228,7 +234,11 @@ class Placement:
             if trusted and self._knowledge.facts.trusted is False:
                 self._agreed()
             else:
-                keeper.wanted()  # a saved file may be what a Host that does not work has waited for
+                self._mending.saved(sources)
+
+    def _restart(self) -> None:
+        self._announcements.say("info", "The Host is started again: its add-ins were changed.")
+        self._keeper.begin(host_upstream(self._options, self.workspace))
 
     def _agreed(self) -> None:
         """The code of the workspace may run by now."""

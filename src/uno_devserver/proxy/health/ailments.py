@@ -37,6 +37,11 @@ _HERE = {
     "SdkNotInCache": f"Run 'dotnet restore' in the workspace. {BY_ITSELF}",
     "DevServerPackageNotCached": f"Run 'dotnet restore' in the workspace. {BY_ITSELF}",
 }
+# Where the Host is ours, and loads the workspace's add-ins.
+_MENDED = {
+    "AddInLoadFailed": f"Repair or update the add-in. {BY_ITSELF}",
+    "AddInsLeftOut": f"Repair the one at fault. {BY_ITSELF}",
+}
 
 
 def upstream_issues(facts: ProxyFacts) -> Iterator[Issue]:
@@ -64,6 +69,9 @@ def in_a_proxy(issue: Issue, facts: ProxyFacts) -> Issue:
     fallback = facts.fallback and facts.upstream is None and issue.code == "NoSolutionFound"
     if fallback and issue.remediation == REMEDIES[issue.code]:
         return issue.replace(remediation=f"{_INITIALIZE} {ADDINS_DO}")
+    upstream = facts.upstream
+    if issue.code in _MENDED and upstream is not None and upstream.owned and upstream.kind is HostKind.BUNDLED:
+        return issue.replace(remediation=_MENDED[issue.code])
     return with_step_here(issue)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...system.values import Value
 from ...workspace.addins import FOLDER as ADDINS
-from ...workspace.addins import workspace_addins
+from ...workspace.addins import addin_sources, workspace_addins
 from ...workspace.finder import LEVELS_BELOW, is_searched
 from ...workspace.git import repository
 from ...workspace.globaljson import NAME as GLOBAL_JSON
@@ -56,6 +56,8 @@ class Scope(Value):
         if kind == MODIFIED:
             return False
         if path in self.folders or folder.endswith((ADDINS, os.path.dirname(CONFIG))):
+            return True
+        if name.endswith(".py") and ADDINS in folder:  # in a package
             return True
         return kind == ADDED and _may_hold(folder, name) and os.path.isdir(path)
 
@@ -142,6 +144,9 @@ class _View:
         if self._watch(addins):
             self.files[addins] = ()
             self.files.update(dict.fromkeys(workspace_addins(folder), ()))
+            for source in addin_sources(folder):
+                self._watch(os.path.dirname(source))
+                self._stamp(source)
 
     def _look_into_restored(self, folder: str) -> None:
         if not self._watch(folder):

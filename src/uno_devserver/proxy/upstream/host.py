@@ -61,6 +61,7 @@ class HostUpstream:
         )
         self._own: HostRunning | None = None  # the last one that we launched
         self.trusted: bool | None = None  # whether the workspace's own code was launched; None: there is none
+        self.sources: int | None = None  # the key of the add-ins' files at the last launch; None: nothing was launched
         self.refusal = ""  # why it was not, where there is some: the end of a sentence
         self.issues: tuple[Issue, ...] = ()  # what the user should know of the launch
 
@@ -88,10 +89,11 @@ class HostUpstream:
 
     def _plan(self) -> Plan:
         from ...instances.host_choice import Wanted, plan
-        from ...workspace.addins import workspace_addins
+        from ...workspace.addins import sources_key, workspace_addins
         from ...workspace.trust import refusal
 
         folder = self._workspace.working_directory
+        self.sources = sources_key(folder)
         trusted = self._trusts(self._workspace)
         planned = plan(Wanted(trusted=trusted), self._workspace, self._environ)
         has_code = bool(workspace_addins(folder))
