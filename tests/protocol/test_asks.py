@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from uno_devserver.protocol.eras import MISSING_CAPABILITY
-from uno_devserver.protocol.jsonrpc import BUSY, INVALID_REQUEST, METHOD_NOT_FOUND, STOPPED
+from uno_devserver.protocol.jsonrpc import BUSY, INVALID_REQUEST, METHOD_NOT_FOUND, UNANSWERED
 from uno_devserver.protocol.policy import DEFAULT_POLICY
 from uno_devserver.protocol.service import Call, Result
 
@@ -137,7 +137,7 @@ async def test_a_question_is_not_asked_for_ever_and_then_taken_back() -> None:
 
     assert taken_back["method"] == "notifications/cancelled"
     assert taken_back["params"]["requestId"] == question["id"]
-    assert answer["error"]["code"] == STOPPED
+    assert answer["error"]["code"] == UNANSWERED
     assert late.status == 202
 
 

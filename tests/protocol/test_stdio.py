@@ -18,6 +18,7 @@ from uno_devserver.protocol.jsonrpc import (
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
     STOPPED,
+    UNANSWERED,
     RpcError,
 )
 from uno_devserver.protocol.parties import ClientInfo
@@ -402,7 +403,7 @@ async def test_a_question_that_nobody_answers_fails_after_its_time() -> None:
     withdrawn, answer = await client.message(), await client.message()
 
     assert withdrawn["method"] == "notifications/cancelled"
-    assert answer["error"]["code"] == STOPPED
+    assert answer["error"]["code"] == UNANSWERED
 
 
 @asynchronous

@@ -27,6 +27,7 @@ SESSION_REQUIRED = -32000
 SESSION_NOT_FOUND = -32001
 BUSY = -32010
 STOPPED = -32011
+UNANSWERED = -32015  # by the client, which was asked; the ones between are the proxy's
 
 SHOWN_CHARACTERS = 100
 

@@ -10,7 +10,7 @@ from .eras import LOG_LEVELS, QUESTIONS, check_client_can, wants_log
 from .jsonrpc import (
     BUSY,
     INVALID_PARAMS,
-    STOPPED,
+    UNANSWERED,
     RpcError,
     RpcResponse,
     notification_message,
@@ -77,7 +77,7 @@ class Session:
                 return result_of(await answer)
         except TimeoutError:
             seconds = self.policy.ask_seconds
-            raise RpcError(STOPPED, f"The client did not answer '{method}' in {seconds:g} s.") from None
+            raise RpcError(UNANSWERED, f"The client did not answer '{method}' in {seconds:g} s.") from None
         finally:
             del self._asks[ask_id]
             if not answer.done() or answer.cancelled():

@@ -20,7 +20,7 @@ from support.relays import (
     tool_call,
 )
 from uno_devserver.instances.health_report import ConnectionState
-from uno_devserver.protocol.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, RpcError
+from uno_devserver.protocol.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, UNANSWERED, RpcError
 from uno_devserver.protocol.service import Service
 from uno_devserver.proxy.board import Lists
 
@@ -233,3 +233,16 @@ async def test_a_call_that_was_held_does_not_report_that_any_more_when_it_runs()
     await until(lambda: asyncio.all_tasks() - others == {answer})
     asked.answer()
     await answer
+
+
+@asynchronous
+async def test_a_client_that_did_not_answer_a_question_is_not_asked_anew_because_its_call_may_be_repeated() -> None:
+    scene = Scene()
+    scene.link.tools = {"look": {"name": "look", "annotations": {"readOnlyHint": True}}}
+
+    answer = scene.start(tool_call("look"))
+    (await scene.next_asked()).fail(UNANSWERED, "The client did not answer.")
+    with pytest.raises(RpcError, match="did not answer"):
+        await answer
+
+    assert len(scene.link.asked) == 1
