@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.hosts import is_running
-from uno_devserver.proxy.front.client_watch import client_chain, is_wrapper
+from uno_devserver.proxy.front.client_watch import client_chain, is_wrapper, watch_client
 from uno_devserver.system.ancestry import Ancestor
 
 from ..front_process import PATIENCE, command, eventually
@@ -76,6 +76,14 @@ def test_these_only_run_what_they_are_told(wrapper: Ancestor) -> None:
 def test_these_are_clients(client: Ancestor) -> None:
     assert not is_wrapper(client)
     assert client_chain([client, process("sh", "sh", "-c", "x")]) == (client,)
+
+
+def test_who_has_ended_before_we_could_look_is_missed_at_once() -> None:
+    reasons: list[str] = []
+
+    watch_client(os.getppid() + 1, reasons.append)
+
+    assert "has ended" in reasons[0]
 
 
 def test_where_there_is_nobody_there_is_nobody_to_watch() -> None:

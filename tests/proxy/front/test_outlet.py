@@ -31,6 +31,11 @@ def read_lines(handle: int, count: int) -> list[bytes]:
         return [file.readline().removesuffix(b"\n") for _ in range(count)]
 
 
+def read_bytes(handle: int, count: int) -> None:
+    while count:
+        count -= len(os.read(handle, min(count, 65_536)))
+
+
 def eventually(condition: Callable[[], object]) -> bool:
     deadline = time.monotonic() + PATIENCE
     while not condition():
@@ -149,6 +154,18 @@ def test_a_client_that_leaves_everything_unread_is_taken_for_gone(
 
     assert gone == [False, False, True]
     assert "unread" in capsys.readouterr().err
+
+
+def test_what_is_being_written_when_a_client_is_given_up_does_not_hold_up_the_end(pipe: tuple[int, int]) -> None:
+    outlet = Outlet(pipe[1], give_up_bytes=1_500_000)
+    outlet.write(LARGE)
+    read_bytes(pipe[0], 200_000)  # more than a pipe holds: the thread is writing
+
+    outlet.write(LARGE)
+
+    assert outlet.gone
+    read_bytes(pipe[0], len(LARGE) + 1 - 200_000)
+    assert outlet.wait(PATIENCE)
 
 
 def test_the_descriptor_stays_blocking(pipe: tuple[int, int]) -> None:

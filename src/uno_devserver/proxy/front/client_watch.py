@@ -58,7 +58,7 @@ def is_wrapper(ancestor: Ancestor) -> bool:
     if name in RUNNERS:
         return True
     if name in SHELLS:
-        return any(not word.startswith("-") or word.strip("-lie") == "c" for word in words)
+        return any(not word.startswith("-") for word in words)
     if name in INTERPRETERS:
         script = next((word for word in words if not word.startswith("-")), "")
         return _program(script) in RUNNER_SCRIPTS
