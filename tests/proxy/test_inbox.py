@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections import deque
 
 from uno_devserver.proxy.inbox import Inbox
 
@@ -33,7 +34,7 @@ def test_what_other_threads_put_in_is_taken_in_the_loop() -> None:
                 over.set()
 
         inbox.open(asyncio.get_running_loop(), take)
-        threading.Thread(target=lambda: [inbox.put(number) for number in range(1000)]).start()
+        threading.Thread(target=lambda: deque(map(inbox.put, range(1000)))).start()
         async with asyncio.timeout(10):
             await over.wait()
 

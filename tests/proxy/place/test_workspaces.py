@@ -279,6 +279,14 @@ def test_the_user_names_a_workspace(folder: Path, tmp_path: Path) -> None:
     assert decision.workspace.source is SelectionSource.UserSelected
 
 
+def test_a_solution_that_was_only_found_is_no_choice_of_the_user(folder: Path) -> None:
+    workspaces = Workspaces(Options("/", force_fallback=True))
+    workspaces.initialize(str(_uno(folder, "A.slnx")), None, started=False)
+    write(folder / "B.slnx", "<Solution />")
+
+    assert workspaces.rescan(started=True).workspace.kind is ResolutionKind.Ambiguous
+
+
 def test_the_user_names_a_workspace_and_its_solution(folder: Path) -> None:
     _uno(folder, "A.slnx", "B.slnx")
     workspaces = _served(folder)
