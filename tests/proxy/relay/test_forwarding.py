@@ -460,8 +460,13 @@ async def test_when_degraded_a_call_tells_the_reasons_and_asks_for_a_new_attempt
 async def test_a_call_does_not_tell_of_a_reason_that_the_user_has_settled_by_now() -> None:
     scene = Scene(DEGRADED)
     scene.link.settled = ConnectionState.DISCOVERING
-
     assert "is starting, and is not ready yet" in text_of(await scene.relay.answer(tool_call()))
+
+    scene = Scene()
+    scene.link.be(DEGRADED)
+    scene.link.settled = ConnectionState.DISCOVERING
+    assert "has gone, and is not back yet" in text_of(await scene.relay.answer(tool_call()))
+    assert scene.link.waited == [QUICK.grace_seconds], "it is back soon"
 
 
 @pytest.mark.parametrize("health", [{"issues": None}, {"issues": ["odd", {"code": "no message"}]}, {}])

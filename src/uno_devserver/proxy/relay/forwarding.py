@@ -95,9 +95,10 @@ class Forwarding:
 
     async def _hold(self, call: Call) -> None:
         """Returns when there is an upstream, if requests wait for it; else raises, after a crash not at once."""
+        if self._link.state is ConnectionState.DEGRADED:
+            await self._link.reconsider()
         seconds = self._policy.hold_seconds if self.waits else self._grace()
         if not seconds:
-            await self._link.reconsider()
             problem = unavailable(self._link, self._board)
             self._link.wanted()
             raise problem
