@@ -65,7 +65,10 @@ REMEDIES = {
     "GlobalJsonNotFound": "Create a global.json that names Uno.Sdk under msbuild-sdks.",
     "GlobalJsonInvalid": "Make it a readable file with a JSON object (comments and trailing commas are allowed).",
     "UnoSdkNotInGlobalJson": 'Add "msbuild-sdks": { "Uno.Sdk": "<version>" } to the file.',
-    "WorkspaceNotTrusted": "If you trust it, run 'uno-devserver trust' in the workspace; the proxy then goes on.",
+    # Agents read this, and it is not theirs to agree.
+    "WorkspaceNotTrusted": (
+        "Only the user may agree, who does so by 'uno-devserver trust' in the workspace; the proxy then goes on."
+    ),
     "RootsElsewhere": "Nothing to do, unless the client's folder was meant: then start the proxy there.",
     "ConfigInvalid": "Correct the file (comments and trailing commas are allowed); until then the defaults count.",
     "ProjectUnreadable": "Repair the project file; until then its own properties and items are not known.",

@@ -345,7 +345,9 @@ def test_a_catalogue_that_is_not_made_promises_nothing_for_afterwards(machine: M
     """Nobody has agreed to the workspace's code; and no proxy stays that could go on."""
     refused = machine.run("mcp", "start", "--force-generate-tool-cache", "--json").json["error"]
 
-    assert refused["nextStep"] == ("If you trust it, run 'uno-devserver trust' in the workspace. Then run this again.")
+    assert refused["nextStep"] == (
+        "Only the user may agree, who does so by 'uno-devserver trust' in the workspace. Then run this again."
+    )
 
 
 def test_a_catalogue_that_cannot_be_written_is_no_success(proxies: Proxies, machine: Machine) -> None:
