@@ -213,10 +213,10 @@ def test_rule_6_versions_are_found_by_any_spelling(workspace: WorkspaceBuilder, 
 def test_rule_7_the_switches_for_clients_without_roots_or_list_changed_are_understood(
     machine: Machine, command: list[str]
 ) -> None:
-    """The proxy itself comes with a later part; its switches, which clients' configurations hold, never break."""
-    result = machine.run(*command, "--force-roots-fallback", "--mcp-wait-tools-list", "--json")
+    """What each does is held by the scenarios of the proxy; here its client has gone before it came."""
+    result = machine.run(*command, "--force-roots-fallback", "--mcp-wait-tools-list")
 
-    assert (result.exit_code, result.json["error"]["code"]) == (1, "NotYetAvailable")
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
 
 
 # --- rule 8: new add-ins need no new code --------------------------------------------------------------------------
