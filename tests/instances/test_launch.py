@@ -77,13 +77,23 @@ def test_there_is_time_for_other_work_between_the_spawn_and_the_readiness(order:
 
 
 def test_a_launch_that_is_given_up_leaves_no_process(order: Order) -> None:
-    witness = Witness(go_on=lambda: False)
+    witness = Witness(go_on=lambda: not witness.children)
 
     with pytest.raises(LaunchFailure) as failure:
         launch(order, witness)
 
     assert failure.value.reason is Reason.GIVEN_UP
     assert not is_running(witness.children[0].pid)
+
+
+def test_a_launch_that_was_given_up_before_starts_no_process(order: Order) -> None:
+    witness = Witness(go_on=lambda: False)
+
+    with pytest.raises(LaunchFailure) as failure:
+        launch(order, witness)
+
+    assert failure.value.reason is Reason.GIVEN_UP
+    assert witness.children == []
 
 
 def test_an_observer_that_fails_leaves_no_process(order: Order) -> None:

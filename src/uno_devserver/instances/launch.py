@@ -152,6 +152,8 @@ def _launch_on_some_port(order: Order, observer: Observer) -> Launched:
 
 def _launch(order: Order, observer: Observer) -> Launched:
     port = order.arguments.port
+    if not observer.go_on(0.0):  # finding out what to launch, and waiting for others, takes its time
+        raise LaunchFailure(Reason.GIVEN_UP, port)
     if not is_free(port):
         raise LaunchFailure(Reason.PORT_TAKEN, port)
     line = command_line(order.program, order.arguments)
