@@ -6,15 +6,17 @@ import ctypes
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from support.hosts import is_running, wait_for
 from uno_devserver.host.banner import banner
-from uno_devserver.instances.child import TAIL_LINES, Child, Output, last_lines, spawn
+from uno_devserver.instances.child import TAIL_LINES, Child, Output, end_all, last_lines, spawn
 from uno_devserver.system.processes import GRACE_SECONDS
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -211,3 +213,18 @@ def test_the_output_of_another_user_makes_room(tmp_path: Path) -> None:
     keeper.close()
     assert path.stat().st_ino != roots
     assert path.read_text() == ""
+
+
+def test_at_the_end_all_that_still_run_are_ended_whichever_thread_has_spawned_them(output: Output) -> None:
+    together = threading.Barrier(8)
+
+    def spawn_one(_: int) -> Child:
+        together.wait()
+        return _run(output, "import time; time.sleep(60)")
+
+    with ThreadPoolExecutor(8) as threads:
+        children = list(threads.map(spawn_one, range(8)))
+
+    end_all()
+
+    assert [child.wait() for child in children] == [-signal.SIGKILL] * 8

@@ -68,12 +68,12 @@ def _keep_previous(path: str) -> None:
         pass  # there is none, or it cannot be moved: a start does not fail for that
 
 
-_spawned: list[Child] = []  # those that may still run
+_spawned: set[Child] = set()  # those that may still run; several threads may spawn
 
 
 def end_all() -> None:
     """End every child at once, by force: for a process that has no time left."""
-    for child in _spawned:
+    for child in tuple(_spawned):
         if child.exit_code() is None:
             child.end_the_rest()
 
@@ -156,7 +156,8 @@ def spawn(
         creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0) | getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
     )
     child = Child(process, output, start)
-    _spawned[:] = [*(one for one in _spawned if one.exit_code() is None), child]
+    _spawned.difference_update([one for one in tuple(_spawned) if one.exit_code() is not None])
+    _spawned.add(child)
     return child
 
 
