@@ -16,6 +16,7 @@ from uno_devserver.issues import fatal
 from uno_devserver.protocol.client.connection import Lost, Refusal
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
 from uno_devserver.protocol.parties import ClientInfo
+from uno_devserver.protocol.service import Params
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.relay.link import Unavailable
 from uno_devserver.proxy.upstream.upstream import Ending, StartFailure
@@ -195,6 +196,37 @@ async def test_a_conversation_that_breaks_off_is_begun_anew_with_the_same_server
     assert (kept.keeper.generation, upstream.starts, running.stops) == (1, 1, 0)
 
 
+@conversation
+async def test_a_greeting_that_breaks_off_is_repeated_with_the_same_server(tmp_path: Path) -> None:
+    running = ScriptedRunning(Lists())
+    running.refusals = [Lost("It closed the connection.", sent=True)]
+    upstream = ScriptedUpstream(running)
+    kept = Kept(tmp_path, upstream)
+
+    assert await kept.keeper.until_connected(5)
+
+    assert (upstream.starts, running.stops) == (1, 0)
+
+
+@conversation
+async def test_first_lists_that_break_off_are_read_over_another_connection_to_the_same_server(tmp_path: Path) -> None:
+    class Interrupted(Lists):
+        def answer(self, method: str, params: Params) -> dict[str, Any]:
+            answer = super().answer(method, params)
+            if self.reads == 1:
+                raise Lost("It closed the connection.", sent=True)
+            return answer
+
+    running = ScriptedRunning(Interrupted())
+    upstream = ScriptedUpstream(running)
+    kept = Kept(tmp_path, upstream)
+
+    assert await kept.keeper.until_connected(5)
+
+    assert [connection.closed for connection in running.connections] == [True, False]
+    assert (upstream.starts, running.stops, kept.tools) == (1, 0, ["one"])
+
+
 # --- crashes
 
 
@@ -324,6 +356,33 @@ async def test_when_a_host_without_mcp_is_replaced_the_next_one_is_tried(tmp_pat
 
     await kept.until_state("Connected")
     assert not kept.facts.without_mcp
+
+
+@conversation
+async def test_a_host_without_mcp_is_ended_when_another_is_found(tmp_path: Path) -> None:
+    first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists())
+    first.refusals = [Refusal("It has no such endpoint.", status=404)]
+    kept = Kept(tmp_path, ScriptedUpstream(first, second))
+    await kept.until_state("Degraded")
+
+    kept.keeper.wanted()
+
+    await kept.until_state("Connected")
+    await kept.until(lambda: first.stops == 1)
+    assert second.stops == 0
+
+
+@conversation
+async def test_a_host_without_mcp_that_is_found_again_is_left_running(tmp_path: Path) -> None:
+    running = ScriptedRunning(Lists())
+    running.refusals = [Refusal("It has no such endpoint.", status=404)]
+    kept = Kept(tmp_path, ScriptedUpstream(running))
+    await kept.until_state("Degraded")
+
+    kept.keeper.wanted()
+
+    await kept.until_state("Connected")
+    assert running.stops == 0
 
 
 @conversation
@@ -475,3 +534,39 @@ async def test_at_the_end_a_start_that_is_under_way_is_given_up_and_waited_for(t
         await kept.keeper.close()
 
     assert kept.keeper.state.value == "Shutdown"
+
+
+@conversation
+async def test_what_becomes_ready_although_the_end_has_come_is_stopped(tmp_path: Path) -> None:
+    running = ScriptedRunning(Lists())
+    upstream = ScriptedUpstream(running, stubborn=True)
+    upstream.gate.clear()
+    kept = Kept(tmp_path, upstream)
+    await kept.until(lambda: upstream.starts)
+
+    closing = asyncio.ensure_future(kept.keeper.close())
+    await asyncio.sleep(0)
+    upstream.gate.set()
+    await asyncio.wait_for(closing, 5)
+
+    assert running.stops == 1
+
+
+@conversation
+async def test_a_start_that_waits_for_the_end_of_a_crashed_server_does_not_come_when_all_ends(tmp_path: Path) -> None:
+    running, stopped = ScriptedRunning(Lists()), asyncio.Event()
+    upstream = ScriptedUpstream(running)
+    kept = Kept(tmp_path, upstream)
+    assert await kept.keeper.until_connected(5)
+    running.stop = stopped.wait  # type: ignore[method-assign, assignment]
+    running.die()
+    await kept.until_state("Reconnecting")
+
+    closing = asyncio.ensure_future(kept.keeper.close())
+    await asyncio.sleep(0)
+    stopped.set()
+    await asyncio.wait_for(closing, 5)
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    await asyncio.wait_for(asyncio.gather(*others, return_exceptions=True), 5)
+
+    assert upstream.starts == 1

@@ -343,6 +343,15 @@ def test_nothing_happens_after_shutdown() -> None:
     assert lifecycle.state.value == STATES.SHUTDOWN.value
 
 
+def test_a_start_that_is_under_way_at_shutdown_is_nobodys() -> None:
+    lifecycle = Lifecycle()
+    (start,) = starts(lifecycle.begin(0.0))
+
+    lifecycle.shut_down()
+
+    assert lifecycle.attempt != start.attempt
+
+
 def test_a_transition_that_the_table_does_not_have_is_refused() -> None:
     lifecycle = Lifecycle()
 

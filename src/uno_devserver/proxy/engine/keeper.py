@@ -318,7 +318,10 @@ class Keeper:
             if running is not self.running:  # nobody wants it any more
                 self._stopping = self._tasks.start(running.stop())
             return
-        self._end_work()  # where it is the same as before
+        if running is self.running:  # it is the same as before
+            self._end_work()
+        else:
+            self._stop()  # one that is no MCP server was left running
         self.running = running
         self._knowledge.learn(upstream=upstream_facts(running, None), host=None, connect_error="", without_mcp=False)
         if self.placement is not None:

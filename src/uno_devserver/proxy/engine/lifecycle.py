@@ -144,6 +144,7 @@ class Lifecycle:
         if self._state is SHUTDOWN:
             return ()
         self._go(SHUTDOWN)
+        self._attempt += 1  # nobody is left to keep what is ready from now on
         return (Stop(),)
 
     # What becomes of an attempt.

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from ..lists import Entries
     from ..upstream.upstream import Running
 
+ATTEMPTS = 2  # to begin: a server may close a connection that it has kept just when it is used again
+
 
 class Policy(Value):
     pause_seconds: float = 0.3  # before it is begun anew: where the server has ended, that is known by then
@@ -64,11 +66,16 @@ class OwnConversation:
 
         Ends with Lost, Refusal or TimeoutError. A conversation that breaks off is begun anew: it need not be the end.
         """
+        attempts = 0
         while True:
-            connected(await self._begin())
             try:
+                attempts += 1
+                connected(await self._begin())
+                attempts = 0
                 await self._tend()
             except Lost as loss:
+                if attempts == ATTEMPTS:
+                    raise
                 log.debug(f"the conversation with the server broke off, and is begun anew: {loss}")
             await self.close()
             await asyncio.sleep(self._policy.pause_seconds)
