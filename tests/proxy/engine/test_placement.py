@@ -174,6 +174,20 @@ async def test_initialize_starts_the_workspace_it_names_and_waits_for_it(
 
 
 @asynchronous
+async def test_an_agent_that_names_the_workspace_twice_at_once_has_it_started_once(
+    empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(empty, monkeypatch, force_fallback=True)
+    there = workspace_at(tmp_path / "there")
+
+    told = await asyncio.gather(*(world.kept.keeper.set_workspace(str(there), None) for _ in range(2)))
+
+    assert [one["status"] for one in told] == ["ready", "ready"]
+    assert (world.served, world.host.stops) == ([str(there)], 0)
+    await world.close()
+
+
+@asynchronous
 async def test_a_folder_that_becomes_a_workspace_is_served_by_itself(
     empty: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

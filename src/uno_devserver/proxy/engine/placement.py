@@ -119,8 +119,9 @@ class Placement:
         self._decide(lambda: self._workspaces.rescan(started=self._keeper.started))
 
     async def initialize(self, directory: str, solution: str | None) -> dict[str, Any]:
-        started = self._keeper.started
-        decision = await self._decided(lambda: self._workspaces.initialize(directory, solution, started=started))
+        decision = await self._decided(
+            lambda: self._workspaces.initialize(directory, solution, started=self._keeper.started)
+        )
         if decision.result is not None:
             return decision.result
         connected = await self._keeper.until_connected(READY_SECONDS)
@@ -134,9 +135,8 @@ class Placement:
         )
 
     async def select(self, solution: str, *, force_restart: bool) -> dict[str, Any]:
-        started = self._keeper.started
         decision = await self._decided(
-            lambda: self._workspaces.select(solution, started=started, force_restart=force_restart)
+            lambda: self._workspaces.select(solution, started=self._keeper.started, force_restart=force_restart)
         )
         assert decision.result is not None
         return decision.result
@@ -201,6 +201,8 @@ class Placement:
         self._tasks.start(self._decided(operation))
 
     async def _decided(self, operation: Callable[[], Decision]) -> Decision:
+        """`operation` looks for itself whether something is started: decisions before it may change that."""
+
         def look() -> tuple[Decision, Config, bool, int, Recollection | None]:
             decision = operation()
             workspace = decision.workspace
