@@ -54,7 +54,19 @@ def test_what_the_host_itself_refuses_stays_refused() -> None:
 def test_what_is_in_the_way_may_pass_or_not(code: str, final: bool) -> None:
     failed = user_error(UserError(code, "It is so.", "Do that."))
 
-    assert (failed.final, failed.issues[0].message, failed.issues[0].remediation) == (final, "It is so.", "Do that.")
+    assert (failed.final, failed.issues[0].message) == (final, "It is so.")
+
+
+@pytest.mark.parametrize("code", ["PortTaken", "WorkspaceBusy", "StateNotWritable"])
+def test_a_step_that_needs_the_command_line_becomes_one_for_the_user_of_a_proxy(code: str) -> None:
+    remediation = user_error(UserError(code, "It is so.", "Run start with another --httpPort.")).issues[0].remediation
+
+    assert "proxy" in remediation
+    assert "--httpPort" not in remediation
+
+
+def test_any_other_step_stays_as_it_is() -> None:
+    assert user_error(UserError("HostUnreachable", "It is so.", "Do that.")).issues[0].remediation == "Do that."
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,13 @@ from .upstream import Ending, StartFailure
 
 # What may be otherwise a moment later; every other refusal stays until somebody changes something.
 PASSING = frozenset({"WorkspaceBusy", "HostUnreachable"})
+_AGAIN = "the next tool call makes the proxy start the Host again."
+# Next steps of `uno-devserver start` that are none here, where nobody runs it.
+_HERE = {
+    "PortTaken": "Start the proxy with another --port or without.",
+    "WorkspaceBusy": f"Look at what it does, or end it; {_AGAIN}",
+    "StateNotWritable": f"See that the disk has room, and that folder and file are yours; {_AGAIN}",
+}
 
 
 def launch_failed(failure: LaunchFailure) -> StartFailure:
@@ -18,7 +25,7 @@ def launch_failed(failure: LaunchFailure) -> StartFailure:
 
 
 def user_error(error: UserError) -> StartFailure:
-    issue = fatal(error.code, error.message, error.next_step)
+    issue = fatal(error.code, error.message, _HERE.get(error.code, error.next_step))
     return StartFailure(issue, final=error.code not in PASSING)
 
 
@@ -38,7 +45,7 @@ def _issue(failure: LaunchFailure) -> Issue:
         return fatal("HostNotStarted", message, "End that program, or start the proxy with another --port or without.")
     if failure.reason is Reason.NOT_STARTED:
         message = f"The Host cannot be started: {failure.text.rstrip('.')}."
-        return fatal("HostNotStarted", message, "Repair that; the next tool call makes the proxy start it again.")
+        return fatal("HostNotStarted", message, f"Repair that; {_AGAIN}")
     if failure.reason is Reason.NOT_READY:
         message = f"The Host did not answer on port {port} within {failure.seconds:g} s and was stopped."
         return fatal("HostUnreachable", message, f"What it printed is in {log}.")
