@@ -186,13 +186,14 @@ async def test_a_conversation_that_breaks_off_is_begun_anew_with_the_same_server
     upstream = ScriptedUpstream(running)
     kept = Kept(tmp_path, upstream)
     assert await kept.keeper.until_connected(5)
-    running.connections[0].closed = True
-    running.lists.names["tools"] = ["other"]
+    for name in ("other", "another"):
+        running.connections[-1].closed = True
+        running.lists.names["tools"] = [name]
 
-    kept.keeper.lists_changed()
+        kept.keeper.lists_changed()
 
-    await kept.until(lambda: kept.tools == ["other"])
-    assert len(running.connections) == 2
+        await kept.until(lambda name=name: kept.tools == [name])  # type: ignore[misc]
+    assert len(running.connections) == 3
     assert (kept.keeper.generation, upstream.starts, running.stops) == (1, 1, 0)
 
 
@@ -246,6 +247,32 @@ async def test_a_server_that_dies_is_replaced_and_its_end_is_remembered(tmp_path
     assert kept.facts.restarts == 1
     assert ("warning", "The server has gone: it ended with exit code 3. It is being started again.") in kept.messages
     assert kept.changes == 3, "connected, gone, connected"
+
+
+@conversation
+async def test_a_second_crash_of_the_same_kind_is_told_too(tmp_path: Path) -> None:
+    runs = [ScriptedRunning(Lists()) for _ in range(3)]
+    kept = Kept(tmp_path, ScriptedUpstream(*runs))
+    for generation in (1, 2):
+        await kept.until(lambda generation=generation: kept.keeper.generation == generation)  # type: ignore[misc]
+        runs[generation - 1].die()
+
+    await kept.until(lambda: kept.keeper.generation == 3)
+
+    assert [level for level, _ in kept.messages].count("warning") == 2
+
+
+@conversation
+async def test_how_a_process_ended_tells_more_than_that_it_could_not_be_spoken_to(tmp_path: Path) -> None:
+    first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists())
+    first.refusals = [Lost("It hung up.", sent=True)] * 2
+    kept = Kept(tmp_path, ScriptedUpstream(first, second), policy=IMPATIENT.replace(end_seconds=5.0))
+    await kept.until(lambda: not first.refusals)
+
+    first.die()
+
+    await kept.until_state("Connected")
+    assert kept.facts.last_end.exit_code == 3
 
 
 @conversation
@@ -395,6 +422,8 @@ async def test_a_server_that_refuses_to_speak_says_why(tmp_path: Path) -> None:
 
     assert kept.facts.connect_error == "It wants a token."
     assert not kept.facts.without_mcp
+    await kept.until(lambda: running.stops == 1, "it is of use to nobody")
+    assert kept.facts.upstream.process_id is None
 
 
 # --- starts that fail
@@ -495,6 +524,21 @@ async def test_a_start_that_is_overtaken_leaves_nothing_running(tmp_path: Path) 
 
 
 @conversation
+async def test_what_becomes_ready_although_its_workspace_has_gone_is_stopped(tmp_path: Path) -> None:
+    late = ScriptedRunning(Lists())
+    slow = ScriptedUpstream(late, stubborn=True)
+    slow.gate.clear()
+    kept = Kept(tmp_path, slow)
+    await kept.until(lambda: slow.starts)
+
+    kept.keeper.halt("There is no workspace.")
+    slow.gate.set()
+
+    await kept.until(lambda: late.stops == 1)
+    assert kept.keeper.running is None
+
+
+@conversation
 async def test_without_anything_to_keep_it_waits_and_says_that_waiting_is_no_use(tmp_path: Path) -> None:
     kept = Kept(tmp_path, None)
     waiting = asyncio.ensure_future(kept.keeper.until_connected(5))
@@ -559,6 +603,8 @@ async def test_a_start_that_waits_for_the_end_of_a_crashed_server_does_not_come_
     kept = Kept(tmp_path, upstream)
     assert await kept.keeper.until_connected(5)
     running.stop = stopped.wait  # type: ignore[method-assign, assignment]
+    begun: list[object] = []
+    kept.starts.start = lambda *start: begun.append(start)  # type: ignore[method-assign]
     running.die()
     await kept.until_state("Reconnecting")
 
@@ -569,4 +615,25 @@ async def test_a_start_that_waits_for_the_end_of_a_crashed_server_does_not_come_
     others = asyncio.all_tasks() - {asyncio.current_task()}
     await asyncio.wait_for(asyncio.gather(*others, return_exceptions=True), 5)
 
-    assert upstream.starts == 1
+    assert begun == []
+
+
+@conversation
+async def test_at_the_end_all_that_are_just_being_ended_are_waited_for(tmp_path: Path) -> None:
+    late, slow, stopped = ScriptedRunning(Lists()), ScriptedRunning(Lists()), asyncio.Event()
+    overtaken = ScriptedUpstream(late, stubborn=True)
+    overtaken.gate.clear()
+    kept = Kept(tmp_path, overtaken)
+    await kept.until(lambda: overtaken.starts)
+    kept.keeper.begin(ScriptedUpstream(slow))
+    assert await kept.keeper.until_connected(5)
+    slow.stop = stopped.wait  # type: ignore[method-assign, assignment]
+
+    closing = asyncio.ensure_future(kept.keeper.close())
+    overtaken.gate.set()
+    await kept.until(lambda: late.stops == 1)
+    await asyncio.wait([closing], timeout=0.05)
+    assert not closing.done()
+    stopped.set()
+
+    await asyncio.wait_for(closing, 5)

@@ -164,6 +164,7 @@ async def test_initialize_starts_the_workspace_it_names_and_waits_for_it(
     world = World(empty, monkeypatch, force_fallback=True)
     there = workspace_at(tmp_path / "there")
     assert world.kept.keeper.fallback is True
+    assert not await asyncio.wait_for(world.kept.keeper.until_connected(60), 5), "waiting is no use before"
 
     told = await world.kept.keeper.set_workspace(str(there), None)
 

@@ -52,6 +52,7 @@ NOBODY = ClientInfo("uno-devserver", __version__, {}, MODERN_VERSIONS[0])
 class Policy(Value):
     hello_seconds: float = 1.0  # the client's first message came long ago, as a rule; its era is worth this wait
     end_seconds: float = 0.3  # a connection breaks a moment before the end of its process is told, which tells more
+    stop_seconds: float = 5.0  # what takes longer to end, hangs, and the next one is started beside it
     retry_seconds: float = 5.0  # a server that comes back without our doing is looked for that often
 
 
@@ -95,7 +96,7 @@ class Keeper:
         self.server: Server | None = None  # what it says of itself, while connected
         self._conversation: OwnConversation | None = None
         self._work: set[asyncio.Task[None]] = set()  # what ends with the upstream
-        self._stopping: asyncio.Task[None] | None = None
+        self._stops = Tasks()  # those that are just being ended
         self._pending = 0 if upstream is None else 1  # starts that have not come to an end
         self.upstream = upstream  # what is started
         self.placement: Placement | None = None  # None: the upstream does not depend on a workspace
@@ -213,8 +214,7 @@ class Keeper:
         self._do(self._lifecycle.shut_down())
         while self._pending:
             await self._moved.wait()
-        if self._stopping is not None:
-            await self._stopping
+        await self._stops.wait(self._policy.stop_seconds)
 
     # What the lifecycle says.
 
@@ -250,8 +250,7 @@ class Keeper:
             self._loop.call_later(self._policy.retry_seconds, self.wanted)
 
     async def _start(self, start: Start) -> None:
-        if self._stopping is not None:
-            await asyncio.wait([self._stopping])
+        await self._stops.wait(self._policy.stop_seconds)
         await asyncio.sleep(start.after)
         if start.attempt == self._lifecycle.attempt and self.upstream is not None:
             self._pending += 1
@@ -261,7 +260,7 @@ class Keeper:
         self._starts.give_up()
         self._end_work()
         if self.running is not None:
-            self._stopping = self._tasks.start(self.running.stop())
+            self._stops.start(self.running.stop())
             self.running = self.server = None
 
     def _end_work(self) -> None:
@@ -314,9 +313,8 @@ class Keeper:
 
     def _ready(self, report: Ready) -> None:
         running = report.running
-        if report.attempt != self._lifecycle.attempt:
-            if running is not self.running:  # nobody wants it any more
-                self._stopping = self._tasks.start(running.stop())
+        if report.attempt != self._lifecycle.attempt:  # nobody wants it any more
+            self._stops.start(running.stop())
             return
         if running is self.running:  # it is the same as before
             self._end_work()
