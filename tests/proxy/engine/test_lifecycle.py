@@ -182,11 +182,13 @@ def test_one_that_has_done_its_work_is_started_again_at_once_however_often_it_is
     assert lifecycle.restarts == 50
 
 
-def test_work_that_an_earlier_one_has_done_proves_nothing_of_the_next() -> None:
+@pytest.mark.parametrize("late", [False, True])
+def test_work_that_an_earlier_one_has_done_proves_nothing_of_the_next(late: bool) -> None:
     lifecycle = connected()
     lifecycle.worked()
     lifecycle.ended(1, 1.0, "It ended.")
-    lifecycle.worked()  # late: there is none at the moment
+    if late:
+        lifecycle.worked()  # there is none at the moment
     heal(lifecycle, 1.0)
 
     actions = lifecycle.ended(2, 2.0, "It ended.")
@@ -326,6 +328,19 @@ def test_late_reports_of_an_older_start_change_nothing() -> None:
     assert lifecycle.failed(1, 0.2, "It died.", final=True) == ()
 
     assert lifecycle.state.value == STATES.DISCOVERING.value
+
+
+def test_the_rest_between_two_attempts_begins_when_an_attempt_does() -> None:
+    lifecycle = Lifecycle()
+    lifecycle.begin(0.0)
+    lifecycle.failed(1, 0.0, "It died.", final=False)
+    (third,) = starts(lifecycle.failed(2, 1.0, "It died.", final=False))
+    lifecycle.failed(3, 4.0, "It died.", final=False)
+
+    begun = 1.0 + third.after
+    assert lifecycle.rest(4.0) == pytest.approx(begun + DEFAULT_POLICY.retry_seconds - 4.0)
+    assert lifecycle.wanted(begun + DEFAULT_POLICY.retry_seconds - 0.1) == ()
+    assert starts(lifecycle.wanted(begun + DEFAULT_POLICY.retry_seconds))
 
 
 # The end.

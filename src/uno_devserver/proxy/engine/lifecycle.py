@@ -90,7 +90,7 @@ class Lifecycle:
         self._crashes = 0  # since it was stable
         self._restarts = 0
         self._started_at = 0.0
-        self._connected_at: float | None = None
+        self._connected_at = 0.0
         self._proven = False  # has answered a client since it was connected
 
     @property
@@ -174,12 +174,12 @@ class Lifecycle:
     def connected(self, attempt: int, now: float) -> tuple[Action, ...]:
         if self._is_current(attempt, frozenset({CONNECTING})):
             self._go(CONNECTED)
-            self._connected_at = now
+            self._connected_at, self._proven = now, False
         return ()
 
     def worked(self) -> None:
         """It has answered a client's request."""
-        self._proven = self._state is CONNECTED
+        self._proven = True
 
     def refused(self, attempt: int, reason: str) -> tuple[Action, ...]:
         """It runs, and is no MCP server: it stays as it is, and starting it again would change nothing."""
@@ -193,7 +193,7 @@ class Lifecycle:
         self._go(RECONNECTING)
         if not crashed:
             return (Stop(), *self.failed(attempt, now, reason, final=False))
-        if self._proven or self._was_stable(now):
+        if self._proven or now - self._connected_at >= self._policy.stable_seconds:
             self._crashes = 0
         self._crashes += 1
         if self._crashes > self._policy.crash_cycles:
@@ -208,15 +208,11 @@ class Lifecycle:
     def _is_current(self, attempt: int, states: frozenset[ConnectionState]) -> bool:
         return attempt == self._attempt and self._state in states
 
-    def _was_stable(self, now: float) -> bool:
-        return self._connected_at is not None and now - self._connected_at >= self._policy.stable_seconds
-
     def _start(self, now: float, after: float | None = None) -> Start:
         self._startups += 1
         self._attempt += 1
         after = self._backoff(self._startups) if after is None else after
         self._started_at = now + after
-        self._connected_at, self._proven = None, False
         return Start(self._attempt, after)
 
     def _backoff(self, times: int) -> float:
