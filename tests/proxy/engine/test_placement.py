@@ -269,6 +269,26 @@ async def test_whoever_needs_the_host_makes_us_look_for_the_users_agreement_at_o
 
 
 @asynchronous
+async def test_an_agreement_that_comes_when_the_workspace_has_gone_starts_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = workspace_at(tmp_path / "ws")
+    world = World(folder, monkeypatch)
+    world.hosts.trusted = False
+    assert await world.kept.keeper.until_connected(5)
+    (folder / ".devtools" / "addins").rmdir()
+    world.placement._changed()
+    await world.kept.until_state("Degraded")
+    monkeypatch.setenv("UNO_DEVSERVER_TRUST", "1")
+
+    await world.kept.keeper.reconsider()
+
+    assert world.kept.facts.trusted is None
+    assert world.served == []
+    await world.close()
+
+
+@asynchronous
 async def test_what_the_config_says_counts_and_what_is_wrong_with_it_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -179,20 +179,15 @@ class Keeper:
 
     def begin(self, upstream: Upstream) -> None:
         """This is to be kept from now on; what was before is ended."""
-        self._forget()
+        self._knowledge.forget_upstream()
         self.upstream = upstream
         self._do(self._lifecycle.begin(self._loop.time()))
 
     def halt(self, reason: str) -> None:
         """There is nothing to keep."""
-        self._forget()
+        self._knowledge.forget_upstream()
         self.upstream = None
         self._do(self._lifecycle.halt(reason))
-
-    def _forget(self) -> None:
-        """What was wrong with the upstream before says nothing about the next."""
-        self._knowledge.blame("start", ())
-        self._knowledge.learn(upstream=None, last_end=None, connect_error="", without_mcp=False)
 
     def met(self, client: ClientInfo) -> None:
         """The client has said who it is."""
@@ -300,8 +295,7 @@ class Keeper:
         elif isinstance(report, Launching):
             self._launching(report)
         elif isinstance(report, Strayed):
-            upstream = self._knowledge.facts.upstream or UpstreamFacts()
-            self._knowledge.learn(upstream=upstream.replace(strayed=report.line))
+            self._knowledge.strayed(report.line)
         else:
             self._failed(report)
 
@@ -330,7 +324,7 @@ class Keeper:
     def _failed(self, report: Failed) -> None:
         failure = report.failure
         self._knowledge.blame("start", failure.issues)
-        self._forget_process()
+        self._knowledge.forget_process()
         if self.placement is not None:
             self.placement.launched(None)
         if failure.ending is not None:
@@ -342,7 +336,7 @@ class Keeper:
 
     def _ended(self, attempt: int, ending: Ending) -> None:
         self._knowledge.learn(last_end=ending)
-        self._forget_process()
+        self._knowledge.forget_process()
         if self.state is DEGRADED:  # it was no MCP server; the next one may be
             self._stop()
             self._loop.call_later(self._policy.retry_seconds, self.wanted)
@@ -350,12 +344,6 @@ class Keeper:
             reason = f"{self._named} has gone: {ending.reason}."
             follows = "It is looked for again." if self._comes_back else STARTED_AGAIN
             self._do(self._lifecycle.ended(attempt, self._loop.time(), reason, follows=follows))
-
-    def _forget_process(self) -> None:
-        """It is gone, so neither its number nor its port mean anything any more; a URL stays what it is."""
-        upstream = self._knowledge.facts.upstream
-        if upstream is not None and upstream.process_id is not None:
-            self._knowledge.learn(upstream=upstream.replace(process_id=None, endpoint=None))
 
     # Speaking to it.
 
@@ -376,7 +364,7 @@ class Keeper:
             )
             if running.kind is HostKind.COMMAND:  # a Host is of use to others; this one to nobody
                 self._stop()
-                self._forget_process()
+                self._knowledge.forget_process()
         except (Lost, TimeoutError) as error:
             await asyncio.sleep(self._policy.end_seconds)
             self._ended(attempt, Ending(f"it cannot be spoken to: {str(error).rstrip('.') or 'it does not answer'}"))

@@ -50,6 +50,23 @@ class Knowledge:
             self._file = StatusFile(self._state)
         self._file.update(self._told())
 
+    def strayed(self, line: str) -> None:
+        """The upstream has written this where only messages belong."""
+        self.learn(upstream=(self.facts.upstream or UpstreamFacts()).replace(strayed=line))
+
+    def forget_process(self) -> None:
+        """It is gone, so neither its number nor its port mean anything any more; a URL stays what it is."""
+        upstream = self.facts.upstream
+        if upstream is not None and upstream.process_id is not None:
+            self.learn(upstream=upstream.replace(process_id=None, endpoint=None))
+
+    def forget_upstream(self) -> None:
+        """There will be another, or none: what was wrong with this one, or with its workspace, says nothing of it."""
+        self.blame("start", ())
+        self.blame("launch", ())
+        nothing = {"upstream": None, "last_end": None, "host": None, "left_out": None, "trusted": None}
+        self.learn(**nothing, connect_error="", without_mcp=False)
+
     def report(self) -> dict[str, object]:
         """From any thread."""
         return report(self._told())

@@ -245,7 +245,6 @@ class Placement:
     def _agreed(self) -> None:
         """The code of the workspace may run by now."""
         if self._knowledge.facts.trusted is False:  # and nobody was faster
-            self._knowledge.learn(trusted=None)
             self._keeper.begin(host_upstream(self._options, self.workspace))
 
     def _say_where(self) -> None:
