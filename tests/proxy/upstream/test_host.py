@@ -305,7 +305,12 @@ def test_a_port_that_another_program_has_may_be_free_the_next_time(place: Place)
 
 
 def test_a_start_that_nobody_wants_any_more_ends_soon_and_leaves_nothing(place: Place) -> None:
-    place.observer.wanted = False
+    class Leaving(Watched):
+        def launching(self, what: str, process_id: int | None) -> None:
+            super().launching(what, process_id)
+            self.wanted = False
+
+    place.observer = Leaving()
 
     with pytest.raises(StartFailure):
         place.start()
