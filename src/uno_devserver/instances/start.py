@@ -18,7 +18,7 @@ from ..system.processes import GRACE_SECONDS
 from ..system.values import Value
 from .child import Output
 from .host_command import HostArguments, addin_paths
-from .launch import READY_SECONDS, Launched, Observer, Order, launch
+from .launch import READY_SECONDS, Launched, LaunchFailure, Observer, Order, Reason, launch
 from .registry import on_port, prune, serving, write_sidecar
 from .workspace_state import log_of, log_path, remember_port, remembered_port
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ..system.folders import Folders
     from .child import Child
     from .host_choice import Plan
-    from .launch import LaunchFailure
     from .registry import Server
 
 REBIND_SECONDS = 10.0  # opening a pipe takes milliseconds, in a busy Host a second
@@ -79,7 +78,7 @@ class Running(Value):
 
 
 class StartObserver(Observer):
-    """Who watches a start; `go_on` is also asked while it waits for a server that somebody else started."""
+    """Who watches a start; `go_on` is also asked while it waits for a start, or a server, of somebody else."""
 
     def said(self, message: str) -> None:
         """What happens, for people."""
@@ -134,10 +133,12 @@ def _lock(lock: FileLock, wish: Wish, observer: StartObserver) -> bool:
         observer.said(f"Waiting for another start of this workspace{who} ...")
 
     try:
-        taken = lock.acquire(2 * wish.ready_seconds + LOCK_SECONDS, tell)
+        taken = lock.acquire(2 * wish.ready_seconds + LOCK_SECONDS, tell, lambda: observer.go_on(0.0))
     except OSError as error:
         observer.warned(f"The workspace cannot be locked, so two starts at once may collide: {error}.")
         return False
+    if not taken and not observer.go_on(0.0):
+        raise LaunchFailure(Reason.GIVEN_UP, wish.port)
     if not taken:
         holder = lock.holder()
         message = f"Another start of {wish.workspace} (process {holder or 'unknown'}) does not come to an end."

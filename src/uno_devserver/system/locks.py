@@ -27,12 +27,17 @@ class FileLock:
         self._path = path
         self._handle: int | None = None
 
-    def acquire(self, seconds: float, on_wait: Callable[[int | None], None]) -> bool:
-        """Whether it is ours within that time; `on_wait` is told once who holds it. OSError: it cannot be used."""
+    def acquire(
+        self, seconds: float, on_wait: Callable[[int | None], None], go_on: Callable[[], bool] = lambda: True
+    ) -> bool:
+        """Whether it is ours within that time, and before `go_on` says that nobody wants it any more.
+
+        `on_wait` is told once who holds it. OSError: it cannot be used.
+        """
         os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
         try:
-            taken = _wait(handle, seconds, lambda: on_wait(self.holder()))
+            taken = _wait(handle, seconds, lambda: on_wait(self.holder()), go_on)
             if taken:
                 _say_who(handle)
                 self._handle, handle = handle, -1
@@ -57,12 +62,12 @@ class FileLock:
         return int(text) if text.isdigit() else None
 
 
-def _wait(handle: int, seconds: float, on_wait: Callable[[], None]) -> bool:
+def _wait(handle: int, seconds: float, on_wait: Callable[[], None], go_on: Callable[[], bool]) -> bool:
     if _try(handle):
         return True
     on_wait()
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
+    while time.monotonic() < deadline and go_on():
         time.sleep(STEP_SECONDS)
         if _try(handle):
             return True

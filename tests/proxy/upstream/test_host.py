@@ -25,6 +25,8 @@ from uno_devserver.proxy.upstream.host import HostUpstream
 from uno_devserver.proxy.upstream.host_running import HostRunning, Policy, last_lines_of
 from uno_devserver.proxy.upstream.upstream import StartFailure
 from uno_devserver.system.folders import Folders, folders
+from uno_devserver.system.locks import FileLock
+from uno_devserver.system.naming import name_for
 from uno_devserver.workspace.resolver import resolve
 
 from .commands import Observer
@@ -319,6 +321,26 @@ def test_a_start_that_nobody_wants_any_more_ends_soon_and_leaves_nothing(place: 
     assert pid is not None
     assert not is_running(pid)
     assert place.registered == []
+
+
+def test_a_start_that_waits_for_another_is_given_up_at_once(place: Place) -> None:
+    class Leaving(Watched):
+        def said(self, message: str, *, warning: bool = False) -> None:
+            super().said(message, warning=warning)
+            self.wanted = False
+
+    place.observer = Leaving()
+    lock = FileLock(os.path.join(place.folders.state, "locks", name_for(str(place.workspace)) + ".lock"))
+    assert lock.acquire(0, lambda _: None)
+    begun = time.monotonic()
+
+    with pytest.raises(StartFailure) as failure:
+        place.start()
+
+    lock.release()
+    assert time.monotonic() - begun < BOUND
+    assert "given up" in failure.value.issues[0].message
+    assert place.observer.launched == []
 
 
 # --- what it printed
