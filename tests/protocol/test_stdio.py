@@ -237,9 +237,10 @@ async def test_a_cancelled_call_is_stopped_and_not_answered_and_its_id_is_free()
 
 @asynchronous
 async def test_the_end_of_a_cancelled_call_does_not_free_the_id_that_was_used_again() -> None:
-    go, ended, wait = asyncio.Event(), asyncio.Event(), Waiting()
+    begun, go, ended, wait = asyncio.Event(), asyncio.Event(), asyncio.Event(), Waiting()
 
     async def stubborn(call: Call) -> Result:
+        begun.set()
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.Event().wait()
         await go.wait()
@@ -248,7 +249,7 @@ async def test_the_end_of_a_cancelled_call_does_not_free_the_id_that_was_used_ag
 
     client = await connected(ScriptedService(stubborn=stubborn, wait=wait))
     client.call("stubborn", request_id=1)
-    await client.ask("tools/list")
+    await begun.wait()
     client.cancel(1)
     client.call("wait", request_id=1)
     await wait.started.wait()
