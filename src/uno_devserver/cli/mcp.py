@@ -12,6 +12,7 @@ from ..issues import UserError
 from ..proxy.catalogue import identity_of, load, path_of
 from ..proxy.lists import counted
 from ..proxy.options import Options
+from ..proxy.tools import ALWAYS_OURS
 from ..system.folders import folders
 from ..system.log import log
 from .directory import absolute
@@ -44,9 +45,8 @@ def _kept(options: Options, begun: float) -> Result:
     if catalogue is None or catalogue.saved_at < begun:
         message = f"The server was asked, but nothing new was kept in {path}."
         raise UserError("NoCatalogue", message, "Run this again with --log-level Debug, which tells the reason.")
-    tools = len(catalogue.offered.tools)
-    log.info(f"Kept {counted(tools)} in {path}.")
-    return Result({"tools": tools, "file": path}, None)
+    tools = sum(name not in ALWAYS_OURS for name, _ in catalogue.offered.tools)
+    return Result({"tools": tools, "file": path}, f"Kept {counted(tools)} in {path}.")
 
 
 def _options(invocation: Invocation) -> Options:

@@ -77,5 +77,16 @@ def test_the_file_for_others_is_written_when_a_start_has_come_to_its_end(tmp_pat
     assert list(folder.glob("*.json")) == []
 
 
+def test_a_first_start_that_takes_long_is_told_to_others_before_its_end(tmp_path: Path) -> None:
+    known = knowledge(tmp_path)
+    known.learn(state=ConnectionState.LAUNCHING)
+
+    known.linger()
+
+    [file] = wait_for(lambda: list((tmp_path / "state" / "proxies").glob("*.json")) or None)
+    assert json.loads(file.read_text("utf-8"))["state"] == "Launching"
+    known.close()
+
+
 def test_one_that_has_written_nothing_has_nothing_to_remove(tmp_path: Path) -> None:
     knowledge(tmp_path).close()

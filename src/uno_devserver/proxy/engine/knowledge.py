@@ -29,6 +29,7 @@ class Knowledge:
         self._timeline = timeline
         self._state = state
         self._file: StatusFile | None = None
+        self._hurries = True  # a first start that is under way
         self._issues: dict[str, tuple[Issue, ...]] = {}
         self.workspace: Callable[[], Workspace] | None = (
             None  # the present one; None: the upstream does not depend on it
@@ -43,12 +44,17 @@ class Knowledge:
         """Fields of ProxyFacts."""
         self.facts = self.facts.replace(**changes)
         if self._file is None:
-            if self.facts.state in PASSING:
+            if self._hurries and self.facts.state in PASSING:
                 return
             from ..health.status_file import StatusFile
 
             self._file = StatusFile(self._state)
         self._file.update(self._told())
+
+    def linger(self) -> None:
+        """The first start takes so long that others may want to know how it goes."""
+        self._hurries = False
+        self.learn()
 
     def strayed(self, line: str) -> None:
         """The upstream has written this where only messages belong."""

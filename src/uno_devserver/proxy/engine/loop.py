@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 CLOSE_SECONDS = 0.23  # the front gives us 0.25 s
 READY_SECONDS = 1.0  # some clients never say that they are initialized
 TOOLS_SECONDS = 30.0  # --mcp-wait-tools-list: what clients allow for their start
+LINGER_SECONDS = 1.0  # a start that works is over by then
 CATALOGUE_SECONDS = 60.0  # --force-generate-tool-cache: a Host has 30 s to start, and its add-ins as long to load
 
 
@@ -129,6 +130,7 @@ class _Engine:
         )
 
     async def open(self) -> None:
+        self._loop.call_later(LINGER_SECONDS, self._knowledge.linger)
         if self.keeper.placement is not None:
             self.keeper.placement.begin()
         if self._board.holds_tools:
