@@ -102,7 +102,7 @@ def serve(stage: Stage) -> None:
         agent.hear("notifications/tools/list_changed")
         tools = agent.tools()
         expect("find_todos" in tools, f"the tools are {tools}")
-        print(f"   now {len(tools)}, with those of the server that was started behind: find_todos, count_todos, …")
+        print(f"   now {len(tools)}, with those of the server that was started behind: find_todos and count_todos")
         counted = agent.call("count_todos")
         expect(sum(counted.values()) > 0, f"count_todos found {counted}")
         print(f"   count_todos: {counted}")
