@@ -233,10 +233,3 @@ def test_a_disk_that_takes_nothing_is_told_in_the_log_only(tmp_path: Path, capsy
     save(str(tmp_path / "file"), HERE, SEEN)
 
     assert "cannot be written" in capsys.readouterr().err
-
-
-def test_another_sdk_makes_a_catalogue_stale() -> None:
-    assert SEEN.is_stale("6.6.0")
-    assert not SEEN.is_stale("6.5.31")
-    assert not SEEN.is_stale(None)
-    assert not SEEN.replace(sdk_version=None).is_stale("6.6.0")

@@ -16,6 +16,15 @@ if TYPE_CHECKING:
     from .catalogue import Catalogue
 
 
+# The methods that read them: what the items are called in the result, and which of the lists below it is.
+LISTS = {
+    "tools/list": ("tools", "tools"),
+    "resources/list": ("resources", "resources"),
+    "resources/templates/list": ("resourceTemplates", "templates"),
+    "prompts/list": ("prompts", "prompts"),
+}
+
+
 class Lists(Value):
     """What the proxy offers, each a JSON array that is ready to be written: our own and the upstream's, merged."""
 

@@ -53,10 +53,6 @@ class Catalogue(Value):
     saved_at: float  # in seconds since 1970
     sdk_version: str | None = None  # of the workspace
 
-    def is_stale(self, sdk_version: str | None) -> bool:
-        """Whether the workspace has changed to another SDK, and its tools probably with it."""
-        return None not in (sdk_version, self.sdk_version) and sdk_version != self.sdk_version
-
 
 def identity_of(options: Options) -> Identity:
     if options.url is not None:

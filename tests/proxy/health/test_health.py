@@ -121,6 +121,23 @@ def test_the_members_of_the_seeds_come_first_in_their_order_and_the_proxy_last()
     assert names[-1] == "proxy"
 
 
+@pytest.mark.parametrize(
+    ("sdk", "fresh", "stale"),
+    [("5.0.0", False, True), ("5.0.0", True, False), ("6.5.31", False, False), (None, False, False)],
+)
+def test_lists_from_before_another_sdk_are_stale_until_they_are_read_again(
+    sdk: str | None, fresh: bool, stale: bool
+) -> None:
+    facts = CONNECTED.replace(lists_fresh=fresh, catalogue_sdk=sdk)
+
+    told = report(facts)
+
+    assert told["unoSdkVersion"] == "6.5.31"
+    own = told["proxy"]
+    assert isinstance(own, dict)
+    assert own["catalogueStale"] is stale
+
+
 def test_what_only_the_proxy_knows_is_its_own_object() -> None:
     facts = CONNECTED.replace(
         generation=3, restarts=2, last_end=CRASH, catalogue_written=time.time() - 60, wait_calls=True, trusted=True
@@ -131,6 +148,7 @@ def test_what_only_the_proxy_knows_is_its_own_object() -> None:
     assert isinstance(own, dict)
     age = own.pop("catalogueAgeSeconds")
     assert 60 <= age < 90
+    assert own.pop("catalogueStale") is False
     assert own == {
         "processId": os.getpid(),
         "state": "Connected",

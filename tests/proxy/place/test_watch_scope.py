@@ -124,6 +124,20 @@ def test_an_edited_addin_and_what_it_imports_count_like_a_new_one(root: Path) ->
     assert str(addin.parent) in before.folders
 
 
+def test_a_solution_that_is_only_touched_has_not_changed_but_a_restore_has_happened_again(root: Path) -> None:
+    solution = write(root / "App.sln", "a solution")
+    assets = write(root / "obj" / "project.assets.json", "{}")
+    before = _look(root)
+
+    for path in (solution, assets):
+        os.utime(path, (1, 1))
+    touched = _look(root)
+    solution.write_text("another one")
+
+    assert changed_files(before.files, touched.files) == {str(assets)}
+    assert changed_files(touched.files, _look(root).files) == {str(solution)}
+
+
 def test_a_file_elsewhere_counts_also_before_its_folder_exists(root: Path, tmp_path: Path) -> None:
     kept = tmp_path / "state" / "trust" / "ws.json"
 

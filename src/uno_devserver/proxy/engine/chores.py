@@ -41,8 +41,13 @@ class Chores:
         server = self._keeper.server
         if server is not None:
             write, global_json = self._offering.keep(server), self._global_json()
-            written = await apart(lambda: write(_sdk_version(global_json)))
-            self._knowledge.learn(catalogue_written=written)
+
+            def write_for_sdk() -> tuple[float, str | None]:
+                sdk = _sdk_version(global_json)
+                return write(sdk), sdk
+
+            written, sdk = await apart(write_for_sdk)
+            self._knowledge.learn(catalogue_written=written, catalogue_sdk=sdk)
 
     async def _do(self) -> None:
         await self.keep()

@@ -84,6 +84,7 @@ class _Engine:
             state=begun.lifecycle.state,
             wait_calls=options.wait_calls,
             catalogue_written=board.catalogue.saved_at if board.catalogue else None,
+            catalogue_sdk=board.catalogue.sdk_version if board.catalogue else None,
             tool_count=self._offering.tool_count,
         )
         board.health = self._knowledge.report

@@ -222,8 +222,13 @@ class Placement:
         return decision
 
     def _offers_anew(self, recalled: Recollection) -> None:
-        written = recalled.found.saved_at if recalled.found else None
-        self._knowledge.learn(tool_count=self._offering.tool_count, lists_fresh=False, catalogue_written=written)
+        found = recalled.found
+        self._knowledge.learn(
+            tool_count=self._offering.tool_count,
+            lists_fresh=False,
+            catalogue_written=found.saved_at if found else None,
+            catalogue_sdk=found.sdk_version if found else None,
+        )
 
     def _carry_out(self, decision: Decision, *, trusted: bool, sources: int) -> None:
         due, keeper, workspace = decision.transition, self._keeper, decision.workspace

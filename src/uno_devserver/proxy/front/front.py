@@ -30,6 +30,7 @@ from ...protocol.jsonrpc import (
 )
 from ...system.log import log
 from ...system.values import Value
+from ..board import LISTS
 from ..tools import HEALTH, health_contents, health_result, is_health_uri
 from .batches import Batches
 from .lines import MAX_LINE_BYTES, TooLong, readable_members
@@ -47,13 +48,6 @@ if TYPE_CHECKING:
 
 MAX_BATCH = 100
 
-# Of each list: its member in the result, and the board's name for it.
-_LISTS = {
-    "tools/list": ("tools", "tools"),
-    "resources/list": ("resources", "resources"),
-    "resources/templates/list": ("resourceTemplates", "templates"),
-    "prompts/list": ("prompts", "prompts"),
-}
 _TIMED = frozenset({"server/discover", "initialize", "tools/list"})
 _TOO_LONG = f"A message has {MAX_LINE_BYTES // (1024 * 1024)} MiB at most."
 _NO_BATCH = f"Send each message on a line of its own: only {BATCH_VERSION} has batches, of 1 to {MAX_BATCH} messages."
@@ -167,7 +161,7 @@ class Front:
             result = modern_result(request.method, result, self._board.server)
         if request.method in _TIMED:
             self._timeline.mark(request.method)
-        tell = ("read", request.method) if request.method in _LISTS else None
+        tell = ("read", request.method) if request.method in LISTS else None
         return _Reply(answer_line(request.id, result, spliced), tell)
 
     def _meet(self, client: ClientInfo) -> None:
@@ -191,10 +185,10 @@ class Front:
             return discover_result(board.server, board.capabilities), b""
         if method == "ping":
             return {}, b""
-        if method in _LISTS and not (method == "tools/list" and board.holds_tools):
+        if method in LISTS and not (method == "tools/list" and board.holds_tools):
             if params.get("cursor") is not None:
                 raise RpcError(INVALID_PARAMS, "There is one page only; ask without a cursor.")
-            member, name = _LISTS[method]
+            member, name = LISTS[method]
             return {}, b'"%s":%s' % (member.encode(), getattr(board.lists, name))
         if method == "tools/call" and params.get("name") == HEALTH:
             return health_result(board.health(), structured=modern or self._version in _STRUCTURED_VERSIONS), b""

@@ -58,6 +58,7 @@ class ProxyFacts(Value):
     tool_count: int = 0  # of the upstream
     lists_fresh: bool = False  # they come from the upstream that is connected
     catalogue_written: float | None = None  # when the lists that are offered were read, in seconds since 1970
+    catalogue_sdk: str | None = None  # the Uno SDK that the workspace had then
     timeline: tuple[tuple[str, int], ...] = ()  # what was reached, in milliseconds after the process began
     fallback: bool = False  # waits for uno_app_initialize
     trusted: bool | None = None  # whether code of the workspace may run; None: there is none, or nobody looked
@@ -113,6 +114,7 @@ def proxy_json(facts: ProxyFacts) -> dict[str, object]:
         "toolCount": facts.tool_count,
         "listsFresh": facts.lists_fresh,
         "catalogueAgeSeconds": age,
+        "catalogueStale": _is_stale(facts),
         "timeline": dict(facts.timeline),
         "fallback": facts.fallback,
         "trusted": facts.trusted,
@@ -120,6 +122,13 @@ def proxy_json(facts: ProxyFacts) -> dict[str, object]:
         "httpEndpoint": facts.http_endpoint,
         "clients": list(facts.clients),
     }
+
+
+def _is_stale(facts: ProxyFacts) -> bool:
+    """Whether the lists are from before the workspace changed to another SDK, and its tools probably with it."""
+    found = facts.discovery.sdk.global_json if facts.discovery else None
+    now = found.uno_sdk.version if found and found.uno_sdk else None
+    return not facts.lists_fresh and None not in (now, facts.catalogue_sdk) and now != facts.catalogue_sdk
 
 
 def _started_at(facts: ProxyFacts) -> str | None:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ...protocol.service import Session
 
 METHOD = "roots/list"
-CHANGED = "notifications/roots/list_changed"
 
 # Clients answer in milliseconds. One that has not by then never will, and its user should see uno_app_initialize.
 ANSWER_SECONDS = 10.0

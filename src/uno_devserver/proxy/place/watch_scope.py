@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
+from stat import S_ISREG
 from typing import TYPE_CHECKING
 
 from ...system.values import Value
@@ -38,7 +39,10 @@ SOLUTIONS = (".sln", ".slnx")
 NAMES = (GLOBAL_JSON, ASSETS, os.path.basename(CONFIG))
 ADDED, MODIFIED, DELETED = 1, 2, 3  # as watchfiles numbers what happened
 
-Stamp = tuple[int, ...]  # differs where the content may differ; empty: only that it is there counts
+CONTENT_BYTES = 1024 * 1024  # the files that people write are far smaller
+
+# When the file last changed, then what it is; empty: only that it is there counts.
+Stamp = tuple[int, ...]
 
 
 class Scope(Value):
@@ -71,7 +75,12 @@ def _may_hold(folder: str, name: str) -> bool:
 
 
 def changed_files(before: Mapping[str, Stamp], after: Mapping[str, Stamp]) -> frozenset[str]:
-    return frozenset(path for path in before.keys() | after.keys() if before.get(path) != after.get(path))
+    paths = before.keys() | after.keys()
+    return frozenset(path for path in paths if _what(before.get(path)) != _what(after.get(path)))
+
+
+def _what(stamp: Stamp | None) -> Stamp | None:
+    return None if stamp is None else stamp[1:]
 
 
 def look(workspace: Workspace, also: Iterable[str] = ()) -> Scope:
@@ -173,9 +182,20 @@ class _View:
     def _stamp(self, path: str) -> None:
         try:
             status = os.stat(path)
+            self.files[path] = (status.st_ctime_ns, *_content(path, status))
         except (OSError, ValueError):
             return
-        self.files[path] = (status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino)
+
+
+def _content(path: str, status: os.stat_result) -> Stamp:
+    """What tells one content from another. A file that was only touched is what it was.
+
+    Not so the record of a restore: it may be megabytes, and written again as it was when packages have come back.
+    """
+    if os.path.basename(path).lower() == ASSETS or status.st_size > CONTENT_BYTES or not S_ISREG(status.st_mode):
+        return status.st_ctime_ns, status.st_size, status.st_ino
+    with open(path, "rb") as file:
+        return (hash(file.read(CONTENT_BYTES)),)
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:

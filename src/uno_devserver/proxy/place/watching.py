@@ -169,7 +169,7 @@ class Watcher:
 def _older(scope: Scope, since: float) -> dict[str, Stamp]:
     """What was there when the workspace was looked at, as far as one can tell now."""
     limit = (since - CLOCK_SECONDS) * 1e9
-    return {path: stamp for path, stamp in scope.files.items() if not stamp or stamp[1] < limit}
+    return {path: stamp for path, stamp in scope.files.items() if not stamp or stamp[0] < limit}
 
 
 class _Notifier(Protocol):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ...protocol.jsonrpc import INVALID_PARAMS, RpcError
+from ..board import LISTS
 from ..tools import health_contents, is_health_uri
 from .connections import Connections
 from .everybody import Everybody
@@ -27,13 +28,6 @@ if TYPE_CHECKING:
     from ..board import Board
     from .link import Link
 
-# Each list, what its items are called in the result, and which list of the board it is.
-LISTS = {
-    "tools/list": ("tools", "tools"),
-    "resources/list": ("resources", "resources"),
-    "resources/templates/list": ("resourceTemplates", "templates"),
-    "prompts/list": ("prompts", "prompts"),
-}
 ROOTS_CHANGED = "notifications/roots/list_changed"
 
 
