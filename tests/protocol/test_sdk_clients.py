@@ -11,7 +11,7 @@ import httpx2
 import mcp_types
 import pytest
 from mcp.client import Client
-from mcp.client.session import ClientRequestContext, ClientSession
+from mcp.client.session import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ResourceUpdated, ToolsListChanged
 from mcp.shared.exceptions import MCPError
@@ -24,6 +24,7 @@ from uno_devserver.protocol.service import Call, Result
 from uno_devserver.protocol.streamable import StreamableHttp
 
 from .conversations import WAIT_SECONDS, ScriptedService, asynchronous, text, until
+from .sdk_answers import ANSWERS
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")  # old eras are our topic
 
@@ -135,20 +136,6 @@ async def test_log_messages_arrive_from_the_level_that_was_asked_for(mode: str) 
         await until(lambda: heard == ["warning", "error"])
 
 
-async def _elicit(context: ClientRequestContext, params: Any) -> mcp_types.ElicitResult:
-    return mcp_types.ElicitResult(action="accept", content={"name": f"{params.message} Ada"})
-
-
-async def _sample(context: ClientRequestContext, params: Any) -> mcp_types.CreateMessageResult:
-    return mcp_types.CreateMessageResult(
-        role="assistant", model="m", content=mcp_types.TextContent(type="text", text="sampled")
-    )
-
-
-async def _roots(context: ClientRequestContext) -> mcp_types.ListRootsResult:
-    return mcp_types.ListRootsResult.model_validate({"roots": [{"uri": "file:///work"}]})
-
-
 QUESTION = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}}
 SAMPLING = {"messages": [{"role": "user", "content": {"type": "text", "text": "hi"}}], "maxTokens": 5}
 
@@ -164,9 +151,7 @@ async def test_the_client_is_asked_for_input_samples_and_roots(mode: str) -> Non
 
     async with (
         serving(ScriptedService(curious=curious)) as (_, url),
-        Client(
-            url, mode=mode, elicitation_callback=_elicit, sampling_callback=_sample, list_roots_callback=_roots
-        ) as client,
+        Client(url, mode=mode, **ANSWERS) as client,
     ):
         result = await client.call_tool("curious", {})
 

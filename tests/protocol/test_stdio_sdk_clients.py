@@ -11,12 +11,12 @@ from typing import Any
 import mcp_types
 import pytest
 from mcp.client import Client
-from mcp.client.session import ClientRequestContext
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.subscriptions import ResourceUpdated, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 
 from .conversations import asynchronous, until
+from .sdk_answers import ANSWERS
 
 pytestmark = pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")  # old eras are our topic
 
@@ -94,25 +94,10 @@ async def test_log_messages_arrive_from_the_level_that_was_asked_for(mode: str) 
         await until(lambda: heard == ["warning", "error"])
 
 
-async def _elicit(context: ClientRequestContext, params: Any) -> mcp_types.ElicitResult:
-    return mcp_types.ElicitResult(action="accept", content={"name": f"{params.message} Ada"})
-
-
-async def _sample(context: ClientRequestContext, params: Any) -> mcp_types.CreateMessageResult:
-    return mcp_types.CreateMessageResult(
-        role="assistant", model="m", content=mcp_types.TextContent(type="text", text="sampled")
-    )
-
-
-async def _roots(context: ClientRequestContext) -> mcp_types.ListRootsResult:
-    return mcp_types.ListRootsResult.model_validate({"roots": [{"uri": "file:///work"}]})
-
-
 @ERAS
 @asynchronous
 async def test_the_client_is_asked_for_input_samples_and_roots(mode: str) -> None:
-    callbacks = {"elicitation_callback": _elicit, "sampling_callback": _sample, "list_roots_callback": _roots}
-    async with launched(mode, **callbacks) as client:
+    async with launched(mode, **ANSWERS) as client:
         result = await client.call_tool("curious", {})
 
         assert said(result) == "['Who? Ada', 'sampled', 'file:///work']"
