@@ -5,6 +5,8 @@ Reading never raises. What is wrong is an issue that names the place inside the 
 
 from __future__ import annotations
 
+from enum import Enum
+
 from ..issues import Issue, warning
 from ..system.files import FileProblem, read_bytes
 from ..system.jsonc import JsonProblem, parse
@@ -13,9 +15,59 @@ from ..system.values import Value
 MAX_BYTES = 1024 * 1024  # a page in real life
 
 
+class Strategy(Enum):
+    """How new code takes the place of old."""
+
+    RESTART = "restart"  # calls are told to come again; the old server is stopped, then the new one started
+    SWAP = "swap"  # calls wait; the new server is started beside the old one, and takes over when it answers
+
+
+class ServerCommand(Value):
+    """How the MCP server is started, where the config says so itself."""
+
+    command: str
+    args: tuple[str, ...] = ()
+    env: tuple[tuple[str, str], ...] = ()  # in addition to ours
+    cwd: str | None = None  # absolute; None: the server's root
+
+
+class ClientCommand(Value):
+    """A process that uses the extension, and is started again when that was rebuilt."""
+
+    command: str
+    args: tuple[str, ...] = ()
+    cwd: str | None = None  # absolute; None: clientWorkspace, else the extension's folder
+    ready_pattern: str | None = None  # a regular expression: a line that it prints when it is ready
+
+
+class HotReload(Value):
+    enabled: bool = True
+    server_name: str | None = None  # what the MCP server is called in sentences
+    restart_delay_ms: int = 0  # between stopping and starting
+    status_timeout_ms: int = 60_000  # how long mcpStatus waits
+    strategy: Strategy = Strategy.RESTART
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+
 class Config(Value):
+    """All paths are absolute."""
+
+    path: str | None = None  # None: there is none
     wait_calls: bool = False  # hold calls until the upstream is ready, instead of answering that it is not
+    concurrency: int | None = None  # pipeline.concurrency: how many calls may run at once; None: not said
+    client_workspace: str | None = None
+    extension_path: str | None = None
+    server_root: str | None = None  # mcpServerRoot
+    server: ServerCommand | None = None  # mcpServer
+    client: ClientCommand | None = None
+    hot_reload: HotReload = HotReload()
     issues: tuple[Issue, ...] = ()
+
+    @property
+    def names_server(self) -> bool:
+        """Whether the config declares an MCP server, so that this is behind the proxy and not a Host."""
+        return self.server is not None or self.server_root is not None
 
 
 class _Field(Value):

@@ -1,0 +1,79 @@
+"""The seam between those who want the newest code and the one component that hashes, builds and restarts.
+
+The authority lives in the process that owns the upstream; others reach it over the control channel. It is asked, and
+never has to be waited for: whoever asks sets a bound.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ..system.values import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+class CheckResult(Value):
+    """What a check has found and done; the members on the wire are in `to_json`."""
+
+    server_changed: bool = False  # the code of the MCP server is another than what runs
+    server_rebuilt: bool = False  # and is ready to be started: it was built, or needs no build
+    server_build_error: str | None = None  # what the build printed, whole, where it failed
+    extension_changed: bool = False
+    extension_rebuilt: bool = False
+    extension_build_error: str | None = None
+    client_reloaded: bool = False  # the client process was started again, and is ready
+
+    @property
+    def restart_due(self) -> bool:
+        return self.server_changed and self.server_rebuilt
+
+    def to_json(self) -> dict[str, Any]:
+        return {name: getattr(self, field) for name, field in _MEMBERS.items()}
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> CheckResult:
+        """Members that are missing, or of another kind, are as good as absent: the peer may be another version."""
+        known = {field: document.get(name) for name, field in _MEMBERS.items()}
+        wanted = {field: str if field.endswith("_error") else bool for field in known}
+        return cls(**{field: value for field, value in known.items() if isinstance(value, wanted[field])})
+
+
+_MEMBERS = {
+    "mcpChanged": "server_changed",
+    "mcpRebuilt": "server_rebuilt",
+    "mcpBuildError": "server_build_error",
+    "extChanged": "extension_changed",
+    "extRebuilt": "extension_rebuilt",
+    "extBuildError": "extension_build_error",
+    "extClientReloaded": "client_reloaded",
+}
+UNCHANGED = CheckResult()
+
+
+class Restarted(Value):
+    """What became of a restart."""
+
+    ok: bool  # the new code answers
+    problem: str = ""  # a sentence, where it does not
+    last_lines: tuple[str, ...] = ()  # what it printed last
+    kept: bool = False  # the old server still answers: a swap whose new one did not start
+    lists: str = ""  # the new tools against the old: same, grown or changed
+
+
+class Authority(Protocol):
+    """As the pipeline sees it; in the engine's loop."""
+
+    def news(self) -> bool | None:
+        """At once: whether a source may have changed since the last check. None: only a check can tell."""
+
+    async def check(self, tell: Callable[[str], None]) -> CheckResult:
+        """checkForChanges: the extension first, then the server; builds what has changed. All who ask while a check
+        is under way get its result. `tell` hears what it is at, for people. Raises where there is no answer.
+        """
+
+    async def ready_to_restart(self) -> Restarted:
+        """readyToRestart: nothing of the asker's runs any more, so the server may be replaced. Returns when the next
+        one answers, or does not; all who ask meanwhile get the same.
+        """

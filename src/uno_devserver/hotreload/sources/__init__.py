@@ -1,0 +1,1 @@
+"""Which files are the code of a package? One module for each kind of package."""
