@@ -35,9 +35,12 @@ class CheckResult(Value):
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> CheckResult:
         """Members that are missing, or of another kind, are as good as absent: the peer may be another version."""
-        known = {field: document.get(name) for name, field in _MEMBERS.items()}
-        wanted = {field: str if field.endswith("_error") else bool for field in known}
-        return cls(**{field: value for field, value in known.items() if isinstance(value, wanted[field])})
+        known: dict[str, Any] = {}
+        for name, field in _MEMBERS.items():
+            value = document.get(name)
+            if isinstance(value, str if field.endswith("_error") else bool):
+                known[field] = value
+        return cls(**known)
 
 
 _MEMBERS = {
