@@ -8,8 +8,8 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from ...protocol.running import Tasks
+from ...system.threads import apart
 from ...workspace.globaljson import read_global_json
-from .threads import apart
 
 if TYPE_CHECKING:
     from .keeper import Keeper

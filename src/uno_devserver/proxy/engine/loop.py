@@ -14,13 +14,13 @@ from ...protocol.eras import MODERN_VERSIONS
 from ...protocol.stdio import Stdio
 from ...system.folders import folders
 from ...system.log import ERROR, log
+from ...system.threads import apart
 from ..relay.relay import Relay
 from .announcements import Announcements
 from .chores import Chores
 from .keeper import NOBODY, Keeper
 from .knowledge import Knowledge
 from .offering import Offering
-from .threads import apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable

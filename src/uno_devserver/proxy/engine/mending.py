@@ -10,9 +10,9 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from ...instances.health_report import ConnectionState
+from ...system.threads import apart
 from ...workspace.addins import sources_key
 from ..upstream.host import HostUpstream
-from .threads import apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,6 +15,7 @@ from ...instances.active import active_servers
 from ...instances.health_report import ConnectionState
 from ...protocol.running import Tasks
 from ...system.folders import folders
+from ...system.threads import apart
 from ...workspace.addins import sources_key
 from ...workspace.config import read_config
 from ...workspace.transitions import Transition
@@ -26,7 +27,6 @@ from ..upstream.host import HostUpstream
 from ..upstream.host_running import HostRunning
 from .mending import Mending
 from .supply import host_upstream
-from .threads import apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,8 +16,8 @@ from ...protocol.client.stdio import StdioConnection
 from ...system.files import decode
 from ...system.log import DEBUG, log
 from ...system.process_end import process_end
+from ...system.threads import apart
 from ...system.values import Value
-from ..engine.threads import apart
 from .host_failures import how_it_ended
 from .upstream import Ending
 

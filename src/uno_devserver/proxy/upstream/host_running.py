@@ -22,8 +22,8 @@ from ...protocol.client.streamable import connect_http
 from ...system.files import FileProblem
 from ...system.log import log
 from ...system.process_end import process_end
+from ...system.threads import apart, wait_or
 from ...system.values import Value
-from ..engine.threads import apart, wait_or
 from .host_failures import how_it_ended
 from .upstream import Ending
 

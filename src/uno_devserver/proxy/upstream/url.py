@@ -13,8 +13,8 @@ from ...instances.probe import HostKind
 from ...issues import fatal
 from ...protocol.client.streamable import connect_http
 from ...protocol.http.client import split_url
+from ...system.threads import apart, wait_or
 from ...system.values import Value
-from ..engine.threads import apart, wait_or
 from ..options import shown_url
 from .upstream import Ending, StartFailure
 

@@ -10,7 +10,7 @@ import time
 import pytest
 
 from protocol.conversations import asynchronous
-from uno_devserver.proxy.engine.threads import apart, wait_or
+from uno_devserver.system.threads import apart, wait_or
 
 
 @asynchronous
