@@ -12,6 +12,7 @@ from support.golden import GOLDEN
 from support.machine import Machine
 from support.servers import Processes, Registry, an_hour_ago
 from uno_devserver.cli.list import host_kind
+from uno_devserver.instances.registry import write_sidecar
 from uno_devserver.system.processes import machine_name, user_name
 
 CONTROLLER = GOLDEN / "host" / "controller"
@@ -132,6 +133,7 @@ def test_json_has_the_fields_of_disco_and_more(machine: Machine, registry: Regis
         "workspaceDirectory",
         "leftOutAddIns",
         "hostKind",
+        "controlChannel",
         "machineName",
         "userName",
         "foreign",
@@ -148,11 +150,25 @@ def test_json_has_the_fields_of_disco_and_more(machine: Machine, registry: Regis
         "workspaceDirectory": str(machine.workspace),
         "leftOutAddIns": None,
         "hostKind": None,
+        "controlChannel": None,
         "machineName": machine_name(),
         "userName": user_name(),
         "foreign": False,
     }
     assert [link["processId"] for link in chain[:2]] == [server.pid, os.getpid()]
+
+
+def test_a_server_whose_launcher_sees_to_new_code_names_its_control_channel(
+    machine: Machine, registry: Registry, processes: Processes
+) -> None:
+    server = processes.start()
+    registry.sign_in(server.pid)
+    write_sidecar(str(registry), server.pid, ide_channel=None, control_channel="/tmp/CoreFxPipe_uno-1")
+
+    text, data = machine.run("list").stdout, machine.run("list", "--json").json
+
+    assert "  Control Channel: /tmp/CoreFxPipe_uno-1" in lines(text)
+    assert data["servers"][0]["controlChannel"] == "/tmp/CoreFxPipe_uno-1"
 
 
 def test_json_without_servers_is_an_empty_list(machine: Machine) -> None:

@@ -24,6 +24,10 @@ def proxy_lines(status: Status) -> Iterator[str]:
     yield f"  Tools: {status.get('toolCount')}, {_origin(status)}"
     if status.get("httpEndpoint"):
         yield f"  HTTP: {status['httpEndpoint']}"
+    if status.get("controlChannel"):
+        yield f"  Control Channel: {status['controlChannel']}"
+    if "hotReload" in status:  # a proxy of an older version says nothing of it
+        yield f"  Hot Reload: {_hot_reload(_object(status['hotReload']))}"
     timeline = _object(status.get("timeline"))
     if timeline:
         yield "  Timeline: " + ", ".join(f"{name} {reached} ms" for name, reached in timeline.items())
@@ -40,6 +44,15 @@ def _upstream(upstream: Mapping[str, object]) -> str:
     parts += [f"process {pid}"] if pid else []
     parts += [str(endpoint)] if endpoint else []
     return ", ".join((*parts, "started by it" if upstream.get("owned") else "found by it"))
+
+
+def _hot_reload(told: Mapping[str, object]) -> str:
+    if not told or told.get("enabled") is False:
+        return "off"
+    files = told.get("files")
+    parts = ["on", *([str(told["strategy"])] if told.get("strategy") else [])]
+    parts += [f"{files} file{'' if files == 1 else 's'} watched"] if isinstance(files, int) else []
+    return ", ".join((*parts, f"last reload {told.get('lastReload') or 'never'}"))
 
 
 def _origin(status: Status) -> str:

@@ -41,6 +41,7 @@ class Server(Value):
     # From the sidecar, where it died with its add-ins and was launched without; empty: it would have found them itself.
     left_out: tuple[str, ...] | None = None
     log_file: str | None = None  # from the sidecar: where its launcher let it print to
+    control_channel: str | None = None  # from the sidecar: where the proxy that owns it is asked for its newest code
 
     @property
     def mcp_endpoint(self) -> str:

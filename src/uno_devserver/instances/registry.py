@@ -118,6 +118,7 @@ def write_sidecar(
     workspace: str | None = None,
     left_out: tuple[str, ...] | None = None,
     log_file: str | None = None,
+    control_channel: str | None = None,
 ) -> str:
     """Record what a Host that has just been started does not say in its entry; returns the path."""
     now = new_entry(0)
@@ -134,5 +135,7 @@ def write_sidecar(
         members["LeftOutAddIns"] = list(left_out)
     if log_file is not None:
         members["LogFile"] = log_file
+    if control_channel is not None:
+        members["ControlChannel"] = control_channel
     write_members(path, members)
     return path

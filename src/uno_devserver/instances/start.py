@@ -50,6 +50,7 @@ class Wish(Value):
     asks_addins: bool = True  # wait a moment to hear what became of the add-ins
     tries_without: bool = True  # where it dies with its add-ins, it is wanted all the same
     stop_seconds: float = GRACE_SECONDS  # for one that does not become ready to end by itself
+    control_channel: str | None = None  # of the launcher, where it stays and sees to new code: goes into the sidecar
 
 
 class How(Enum):
@@ -305,6 +306,7 @@ class _Meanwhile(Observer):
                 workspace=wish.workspace,
                 left_out=self._left_out,
                 log_file=self._log_file,
+                control_channel=wish.control_channel,
             )
         except FileProblem as problem:
             self._observer.warned(

@@ -156,6 +156,7 @@ class _Walk:
             workspace=text(members.get("WorkspaceDirectory")),
             left_out=texts(members.get("LeftOutAddIns")),
             log_file=text(members.get("LogFile")),
+            control_channel=text(members.get("ControlChannel")),
         )
 
     def _remove(self, name: str) -> bool:

@@ -176,7 +176,19 @@ def test_what_only_the_proxy_knows_is_its_own_object() -> None:
         "waitCalls": True,
         "httpEndpoint": None,
         "clients": ["claude-code"],
+        "controlChannel": None,
+        "hotReload": None,
     }
+
+
+def test_where_new_code_is_asked_for_and_how_that_is_are_told() -> None:
+    told = {"enabled": True, "strategy": "swap", "files": 12, "lastReload": None}
+    facts = CONNECTED.replace(control_channel="/tmp/CoreFxPipe_uno-1", hot_reload=told)
+
+    own = report(facts)["proxy"]
+
+    assert isinstance(own, dict)
+    assert (own["controlChannel"], own["hotReload"]) == ("/tmp/CoreFxPipe_uno-1", told)
 
 
 def test_a_catalogue_of_the_future_is_new() -> None:

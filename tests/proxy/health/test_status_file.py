@@ -194,9 +194,36 @@ def test_health_tells_people_what_a_proxy_does_and_how_its_server_ended(machine:
     ]
 
 
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        (None, "off"),
+        ({"enabled": False}, "off"),
+        ({"enabled": True, "strategy": "restart", "files": 1}, "on, restart, 1 file watched, last reload never"),
+        (
+            {"enabled": True, "strategy": "swap", "files": 12, "lastReload": "2026-01-02T03:04:05Z"},
+            "on, swap, 12 files watched, last reload 2026-01-02T03:04:05Z",
+        ),
+    ],
+)
+def test_health_tells_people_where_new_code_is_asked_for_and_how_that_goes(
+    machine: Machine, processes: Processes, told: object, shown: str
+) -> None:
+    leave_status(
+        machine, processes.start().pid, machine.workspace, controlChannel="/tmp/CoreFxPipe_uno-1", hotReload=told
+    )
+
+    lines = machine.run("health").stdout.splitlines()
+
+    assert "  Control Channel: /tmp/CoreFxPipe_uno-1" in lines
+    assert f"  Hot Reload: {shown}" in lines
+
+
 def test_health_survives_a_status_of_any_shape(machine: Machine, processes: Processes) -> None:
     pid = processes.start().pid
-    nonsense = {name: ["?"] for name in ("upstream", "lastExit", "timeline", "clients", "toolCount", "issues")}
+    nonsense = {
+        name: ["?"] for name in ("upstream", "lastExit", "timeline", "clients", "toolCount", "issues", "hotReload")
+    }
     leave_status(machine, pid, machine.workspace, **nonsense, listsFresh=False, catalogueWritten="?", restarts=None)
 
     assert f"- PID: {pid} (Connected)" in machine.run("health").stdout.splitlines()

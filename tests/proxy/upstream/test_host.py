@@ -57,10 +57,22 @@ class Place:
         return sorted(file.name for file in registry.iterdir()) if registry.exists() else []
 
     def upstream(
-        self, *, trusts: Callable[[object], bool] = lambda _: True, port: int = 0, forwarded: tuple[str, ...] = ()
+        self,
+        *,
+        trusts: Callable[[object], bool] = lambda _: True,
+        port: int = 0,
+        forwarded: tuple[str, ...] = (),
+        control_channel: str | None = None,
     ) -> HostUpstream:
-        workspace = resolve(str(self.workspace))
-        return HostUpstream(workspace, self.folders, self.environ, trusts=trusts, port=port, forwarded=forwarded)
+        return HostUpstream(
+            resolve(str(self.workspace)),
+            self.folders,
+            self.environ,
+            trusts=trusts,
+            port=port,
+            forwarded=forwarded,
+            control_channel=control_channel,
+        )
 
     def start(self, upstream: HostUpstream | None = None) -> HostRunning:
         return (upstream or self.upstream()).start(self.observer)
@@ -108,6 +120,26 @@ async def test_a_host_that_we_launch_is_ours_with_its_add_ins(place: Place) -> N
     assert place.observer.launched == [(f"a Host on port {running.endpoint[17:-4]}", running.process_id)]
     assert await tools(running) == ["uno_health", "greet"]
     assert running.probe().tool_count == 2
+    await running.stop()
+
+
+@asynchronous
+async def test_whoever_finds_a_host_learns_where_its_launcher_is_asked_for_new_code(place: Place) -> None:
+    launched = place.start(place.upstream(control_channel="/tmp/CoreFxPipe_uno-1"))
+
+    found = place.start(place.upstream(control_channel="/tmp/CoreFxPipe_uno-2"))
+
+    assert (found.owned, found.process_id) == (False, launched.process_id)
+    assert found.control_channel == launched.control_channel == "/tmp/CoreFxPipe_uno-1"
+    await launched.stop()
+    assert found.control_channel is None, "it is asked of the registry afresh"
+
+
+@asynchronous
+async def test_a_host_that_nobody_stays_with_has_no_control_channel(place: Place) -> None:
+    running = place.start()
+
+    assert running.control_channel is None
     await running.stop()
 
 

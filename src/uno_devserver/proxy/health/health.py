@@ -18,6 +18,8 @@ from .ailments import in_a_proxy, upstream_issues
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ...discovery.discover import Discovery
     from ...instances.health_report import ActiveServer
     from ...issues import Issue
@@ -67,6 +69,8 @@ class ProxyFacts(Value):
     http_endpoint: str | None = None  # where MCP is served over HTTP, too
     clients: tuple[str, ...] = ()  # as they call themselves
     servers: tuple[ActiveServer, ...] = ()  # all Hosts of this machine, as last seen
+    control_channel: str | None = None  # the path on which this proxy is asked for new code; None: it owns no upstream
+    hot_reload: Mapping[str, object] | None = None  # as `getStatus` tells it; None: it is off
 
     @property
     def connected(self) -> bool:
@@ -121,6 +125,8 @@ def proxy_json(facts: ProxyFacts) -> dict[str, object]:
         "waitCalls": facts.wait_calls,
         "httpEndpoint": facts.http_endpoint,
         "clients": list(facts.clients),
+        "controlChannel": facts.control_channel,
+        "hotReload": None if facts.hot_reload is None else dict(facts.hot_reload),
     }
 
 

@@ -44,6 +44,7 @@ class HostUpstream:
         trusts: Callable[[Workspace], bool],
         port: int = 0,
         forwarded: tuple[str, ...] = (),
+        control_channel: str | None = None,
     ) -> None:
         self._workspace = workspace
         self._folders = folders
@@ -58,6 +59,7 @@ class HostUpstream:
             asks_addins=False,  # whoever reads the lists waits for them anyway
             tries_without=False,  # its add-ins are all that a Host is wanted for here
             stop_seconds=STOP_SECONDS,
+            control_channel=control_channel,
         )
         self._own: HostRunning | None = None  # the last one that we launched
         self.trusted: bool | None = None  # whether the workspace's own code was launched; None: there is none

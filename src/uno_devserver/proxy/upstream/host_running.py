@@ -18,6 +18,7 @@ from ...instances.loopback import Loopback
 from ...instances.probe import HostKind, Probe, probe, told_by
 from ...instances.readiness import MCP_PATH
 from ...instances.registry import unregister
+from ...instances.survey import survey
 from ...protocol.client.streamable import connect_http
 from ...system.files import FileProblem
 from ...system.log import log
@@ -67,6 +68,12 @@ class HostRunning:
     @property
     def owned(self) -> bool:
         return self._launched is not None
+
+    @property
+    def control_channel(self) -> str | None:
+        """Where the proxy that launched it answers, as the registry has it now; None where that is nobody."""
+        running = survey(self._registry, removing=False).running
+        return next((server.control_channel for server in running if server.process_id == self.process_id), None)
 
     def probe(self) -> Probe:
         """What it tells of itself; blocks, for some seconds at most."""
