@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -343,6 +345,127 @@ def test_the_rest_between_two_attempts_begins_when_an_attempt_does() -> None:
     assert starts(lifecycle.wanted(begun + DEFAULT_POLICY.retry_seconds))
 
 
+# Newer code.
+
+NEWS = "The server is restarted with the new code."
+
+
+def initializing() -> Lifecycle:
+    return Lifecycle()
+
+
+def discovering() -> Lifecycle:
+    lifecycle = Lifecycle()
+    lifecycle.begin(0.0)
+    return lifecycle
+
+
+def launching() -> Lifecycle:
+    lifecycle = discovering()
+    lifecycle.launching(1)
+    return lifecycle
+
+
+def connecting() -> Lifecycle:
+    lifecycle = discovering()
+    lifecycle.ready(1)
+    return lifecycle
+
+
+def reconnecting() -> Lifecycle:
+    lifecycle = connected()
+    lifecycle.ended(1, 0.0, "It ended.")
+    return lifecycle
+
+
+ANYWHERE = [initializing, discovering, launching, connecting, connected, reconnecting, degraded]
+
+
+@pytest.mark.parametrize("come_to", ANYWHERE)
+def test_newer_code_is_started_from_every_state_and_nobody_calls_that_a_crash(come_to: Callable[[], Lifecycle]) -> None:
+    lifecycle = come_to()
+    crashes, before = lifecycle.restarts, lifecycle.attempt
+
+    actions = lifecycle.renew(1.0, NEWS, after=0.3)
+
+    assert actions == (Stop(patient=True), Announce("info", NEWS), Start(before + 1, 0.3))
+    assert lifecycle.state is STATES.RECONNECTING
+    assert (lifecycle.restarts, lifecycle.reloads) == (crashes, 1)
+
+
+@pytest.mark.parametrize("come_to", [discovering, launching, connecting, connected, reconnecting])
+def test_what_was_under_way_when_newer_code_came_is_of_no_interest_any_more(come_to: Callable[[], Lifecycle]) -> None:
+    lifecycle = come_to()
+    overtaken = lifecycle.attempt
+    lifecycle.renew(1.0, NEWS, after=0.0)
+
+    lifecycle.launching(overtaken)
+    assert lifecycle.ready(overtaken) == ()
+    assert lifecycle.failed(overtaken, 2.0, "It died.", final=True) == ()
+    assert lifecycle.ended(overtaken, 2.0, "It ended.") == ()
+
+    assert lifecycle.state is STATES.RECONNECTING
+    heal(lifecycle, 3.0)
+    assert lifecycle.state is STATES.CONNECTED
+
+
+def test_newer_code_that_does_not_start_has_the_usual_attempts_and_then_is_degraded() -> None:
+    lifecycle = connected()
+    lifecycle.renew(0.0, NEWS, after=0.0)
+
+    lifecycle.failed(2, 0.0, "It died.", final=False)
+    lifecycle.failed(3, 0.0, "It died.", final=False)
+    actions = lifecycle.failed(4, 0.0, "It died.", final=False)
+
+    assert actions == (Announce("error", "It died."),)
+    assert lifecycle.state is STATES.DEGRADED
+
+
+def test_crashes_of_the_old_code_are_not_counted_against_the_new() -> None:
+    lifecycle = connected()
+    for _ in range(3):
+        lifecycle.ended(lifecycle.attempt, 0.0, "It ended.")
+        heal(lifecycle, 0.0)
+    lifecycle.renew(0.0, NEWS, after=0.0)
+    heal(lifecycle, 0.0)
+
+    actions = lifecycle.ended(lifecycle.attempt, 0.0, "It ended.")
+
+    assert [start.after for start in starts(actions)] == [0.0]
+
+
+def test_newer_code_from_degraded_need_not_wait_for_the_rest_between_two_attempts() -> None:
+    lifecycle = degraded()
+    assert lifecycle.rest(0.1) > 0
+
+    assert starts(lifecycle.renew(0.1, NEWS, after=0.0)) == [Start(2, 0.0)]
+
+
+def test_one_that_was_started_beside_takes_the_place_of_the_one_that_serves() -> None:
+    lifecycle = connected()
+
+    attempt = lifecycle.taken(5.0)
+
+    assert attempt == lifecycle.attempt == 2
+    assert lifecycle.state is STATES.CONNECTED
+    assert (lifecycle.restarts, lifecycle.reloads) == (0, 1)
+    assert lifecycle.ended(1, 6.0, "It ended.") == (), "the old one's end is no crash"
+    assert starts(lifecycle.ended(2, 6.0, "It ended.")) == [Start(3, 0.0)]
+
+
+@pytest.mark.parametrize("come_to", ANYWHERE)
+def test_one_that_was_started_beside_is_taken_wherever_the_old_one_has_got_to(
+    come_to: Callable[[], Lifecycle],
+) -> None:
+    lifecycle = come_to()
+    due = lifecycle.attempt
+
+    lifecycle.taken(1.0)
+
+    assert lifecycle.state is STATES.CONNECTED
+    assert lifecycle.attempt != due, "what was to be started instead is not needed any more"
+
+
 # The end.
 
 
@@ -355,6 +478,9 @@ def test_nothing_happens_after_shutdown() -> None:
     assert lifecycle.halt("Gone.") == ()
     assert lifecycle.ended(1, 1.0, "It ended.") == ()
     assert lifecycle.wanted(100.0) == ()
+    assert lifecycle.renew(1.0, NEWS, after=0.0) == ()
+    with pytest.raises(InvalidTransition):
+        lifecycle.taken(1.0)
     assert lifecycle.state.value == STATES.SHUTDOWN.value
 
 
@@ -397,14 +523,24 @@ class AnyEvents(RuleBasedStateMachine):
             self.since_need = []
         self.since_need += starts(actions)
         assert len(starts(actions)) <= 1
-        if Stop() in actions:
-            assert actions[0] == Stop()
+        for stop in (Stop(), Stop(patient=True)):
+            assert stop not in actions[1:]
         for start in starts(actions):
             assert start.attempt == self.lifecycle.attempt
 
     @rule()
     def begin(self) -> None:
         self.take(self.lifecycle.begin(self.now), needed=True)
+
+    @rule()
+    def renew(self) -> None:
+        self.take(self.lifecycle.renew(self.now, NEWS, after=0.0), needed=True)
+
+    @rule()
+    def taken(self) -> None:
+        if self.lifecycle.state is not STATES.SHUTDOWN:
+            self.lifecycle.taken(self.now)
+            self.before, self.since_need = self.lifecycle.state, []
 
     @rule()
     def halt(self) -> None:

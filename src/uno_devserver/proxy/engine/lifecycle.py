@@ -20,19 +20,29 @@ DEGRADED = ConnectionState.DEGRADED
 SHUTDOWN = ConnectionState.SHUTDOWN
 
 # From Degraded a new attempt begins like the first one. A workspace that changes leads back to Discovering, one that
-# ceases to be one to Degraded, from wherever the upstream is. Every state but the last leads to Shutdown.
+# ceases to be one to Degraded, from wherever the upstream is; newer code of the upstream leads to Reconnecting, also
+# from a start that is under way. Every state but the last leads to Shutdown.
 TRANSITIONS: dict[ConnectionState, frozenset[ConnectionState]] = {
     INITIALIZING: frozenset({DISCOVERING, SHUTDOWN}),
-    DISCOVERING: frozenset({LAUNCHING, DEGRADED, SHUTDOWN}),
-    LAUNCHING: frozenset({CONNECTING, DISCOVERING, DEGRADED, SHUTDOWN}),
+    DISCOVERING: frozenset({LAUNCHING, RECONNECTING, DEGRADED, SHUTDOWN}),
+    LAUNCHING: frozenset({CONNECTING, RECONNECTING, DISCOVERING, DEGRADED, SHUTDOWN}),
     CONNECTING: frozenset({CONNECTED, RECONNECTING, DISCOVERING, DEGRADED, SHUTDOWN}),
     CONNECTED: frozenset({RECONNECTING, DISCOVERING, DEGRADED, SHUTDOWN}),
     RECONNECTING: frozenset({LAUNCHING, DISCOVERING, DEGRADED, SHUTDOWN}),
-    DEGRADED: frozenset({DISCOVERING, SHUTDOWN}),
+    DEGRADED: frozenset({DISCOVERING, RECONNECTING, SHUTDOWN}),
     SHUTDOWN: frozenset(),
 }
 STARTING = frozenset({DISCOVERING, LAUNCHING, RECONNECTING})  # a start is under way, or is due
 UNDER_WAY = STARTING | {CONNECTING}
+# Each state's next one on the way to Connected.
+ONWARDS = {
+    INITIALIZING: DISCOVERING,
+    DISCOVERING: LAUNCHING,
+    RECONNECTING: LAUNCHING,
+    DEGRADED: DISCOVERING,
+    LAUNCHING: CONNECTING,
+    CONNECTING: CONNECTED,
+}
 STARTED_AGAIN = "It is being started again."
 
 
@@ -62,7 +72,12 @@ class Connect(Value):
 
 
 class Stop(Value):
-    """End what was started, if it is ours, and what is just being started. Comes before a new Start."""
+    """End what was started, if it is ours, and what is just being started. Comes before a new Start.
+
+    `patient`: it works, so it gets the time that it needs to end well.
+    """
+
+    patient: bool = False
 
 
 class Announce(Value):
@@ -89,6 +104,7 @@ class Lifecycle:
         self._startups = 0  # attempts of this start, or of this restart
         self._crashes = 0  # since it was stable
         self._restarts = 0
+        self._reloads = 0
         self._started_at = 0.0
         self._connected_at = 0.0
         self._proven = False  # has answered a client since it was connected
@@ -106,6 +122,11 @@ class Lifecycle:
         """How often it was started again because it had ended."""
         return self._restarts
 
+    @property
+    def reloads(self) -> int:
+        """How often it was replaced on purpose, because there was newer code."""
+        return self._reloads
+
     def rest(self, now: float) -> float:
         """How many seconds after the last attempt another one is due, if somebody wants it."""
         return max(0.0, self._started_at + self._policy.retry_seconds - now)
@@ -121,6 +142,33 @@ class Lifecycle:
             self._go(DISCOVERING)
         self._crashes = self._startups = 0
         return (*stop, self._start(now))
+
+    def renew(self, now: float, announcement: str, *, after: float) -> tuple[Action, ...]:
+        """There is newer code: what runs, or is just being started, has to go. That is no crash, and what crashed before
+        says nothing of it.
+        """
+        if self._state is SHUTDOWN:
+            return ()
+        if self._state is INITIALIZING:
+            self._go(DISCOVERING)
+        if self._state is not RECONNECTING:
+            self._go(RECONNECTING)
+        self._crashes = self._startups = 0
+        self._reloads += 1
+        return (Stop(patient=True), Announce("info", announcement), self._start(now, after=after))
+
+    def taken(self, now: float) -> int:
+        """One that was started beside is connected, and is what is kept from now on; its number.
+
+        Whatever was to be started instead of one that ended meanwhile is not needed any more.
+        """
+        while self._state is not CONNECTED:
+            self._go(ONWARDS.get(self._state, CONNECTED))  # from Shutdown nothing leads there
+        self._attempt += 1
+        self._crashes = self._startups = 0
+        self._reloads += 1
+        self._connected_at, self._proven = now, False
+        return self._attempt
 
     def halt(self, reason: str) -> tuple[Action, ...]:
         """There is nothing to start any more: the workspace is gone, or cannot be told."""

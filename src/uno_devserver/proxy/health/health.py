@@ -57,6 +57,7 @@ class ProxyFacts(Value):
     last_end: Ending | None = None  # of the last upstream that ended without being told to
     generation: int = 0  # upstreams that were connected
     restarts: int = 0  # of these, the ones that took the place of one that had ended
+    reloads: int = 0  # and those that were started because there was newer code
     tool_count: int = 0  # of the upstream
     lists_fresh: bool = False  # they come from the upstream that is connected
     catalogue_written: float | None = None  # when the lists that are offered were read, in seconds since 1970
@@ -113,6 +114,7 @@ def proxy_json(facts: ProxyFacts) -> dict[str, object]:
         "state": facts.state.value,
         "generation": facts.generation,
         "restarts": facts.restarts,
+        "reloads": facts.reloads,
         "lastExit": _ending_json(facts.last_end),
         "upstream": _upstream_json(facts.upstream),
         "toolCount": facts.tool_count,
