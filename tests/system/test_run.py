@@ -304,3 +304,43 @@ def test_candidates_on_windows() -> None:
         "\\\\server\\tools\\git.cmd",
     ]
     assert program_candidates("git", {"PATH": "C:\\x"}, "win32")[:2] == ["C:\\x\\git.com", "C:\\x\\git.exe"]
+
+
+# --- while it runs ------------------------------------------------------------------------------------------------
+
+
+def test_what_it_prints_is_heard_while_it_runs_and_it_can_be_given_up(folder: str) -> None:
+    # given a program that says something, leaves a child, and never ends
+    heard = bytearray()
+    child = Path(folder, "child")
+    code = LEAVE_CHILD.format(file=str(child)) + "os.write(1, b'here')\nsignal.pause()\n"
+
+    # when it is given up once it was heard
+    outcome = run(
+        [sys.executable, "-ISc", code],
+        cwd=folder,
+        environ={},
+        seconds=NEVER,
+        keep_bytes=0,
+        hear=heard.extend,
+        go_on=lambda: not heard,
+    )
+
+    # then it ends with all that it started
+    assert (bytes(heard), outcome) == (b"here", Outcome(None, b"", "was given up"))
+    assert ended(int(child.read_text()))
+
+
+def test_a_program_that_closed_its_output_can_still_be_given_up(folder: str) -> None:
+    deadline = time.monotonic() + 3 * POLL_SECONDS
+
+    outcome = run(
+        [sys.executable, "-ISc", "import os, signal; os.close(1); os.close(2); signal.pause()"],
+        cwd=folder,
+        environ={},
+        seconds=NEVER,
+        keep_bytes=0,
+        go_on=lambda: time.monotonic() < deadline,
+    )
+
+    assert outcome.problem == "was given up"

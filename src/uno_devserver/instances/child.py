@@ -15,6 +15,7 @@ import time
 
 from ..system.files import decode
 from ..system.processes import GRACE_SECONDS, KILL_SECONDS, POLL_SECONDS
+from ..system.run import stop_all
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,10 +73,11 @@ _spawned: set[Child] = set()  # those that may still run; several threads may sp
 
 
 def end_all() -> None:
-    """End every child at once, by force: for a process that has no time left."""
+    """End every child at once, by force, and whatever else we run: for a process that has no time left."""
     for child in tuple(_spawned):
         if child.exit_code() is None:
             child.end_the_rest()
+    stop_all()
 
 
 class Child:

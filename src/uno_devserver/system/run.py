@@ -16,11 +16,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import subprocess
     import threading
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 POLL_SECONDS = 0.05  # the end of the output is noticed at once; this only counts where something holds it open
 KILL_SECONDS = 0.5  # a killed process goes at once, except while the kernel waits for a disk
 ENDING = "was given up, because this process is ending"
+GIVEN_UP = "was given up"
 
 _running: set[subprocess.Popen[bytes]] = set()
 _may_run = True
@@ -45,8 +46,13 @@ def run(
     keep_bytes: int,
     input_bytes: bytes = b"",
     with_errors: bool = True,
+    hear: Callable[[bytes], None] | None = None,
+    go_on: Callable[[], bool] = lambda: True,
 ) -> Outcome:
-    """Run `arguments` (the program by its full path) and return what it printed, cut at `keep_bytes`."""
+    """Run `arguments` (the program by its full path) and return what it printed, cut at `keep_bytes`.
+
+    `hear` is told all of it while it runs, on another thread. When `go_on` says no, the program is stopped.
+    """
     import subprocess
     import threading
     import time
@@ -76,11 +82,11 @@ def run(
             interrupts.release()
         _running.add(process)
         # On threads, because something that the program left running could hold a pipe open for ever.
-        reader = threading.Thread(target=_read, args=(process, output, keep_bytes), daemon=True)
+        reader = threading.Thread(target=_read, args=(process, output, keep_bytes, hear), daemon=True)
         reader.start()
         if input_bytes:
             threading.Thread(target=_write, args=(process, input_bytes), daemon=True).start()
-        in_time = not _ending() and _wait(process, reader, deadline)
+        in_time = not _ending() and _wait(process, reader, deadline, go_on)
     finally:  # also when we are interrupted, and for what the program itself left running
         if process is not None:
             _kill(process)
@@ -88,6 +94,9 @@ def run(
     if _ending():  # meanwhile
         return Outcome(None, bytes(output), ENDING)
     if not in_time:
+        reader.join(KILL_SECONDS)  # nothing that it printed before is lost
+        if not go_on():
+            return Outcome(None, bytes(output), GIVEN_UP)
         return Outcome(None, bytes(output), f"gave no answer within {seconds:g} s and was stopped")
     reader.join(KILL_SECONDS)
     return Outcome(process.returncode, bytes(output))
@@ -149,11 +158,15 @@ def program_candidates(name: str, environ: Mapping[str, str], platform: str) -> 
     return [f"{folder}{name}{ending}" for folder in absolute for ending in endings if ending]
 
 
-def _read(process: subprocess.Popen[bytes], output: bytearray, keep_bytes: int) -> None:
+def _read(
+    process: subprocess.Popen[bytes], output: bytearray, keep_bytes: int, hear: Callable[[bytes], None] | None
+) -> None:
     assert process.stdout
     with process.stdout as stream:
         while chunk := stream.read(65536):
             output += chunk[: keep_bytes - len(output)]
+            if hear is not None:
+                hear(chunk)
 
 
 def _write(process: subprocess.Popen[bytes], data: bytes) -> None:
@@ -165,18 +178,29 @@ def _write(process: subprocess.Popen[bytes], data: bytes) -> None:
         pass  # it ended without reading
 
 
-def _wait(process: subprocess.Popen[bytes], reader: threading.Thread, deadline: float) -> bool:
+def _wait(
+    process: subprocess.Popen[bytes], reader: threading.Thread, deadline: float, go_on: Callable[[], bool]
+) -> bool:
     """Whether the program ended in time. The end of its output tells it at once, as a rule."""
-    import subprocess
     import time
 
-    while reader.is_alive() and process.poll() is None and time.monotonic() < deadline:
-        reader.join(POLL_SECONDS)
-    try:
-        process.wait(max(0.0, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        return False
+    while process.poll() is None:
+        if time.monotonic() >= deadline or not go_on():
+            return False
+        if reader.is_alive():
+            reader.join(POLL_SECONDS)
+        else:  # it closed its output, and works on; or ends at this moment
+            _wait_a_little(process)
     return True
+
+
+def _wait_a_little(process: subprocess.Popen[bytes]) -> None:
+    import subprocess
+
+    try:
+        process.wait(POLL_SECONDS)
+    except subprocess.TimeoutExpired:
+        pass
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

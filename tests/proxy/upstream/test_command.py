@@ -23,9 +23,9 @@ from uno_devserver.instances.probe import HostKind
 from uno_devserver.protocol.client.connection import Lost, Refusal
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.proxy.upstream.command import CommandUpstream
-from uno_devserver.proxy.upstream.programs import candidates
 from uno_devserver.proxy.upstream.upstream import StartFailure
 from uno_devserver.system.log import DEBUG, log
+from uno_devserver.system.programs import candidates
 
 from .commands import Observer, call, decoded, started, text, upstream
 

@@ -15,7 +15,7 @@ from ...instances.child import Output, spawn
 from ...issues import Issue, fatal, warning
 from ...system.log import log
 from ...system.naming import name_for
-from .programs import candidates
+from ...system.programs import candidates
 from .upstream import StartFailure
 
 TYPE_CHECKING = False

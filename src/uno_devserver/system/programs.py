@@ -1,4 +1,4 @@
-"""Where the program is that somebody typed behind `--`, as a shell would find it; rules of all systems, pure.
+"""Where a program is that somebody named, as a shell would find it; rules of all systems, pure.
 
 A bare name is looked for in the folders of PATH and nowhere else: the current one may be a hostile workspace. On
 Windows `npx` is found as `npx.cmd`, which is how the programs of Node lie there.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import ntpath
 import posixpath
 
-from ...system.run import program_candidates
+from .run import program_candidates
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
