@@ -83,7 +83,7 @@ class Keeper:
         self._offering = offering
         self._announcements = announcements
         self._timeline = timeline
-        self._named = named
+        self.named = named
         self._comes_back = comes_back
         self._policy = policy
         self._loop = asyncio.get_running_loop()
@@ -341,7 +341,7 @@ class Keeper:
             self._stop()
             self._loop.call_later(self._policy.retry_seconds, self.wanted)
         else:
-            reason = f"{self._named} has gone: {ending.reason}."
+            reason = f"{self.named} has gone: {ending.reason}."
             follows = "It is looked for again." if self._comes_back else STARTED_AGAIN
             self._do(self._lifecycle.ended(attempt, self._loop.time(), reason, follows=follows))
 
@@ -360,7 +360,7 @@ class Keeper:
             without_mcp = running.kind is not HostKind.COMMAND and refusal.status in NO_MCP
             self._knowledge.learn(connect_error=str(refusal), without_mcp=without_mcp)
             self._do(
-                self._lifecycle.refused(attempt, f"{self._named} cannot be used over MCP: {str(refusal).rstrip('.')}.")
+                self._lifecycle.refused(attempt, f"{self.named} cannot be used over MCP: {str(refusal).rstrip('.')}.")
             )
             if running.kind is HostKind.COMMAND:  # a Host is of use to others; this one to nobody
                 self._stop()
@@ -386,7 +386,7 @@ class Keeper:
         self._knowledge.blame("start", ())
         self._knowledge.learn(upstream=upstream_facts(running, server), generation=self._generation)
         self._announcements.recovered()
-        self._announcements.say("info", f"{self._named} is connected, with {counted(self._offering.tool_count)}.")
+        self._announcements.say("info", f"{self.named} is connected, with {counted(self._offering.tool_count)}.")
         self._do(self._lifecycle.connected(attempt, self._loop.time()))
 
     def _take(self, lists: dict[str, Entries], server: Server) -> None:
