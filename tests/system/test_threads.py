@@ -10,7 +10,7 @@ import time
 import pytest
 
 from protocol.conversations import asynchronous
-from uno_devserver.system.threads import apart, wait_or
+from uno_devserver.system.threads import apart, to_its_end, wait_or
 
 
 @asynchronous
@@ -80,3 +80,29 @@ async def test_an_event_ends_a_sleep_and_can_do_so_again() -> None:
     await wait_or(event, 0.01)
 
     assert time.monotonic() - begun < 5
+
+
+@pytest.mark.parametrize("fails", [False, True])
+@asynchronous
+async def test_work_that_must_not_be_left_behind_is_given_up_and_waited_for(fails: bool) -> None:
+    given_up, ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        given_up.wait(10)
+        ended.set()
+        if fails:
+            raise ValueError("nobody is interested")
+
+    waiting = asyncio.ensure_future(to_its_end(work, given_up.set))
+    await asyncio.sleep(0)
+
+    waiting.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert ended.is_set()
+
+
+@asynchronous
+async def test_work_that_is_not_given_up_says_what_it_has_done() -> None:
+    assert await to_its_end(lambda: "done", lambda: None) == "done"

@@ -27,6 +27,19 @@ async def apart(work: Callable[[], T]) -> T:
     return await done
 
 
+async def to_its_end(work: Callable[[], T], give_up: Callable[[], None]) -> T:
+    """The same, but nothing is left behind: whoever is cancelled has the work give up, and waits until it has."""
+    working = asyncio.ensure_future(apart(work))
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        give_up()
+        await asyncio.wait([working])
+        if not working.cancelled():
+            working.exception()  # nobody is interested
+        raise
+
+
 async def wait_or(event: asyncio.Event, seconds: float) -> None:
     """Sleep, but not longer than until something happens; it can happen again then."""
     try:
