@@ -12,6 +12,7 @@ from uno_devserver.proxy.catalogue import (
     MAX_TOOLS,
     Catalogue,
     Identity,
+    circumstances,
     identity_of,
     load,
     path_of,
@@ -19,6 +20,7 @@ from uno_devserver.proxy.catalogue import (
 )
 from uno_devserver.proxy.lists import Offered, entries
 from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.tools import Circumstances
 
 HERE = Identity("/work/app")
 BUILD = b'{"name":"build","x-unknown":{"n":1.50},"description":"gr\xc3\xbcn"}'
@@ -47,6 +49,27 @@ def replaced(state: str, **changes: object) -> None:
 
 def test_what_was_kept_comes_back_byte_for_byte(state: str) -> None:
     save(state, HERE, SEEN)
+
+    assert load(state, HERE) == (SEEN, "")
+
+
+def test_what_was_behind_the_proxy_is_kept_for_the_first_list_of_the_next_start(state: str) -> None:
+    save(state, HERE, SEEN.replace(uses_host=False, hot_reload=True))
+    kept, _ = load(state, HERE)
+
+    of_workspace, named = Options("/work/app"), Options("/work/app", command=("server",))
+    assert circumstances(of_workspace, kept) == Circumstances(by_workspace=True, uses_host=False, hot_reload=True)
+    assert circumstances(named, kept) == Circumstances(by_workspace=False, uses_host=False, hot_reload=True)
+    assert circumstances(of_workspace, None) == Circumstances(by_workspace=True, uses_host=True)
+
+
+def test_a_file_from_before_hot_reload_stays_valid(state: str) -> None:
+    save(state, HERE, SEEN.replace(uses_host=False, hot_reload=True))
+    path = Path(path_of(state, HERE))
+    _, about, *lines = path.read_bytes().split(b"\n")
+    older = {key: value for key, value in json.loads(about).items() if key not in ("usesHost", "hotReload")}
+    sealed = b"\n".join([json.dumps(older).encode(), *lines])
+    path.write_bytes(json.dumps({"version": 1, "sha256": hashlib.sha256(sealed).hexdigest()}).encode() + b"\n" + sealed)
 
     assert load(state, HERE) == (SEEN, "")
 

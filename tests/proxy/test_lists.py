@@ -6,6 +6,10 @@ from typing import Any
 import pytest
 
 from uno_devserver.proxy.lists import Offered, entries, merged
+from uno_devserver.proxy.tools import Circumstances
+
+HOST = Circumstances(by_workspace=True, uses_host=True)
+NAMED = Circumstances(by_workspace=False, uses_host=False)
 
 
 def tool(name: str, **more: object) -> tuple[str, bytes]:
@@ -19,7 +23,7 @@ def names(array: bytes) -> list[str]:
 def test_our_tools_stand_around_those_of_the_upstream() -> None:
     offered = Offered(tools=entries([tool("build"), tool("run")]))
 
-    lists, own = merged(offered, uses_host=True, fallback=False)
+    lists, own = merged(offered, HOST)
 
     listed = names(lists.tools)
     assert listed == [
@@ -35,7 +39,7 @@ def test_our_tools_stand_around_those_of_the_upstream() -> None:
 
 
 def test_without_an_upstream_there_are_our_own() -> None:
-    lists, own = merged(Offered(), uses_host=False, fallback=False)
+    lists, own = merged(Offered(), NAMED)
 
     assert names(lists.tools) == ["uno_health", "uno_discover_tools", "uno_execute_tool"]
     assert own == set(names(lists.tools))
@@ -43,7 +47,7 @@ def test_without_an_upstream_there_are_our_own() -> None:
 
 
 def test_in_fallback_mode_the_workspace_can_be_told() -> None:
-    lists, _ = merged(Offered(), uses_host=True, fallback=True)
+    lists, _ = merged(Offered(), HOST.replace(fallback=True))
 
     assert names(lists.tools)[2:4] == ["uno_app_initialize", "uno_app_set_roots"]
 
@@ -51,7 +55,7 @@ def test_in_fallback_mode_the_workspace_can_be_told() -> None:
 def test_the_upstreams_tool_is_listed_in_place_of_ours_but_for_health() -> None:
     offered = Offered(tools=entries([tool("uno_execute_tool", theirs=True), tool("uno_health", theirs=True)]))
 
-    lists, own = merged(offered, uses_host=True, fallback=False)
+    lists, own = merged(offered, HOST)
 
     listed: dict[str, dict[str, Any]] = {entry["name"]: entry for entry in json.loads(lists.tools)}
     assert len(listed) == len(json.loads(lists.tools)), "each name once"
@@ -62,16 +66,35 @@ def test_the_upstreams_tool_is_listed_in_place_of_ours_but_for_health() -> None:
 
 
 def test_a_tool_of_the_upstream_called_mcp_status_is_listed_as_long_as_we_have_none() -> None:
-    lists, own = merged(Offered(tools=entries([tool("mcpStatus")])), uses_host=True, fallback=False)
+    lists, own = merged(Offered(tools=entries([tool("mcpStatus")])), HOST)
 
     assert "mcpStatus" in names(lists.tools)
     assert "mcpStatus" not in own
 
 
+def test_with_hot_reload_mcp_status_is_ours_even_if_the_upstream_has_one() -> None:
+    offered = Offered(tools=entries([tool("mcpStatus", theirs=True), tool("build")]))
+
+    lists, own = merged(offered, HOST.replace(hot_reload=True))
+
+    assert names(lists.tools)[:3] == ["uno_health", "mcpStatus", "uno_app_select_solution"]
+    assert names(lists.tools).count("mcpStatus") == 1
+    assert b"theirs" not in lists.tools
+    assert "mcpStatus" in own
+
+
+def test_behind_a_server_of_the_workspaces_config_no_solution_is_selected_but_a_workspace_can_be_named() -> None:
+    lists, own = merged(Offered(), HOST.replace(uses_host=False))
+
+    assert "uno_app_select_solution" not in names(lists.tools)
+    assert "uno_app_select_solution" not in own
+    assert "uno_app_initialize" in own
+
+
 def test_entries_pass_byte_for_byte() -> None:
     odd = b'{"name":"odd" ,"x-unknown":{"n":1.50,"big":123456789012345678901234567890},"escaped":"\\u00e9"}'
 
-    lists, _ = merged(Offered(tools=entries([("odd", odd)])), uses_host=False, fallback=False)
+    lists, _ = merged(Offered(tools=entries([("odd", odd)])), NAMED)
 
     assert odd in lists.tools
 
@@ -92,7 +115,7 @@ def test_health_is_our_resource_however_the_upstream_spells_it() -> None:
     theirs = ("UNO://health", b'{"uri":"UNO://health","name":"theirs"}')
     note = ("a://note", b'{"uri":"a://note","name":"note"}')
 
-    lists, _ = merged(Offered(resources=entries([theirs, note])), uses_host=False, fallback=False)
+    lists, _ = merged(Offered(resources=entries([theirs, note])), NAMED)
 
     assert names(lists.resources) == ["Uno DevServer Health", "note"]
 
@@ -101,6 +124,6 @@ def test_health_is_our_resource_however_the_upstream_spells_it() -> None:
 def test_any_number_of_tools_is_listed(count: int) -> None:
     offered = Offered(tools=entries(tool(f"tool_{number}") for number in range(count)))
 
-    lists, _ = merged(offered, uses_host=False, fallback=False)
+    lists, _ = merged(offered, NAMED)
 
     assert len(json.loads(lists.tools)) == count + 3

@@ -5,6 +5,9 @@ import json
 from support.golden import GOLDEN
 from uno_devserver.proxy import tools
 
+HOST = tools.Circumstances(by_workspace=True, uses_host=True)
+NAMED = tools.Circumstances(by_workspace=False, uses_host=False)
+
 
 def names(offered: list[tools.Tool]) -> list[str]:
     return [tool["name"] for tool in offered]
@@ -20,7 +23,7 @@ def recorded(name: str) -> dict[str, tools.Tool]:
 
 def test_tools_and_hints_are_those_of_the_net_proxy() -> None:
     theirs = recorded("force-roots-fallback")
-    ours = [*tools.first_tools(uses_host=True, fallback=True), *tools.last_tools()]
+    ours = [*tools.first_tools(HOST.replace(fallback=True)), *tools.last_tools()]
 
     assert [name for name in names(ours) if name != tools.SET_ROOTS] == list(theirs)
     for tool in ours:
@@ -32,15 +35,23 @@ def test_tools_and_hints_are_those_of_the_net_proxy() -> None:
 
 
 def test_the_older_name_takes_the_same_arguments() -> None:
-    *_, initialize, set_roots = tools.first_tools(uses_host=True, fallback=True)
+    *_, initialize, set_roots = tools.first_tools(HOST.replace(fallback=True))
 
     assert (initialize["name"], set_roots["name"]) == (tools.INITIALIZE, tools.SET_ROOTS)
     assert set_roots["inputSchema"] == initialize["inputSchema"]
 
 
 def test_solutions_are_offered_only_where_there_is_a_host() -> None:
-    assert names(tools.first_tools(uses_host=True, fallback=False)) == [tools.HEALTH, tools.SELECT_SOLUTION]
-    assert names(tools.first_tools(uses_host=False, fallback=True)) == [tools.HEALTH]
+    assert names(tools.first_tools(HOST)) == [tools.HEALTH, tools.SELECT_SOLUTION]
+    assert names(tools.first_tools(NAMED.replace(fallback=True))) == [tools.HEALTH]
+
+
+def test_mcp_status_is_offered_only_with_hot_reload_and_takes_nothing() -> None:
+    [status] = [tool for tool in tools.first_tools(NAMED.replace(hot_reload=True)) if tool["name"] == "mcpStatus"]
+
+    assert status["inputSchema"] == {"type": "object", "properties": {}}
+    assert status["annotations"]["readOnlyHint"] is True
+    assert "mcpStatus" not in names(tools.first_tools(HOST))
 
 
 def test_the_text_of_a_health_report_is_one_line_of_json() -> None:

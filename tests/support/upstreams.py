@@ -27,6 +27,7 @@ from uno_devserver.proxy.engine.starts import Starts
 from uno_devserver.proxy.lists import Offered, merged
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.timeline import Timeline
+from uno_devserver.proxy.tools import Circumstances
 from uno_devserver.proxy.upstream.upstream import Ending, StartFailure, StartObserver
 
 PATIENCE = 10.0
@@ -151,7 +152,7 @@ class Kept:
         self.broadcasts: list[str] = []
         self.messages: list[tuple[str, str]] = []
         timeline = Timeline()
-        lists, own = merged(Offered(), uses_host=True, fallback=False)
+        lists, own = merged(Offered(), Circumstances(by_workspace=True, uses_host=True, fallback=False))
         self.board = Board(ServerInfo("proxy", "1"), {}, lists, dict)
         self.board.own_tools = own
         self.knowledge = Knowledge(options, timeline, str(folder / "state"))

@@ -16,6 +16,7 @@ from ..system.log import log
 from ..system.naming import name_for
 from ..system.values import Value
 from .lists import Offered
+from .tools import Circumstances
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,6 +53,8 @@ class Catalogue(Value):
     instructions: str | None
     saved_at: float  # in seconds since 1970
     sdk_version: str | None = None  # of the workspace
+    uses_host: bool = True  # what was behind the proxy, if a workspace decides that
+    hot_reload: bool = False
 
 
 def identity_of(options: Options) -> Identity:
@@ -63,6 +66,14 @@ def identity_of(options: Options) -> Identity:
 def identity_in(directory: str) -> Identity:
     """Of a Host's workspace."""
     return Identity(os.path.normcase(os.path.realpath(directory)))
+
+
+def circumstances(options: Options, kept: Catalogue | None) -> Circumstances:
+    """As far as they are known before the workspace is looked at: they are taken for what they were."""
+    by_workspace = options.uses_host
+    if kept is None:
+        return Circumstances(by_workspace, uses_host=by_workspace)
+    return Circumstances(by_workspace, uses_host=by_workspace and kept.uses_host, hot_reload=kept.hot_reload)
 
 
 def path_of(state: str, identity: Identity) -> str:
@@ -137,6 +148,9 @@ def _read(data: bytes, identity: Identity) -> Catalogue:
         about["instructions"],
         float(about["timestamp"]),
         about["unoSdkVersion"],
+        # Files of versions that had no hot reload say nothing about it.
+        about.get("usesHost") is not False,
+        about.get("hotReload") is True,
     )
 
 
@@ -149,6 +163,8 @@ def _written(identity: Identity, catalogue: Catalogue) -> bytes:
         "command": identity.command,
         "url": identity.url,
         "unoSdkVersion": catalogue.sdk_version,
+        "usesHost": catalogue.uses_host,
+        "hotReload": catalogue.hot_reload,
         "timestamp": catalogue.saved_at,
         "names": {name: [entry for entry, _ in found] for name, found in zip(_LISTS, lists, strict=True)},
         "serverInfo": catalogue.server,

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .tools import Tool
+    from .tools import Circumstances, Tool
 
     # Each by its name (a resource by its URI, a template by its pattern), with its JSON object on one line.
     Entries = tuple[tuple[str, bytes], ...]
@@ -37,12 +37,12 @@ def entries(found: Iterable[tuple[str, bytes]]) -> Entries:
     return tuple(first.items())
 
 
-def merged(offered: Offered, *, uses_host: bool, fallback: bool) -> tuple[Lists, frozenset[str]]:
+def merged(offered: Offered, now: Circumstances) -> tuple[Lists, frozenset[str]]:
     """What is published, and which tools are ours to answer: also those that are not listed at the moment."""
     theirs = {name for name, _ in offered.tools} - ALWAYS_OURS
-    first = [tool for tool in first_tools(uses_host=uses_host, fallback=fallback) if tool["name"] not in theirs]
+    first = [tool for tool in first_tools(now) if tool["name"] not in theirs]
     last = [tool for tool in last_tools() if tool["name"] not in theirs]
-    own = frozenset(tool["name"] for tool in (*first_tools(uses_host=uses_host, fallback=True), *last)) - theirs
+    own = frozenset(tool["name"] for tool in (*first_tools(now.replace(fallback=True)), *last)) - theirs
     lists = Lists(
         _array((*_texts(first), *(text for name, text in offered.tools if name not in own), *_texts(last))),
         _array((*_texts([HEALTH_RESOURCE]), *(text for uri, text in offered.resources if not is_health_uri(uri)))),

@@ -19,7 +19,7 @@ from ..protocol.parties import ServerInfo
 from ..system.folders import folders
 from ..system.log import log
 from .board import Board
-from .catalogue import identity_of, load
+from .catalogue import circumstances, identity_of, load
 from .front.engine_thread import EngineThread
 from .front.front import Front
 from .front.lines import Lines
@@ -279,7 +279,7 @@ def _first_board(options: Options) -> Board:
         if problem:
             log.warn(problem)
     offered = catalogue.offered if catalogue else Offered()
-    lists, own = merged(offered, uses_host=options.uses_host, fallback=options.force_fallback)
+    lists, own = merged(offered, circumstances(options, catalogue).replace(fallback=options.force_fallback))
     server = ServerInfo(NAME, __version__, instructions=instructions(catalogue.instructions if catalogue else None))
     board = Board(
         server,

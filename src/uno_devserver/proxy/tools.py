@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 
+from ..system.values import Value
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,9 +22,10 @@ INITIALIZE = "uno_app_initialize"
 SET_ROOTS = "uno_app_set_roots"
 DISCOVER = "uno_discover_tools"
 EXECUTE = "uno_execute_tool"
+STATUS = "mcpStatus"  # without our prefix: the instructions of agents name it so
 
 # Where the upstream has a tool of the same name, its own is listed and called; but nobody else knows how we are.
-ALWAYS_OURS = frozenset({HEALTH, "mcpStatus"})
+ALWAYS_OURS = frozenset({HEALTH, STATUS})
 
 HEALTH_URI = "uno://health"
 JSON_TYPE = "application/json"
@@ -69,6 +72,20 @@ _HEALTH_TOOL = {
     "inputSchema": _NOTHING,
     "annotations": {
         "title": "Uno Health Check",
+        "destructiveHint": False,
+        "idempotentHint": True,
+        "openWorldHint": False,
+        "readOnlyHint": True,
+    },
+}
+_STATUS_TOOL = {
+    "name": STATUS,
+    "title": "MCP Status",
+    "description": "Waits until the server behind this one answers, and says so. Call it when a tool says that the "
+    "server is restarting, and call no other tool before it says ready; there is no need for it otherwise.",
+    "inputSchema": _NOTHING,
+    "annotations": {
+        "title": "MCP Status",
         "destructiveHint": False,
         "idempotentHint": True,
         "openWorldHint": False,
@@ -147,11 +164,23 @@ HEALTH_RESOURCE = {
 }
 
 
-def first_tools(*, uses_host: bool, fallback: bool) -> list[Tool]:
+class Circumstances(Value):
+    """What decides which of our tools make sense."""
+
+    by_workspace: bool  # a workspace decides what is behind us, and somebody may have to name it
+    uses_host: bool  # it is a Host, which serves a solution; not a server that the user or the workspace's config names
+    fallback: bool = False  # nobody else has named the workspace
+    hot_reload: bool = False
+
+
+def first_tools(now: Circumstances) -> list[Tool]:
     """Ours that stand before the upstream's."""
-    if not uses_host:
-        return [_HEALTH_TOOL]
-    return [_HEALTH_TOOL, _SELECT_TOOL, *((_INITIALIZE_TOOL, _SET_ROOTS_TOOL) if fallback else ())]
+    return [
+        _HEALTH_TOOL,
+        *((_STATUS_TOOL,) if now.hot_reload else ()),
+        *((_SELECT_TOOL,) if now.uses_host else ()),
+        *((_INITIALIZE_TOOL, _SET_ROOTS_TOOL) if now.by_workspace and now.fallback else ()),
+    ]
 
 
 def last_tools() -> list[Tool]:

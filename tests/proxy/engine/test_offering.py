@@ -9,7 +9,7 @@ from typing import Any
 from uno_devserver.protocol.client.connection import Server
 from uno_devserver.protocol.parties import ServerInfo
 from uno_devserver.proxy.board import Board
-from uno_devserver.proxy.catalogue import Catalogue, identity_in, identity_of, load
+from uno_devserver.proxy.catalogue import Catalogue, circumstances, identity_in, identity_of, load
 from uno_devserver.proxy.engine.offering import Offering
 from uno_devserver.proxy.lists import Offered, merged
 from uno_devserver.proxy.options import Options
@@ -34,8 +34,8 @@ class Shop:
     def __init__(self, folder: Path, known: Offered | None = None, **options: Any) -> None:
         self.options = Options(str(folder), **options)
         self.told: list[str] = []
-        lists, own = merged(known or Offered(), uses_host=self.options.uses_host, fallback=False)
         catalogue = Catalogue(known, {}, {}, None, 1.0) if known else None
+        lists, own = merged(known or Offered(), circumstances(self.options, catalogue))
         self.board = Board(ServerInfo("proxy", "1", instructions="Ours."), {}, lists, dict, catalogue=catalogue)
         self.board.own_tools = own
         self.state = str(folder / "state")
@@ -238,3 +238,40 @@ def test_a_tool_is_known_by_its_name_also_before_there_is_an_upstream(tmp_path: 
     assert shop.offering.tool("a") == {"name": "a"}
     assert shop.offering.tool("b") is None
     assert shop.offering.tool_count == 1
+
+
+def test_mcp_status_comes_and_goes_with_hot_reload_and_is_told_once(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, Offered(tools=entries("a")))
+    adapted: list[bool] = []
+    shop.offering.adapted = lambda: adapted.append("mcpStatus" in shop.tools)
+
+    shop.offering.adapt(hot_reload=True)
+    shop.offering.adapt(hot_reload=True)
+    assert "mcpStatus" in shop.board.own_tools
+    shop.offering.adapt(hot_reload=False)
+
+    assert "mcpStatus" not in shop.tools
+    assert adapted == [True, False]
+    assert shop.told == ["notifications/tools/list_changed"] * 2
+
+
+def test_the_next_start_offers_mcp_status_before_it_has_looked_at_anything(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.offering.adapt(uses_host=False, hot_reload=True)
+    shop.offering.take({"tools": entries("a")}, SERVER)
+    shop.offering.keep(SERVER)(None)
+
+    kept, _ = load(shop.state, identity_of(shop.options))
+    _, own = merged(Offered(), circumstances(shop.options, kept))
+    assert "mcpStatus" in own
+    assert "uno_app_select_solution" not in own
+
+
+def test_another_workspace_brings_its_own_circumstances(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, Offered(tools=entries("a")))
+    shop.offering.adapt(uses_host=False, hot_reload=True)
+
+    shop.offering.change(shop.offering.recall(named(tmp_path / "there")))
+
+    assert "mcpStatus" not in shop.tools
+    assert "uno_app_select_solution" in shop.tools

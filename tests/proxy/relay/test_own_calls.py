@@ -27,6 +27,7 @@ from uno_devserver.instances.health_report import ConnectionState
 from uno_devserver.protocol.jsonrpc import INVALID_PARAMS
 from uno_devserver.proxy.lists import Offered, merged
 from uno_devserver.proxy.relay.policy import RelayPolicy
+from uno_devserver.proxy.tools import Circumstances
 
 THEIRS = (("echo", b'{"name":"echo","inputSchema":{"n":1.0},"new":1}'), ("uno_health", b'{"name":"uno_health"}'))
 
@@ -39,7 +40,7 @@ def _scene(
     modern: bool = False,
 ) -> Scene:
     """With all tools of ours, and these of the upstream."""
-    lists, own = merged(Offered(tools), uses_host=True, fallback=True)
+    lists, own = merged(Offered(tools), Circumstances(by_workspace=True, uses_host=True, fallback=True))
     board = board_of(lists)
     board.own_tools = own
     return Scene(state, board=board, policy=policy, modern=modern)

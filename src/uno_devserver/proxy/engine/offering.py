@@ -55,7 +55,8 @@ class Offering:
         self._identity = None if untold else catalogue.identity_of(options)  # whose lists these are
         self._offered = board.catalogue.offered if board.catalogue else Offered()
         self._tools = dict(self._offered.tools)
-        self._fallback = options.force_fallback
+        self._now = catalogue.circumstances(options, board.catalogue).replace(fallback=options.force_fallback)
+        self.adapted: Callable[[], None] = lambda: None  # other tools of ours are offered, and that is worth keeping
 
     @property
     def tool_count(self) -> int:
@@ -68,7 +69,7 @@ class Offering:
 
     def take(self, read: Mapping[str, Entries], server: Server) -> None:
         """The upstream's lists, as far as they could be read."""
-        self._fallback = False  # something is served, so the workspace has been told
+        self._now = self._now.replace(fallback=False)  # something is served, so the workspace has been told
         self._board.fresh = True
         self._offer(self._offered.replace(**read), server.instructions, server.capabilities)
 
@@ -92,6 +93,7 @@ class Offering:
             return False
         self._identity, found = to.identity, to.found
         self._board.fresh = False
+        self._now = catalogue.circumstances(self._options, found).replace(fallback=self._now.fallback)
         if found is None:
             self._offer(Offered(), None, {})
         else:
@@ -100,10 +102,22 @@ class Offering:
 
     def fall_back(self, wanted: bool) -> None:
         """Whether the tools are listed that tell us the workspace; they stay until something is served."""
-        wanted = wanted or (self._fallback and not self._board.fresh)
-        if wanted != self._fallback:
-            self._fallback = wanted
+        wanted = wanted or (self._now.fallback and not self._board.fresh)
+        if wanted != self._now.fallback:
+            self._now = self._now.replace(fallback=wanted)
             self._publish()
+
+    def adapt(self, *, uses_host: bool | None = None, hot_reload: bool | None = None) -> None:
+        """What is behind us is a Host or is none, or its code is reloaded or is not; None: as before."""
+        now = self._now
+        if uses_host is not None:
+            now = now.replace(uses_host=uses_host)
+        if hot_reload is not None:
+            now = now.replace(hot_reload=hot_reload)
+        if now != self._now:
+            self._now = now
+            self._publish()
+            self.adapted()
 
     def outdated(self) -> None:
         """There is no upstream any more; what it offered is offered on."""
@@ -112,7 +126,15 @@ class Offering:
     def keep(self, server: Server) -> Callable[[str | None], float]:
         """Writes the catalogue as it is now, for this version of the SDK, and says when; waits for the disk."""
         identity, now = self._identity, time.time()
-        found = Catalogue(self._offered, server.info, server.capabilities, server.instructions, now)
+        found = Catalogue(
+            self._offered,
+            server.info,
+            server.capabilities,
+            server.instructions,
+            now,
+            uses_host=self._now.uses_host,
+            hot_reload=self._now.hot_reload,
+        )
 
         def write(sdk_version: str | None) -> float:
             if identity is not None:
@@ -129,8 +151,8 @@ class Offering:
         self._publish()
 
     def _publish(self) -> None:
-        options, board, before = self._options, self._board, self._board.lists
-        board.lists, board.own_tools = merged(self._offered, uses_host=options.uses_host, fallback=self._fallback)
+        board, before = self._board, self._board.lists
+        board.lists, board.own_tools = merged(self._offered, self._now)
         for method in _changes(before, board.lists):
             self._broadcast(method)
 

@@ -1,0 +1,170 @@
+"""What hot reload says to an agent: sentences for the model, and the state for programs beside them. Pure.
+
+Each says whether the call was run, and what to do next. The state is in `_meta` under META_KEY, so that nobody has to
+read it out of a sentence.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+from ...system.values import Value
+from ..tools import HEALTH, STATUS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from ...hotreload.authority import Restarted
+    from ...protocol.service import Result
+
+META_KEY = "uno-devserver/hotReload"
+
+_WAIT = f"Call {STATUS} with an empty input; it waits for the server. Retry no other tool before it says ready."
+_NOT_RUN = "This call has not been run."
+
+
+class State(Enum):
+    RESTARTING = "restarting"
+    BUILD_FAILED = "buildFailed"
+    RELOADED = "reloaded"
+    SWAPPED = "swapped"
+    SWAP_FAILED = "swapFailed"  # the old server still answers
+    FAILED = "failed"  # none answers
+    EXTENSION_RELOADED = "extensionReloaded"
+    EXTENSION_BUILD_FAILED = "extensionBuildFailed"
+
+
+class Note(Value):
+    state: State
+    text: str = ""  # empty: only programs need to know
+
+
+def told(notes: Sequence[Note]) -> Result:
+    """The answer to a call that was not run."""
+    text = "\n\n".join(note.text for note in notes)
+    return {
+        "content": [{"type": "text", "text": text}],
+        "isError": True,
+        "_meta": {META_KEY: state_of(notes, run=False)},
+    }
+
+
+def state_of(notes: Sequence[Note], *, run: bool) -> dict[str, Any]:
+    """The value in `_meta`; the first note is what counts most."""
+    first, *others = notes
+    state: dict[str, Any] = {"state": first.state.value, "run": run}
+    if others:
+        state["also"] = [note.state.value for note in others]
+    return state
+
+
+# Instead of running a call.
+
+
+def restarting(name: str) -> Note:
+    text = f"The code of {name} has changed. It is built, and {name} now restarts with it. {_NOT_RUN} {_WAIT}"
+    return Note(State.RESTARTING, text)
+
+
+def queued(name: str) -> Note:
+    """For the calls behind the one that noticed, and those that come meanwhile."""
+    return Note(State.RESTARTING, f"{name} is restarting with new code. {_NOT_RUN} {_WAIT}")
+
+
+def build_failed(name: str, output: str) -> Note:
+    text = (
+        f"The code of {name} has changed, and its build failed:\n\n{fenced(output)}\n\n"
+        f"{_NOT_RUN} {name} was not restarted; its old code still answers. "
+        "Fix what the build complains of, then call the tool again: that builds anew."
+    )
+    return Note(State.BUILD_FAILED, text)
+
+
+# Beside the result of a call that was run.
+
+
+def old_code(name: str) -> Note:
+    text = (
+        f"Note: the old code of {name} gave this result. The build of its new code still fails; "
+        "fix it, and the next call builds again."
+    )
+    return Note(State.BUILD_FAILED, text)
+
+
+def extension_updated(*, client_reloaded: bool) -> Note:
+    client = "and its client was restarted with it" if client_reloaded else "but its client is not ready yet"
+    return Note(State.EXTENSION_RELOADED, f"Note: the extension's code has changed. It was rebuilt, {client}.")
+
+
+def extension_failed(output: str) -> Note:
+    text = (
+        f"Note: the extension's code has changed, and its build failed:\n\n{fenced(output)}\n\n"
+        "The old build of the extension stays in use. Fix the error; the next call builds again."
+    )
+    return Note(State.EXTENSION_BUILD_FAILED, text)
+
+
+def not_replaced(name: str, restarted: Restarted) -> Note:
+    """The new code did not start."""
+    sentences = [f"Note: {name} did not start with its new code."]
+    if restarted.problem:
+        sentences.append(restarted.problem)
+    if restarted.kept:
+        sentences.append("Its old code still answers.")
+    sentences.append("Fix the code; the next call after that starts it anew.")
+    text = " ".join(sentences) + _last_lines(restarted.last_lines)
+    return Note(State.SWAP_FAILED if restarted.kept else State.FAILED, text)
+
+
+# The answers of mcpStatus.
+
+
+def ready(name: str, *, log_file: str | None, source: str | None) -> Result:
+    looks = [f"call {HEALTH}, which says what is wrong"]
+    if log_file:
+        looks.append(f"look into its log, {log_file}")
+    looks.append(f"read its source{f' in {source}' if source else ''}")
+    text = (
+        f"{name} is ready. Go on with its tools; there is no need to call {STATUS} again.\n\n"
+        "If tools are missing, or it does not do what its code says:\n"
+        + "\n".join(f"{number}. {look[0].upper()}{look[1:]}." for number, look in enumerate(looks, 1))
+    )
+    return _status(text, State.RELOADED, is_ready=True)
+
+
+def still_restarting(name: str, seconds: float, *, waits_for: str) -> Result:
+    text = (
+        f"{name} is not ready after {seconds:g} s: {waits_for}. Call {STATUS} once more to wait on; if that does not "
+        f"help either, call {HEALTH}, which says what is wrong."
+    )
+    return _status(text, State.RESTARTING, is_ready=False)
+
+
+def not_started(name: str, reasons: Iterable[str], lines: Sequence[str]) -> Result:
+    why = " ".join(reasons)
+    text = (
+        f"{name} does not run.{f' {why}' if why else ''}{_last_lines(lines)}\n\n"
+        f"Fix its code, then call one of its tools: that builds and starts it anew. {HEALTH} tells more."
+    )
+    return _status(text, State.FAILED, is_ready=False)
+
+
+def _status(text: str, state: State, *, is_ready: bool) -> Result:
+    return {
+        "content": [{"type": "text", "text": text}],
+        "isError": not is_ready,
+        "_meta": {META_KEY: {"state": state.value, "run": is_ready}},
+    }
+
+
+def fenced(output: str) -> str:
+    """As a block of Markdown that nothing inside it can end."""
+    longest = max((len(ticks) for ticks in re.findall("`+", output)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}\n{output.rstrip()}\n{fence}"
+
+
+def _last_lines(lines: Sequence[str]) -> str:
+    return "\n\nIt printed last:\n\n" + fenced("\n".join(lines)) if lines else ""
