@@ -1,0 +1,475 @@
+"""Workspaces whose MCP server is edited while it serves, and drivers that edit it under load.
+
+    server = BuiltServer(machine)          # package.json, tsconfig.json, a build; or PythonServer, which has no build
+    client = proxies.connected()
+    server.say("two")                      # one edit of its code
+    renew(client, "two")                   # as an agent is told to: call, mcpStatus, call
+
+Servers, builds, clients and package managers note what they do in one journal with one clock, so a test can say what
+happened how often, and in which order.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from support.files import write
+from support.machine import Machine
+from support.proxies import PATIENCE, Message, ProxyClient
+
+SUPPORT = Path(__file__).parent
+META = "uno-devserver/hotReload"
+CONFIG = ".devtools/host.config.jsonc"
+MANAGERS = {
+    "npm": "package-lock.json",
+    "pnpm": "pnpm-lock.yaml",
+    "yarn": "yarn.lock",
+    "bun": "bun.lock",
+}
+
+_SERVER = """\
+import sys
+
+sys.path.insert(0, {support!r})
+from reload_server import serve
+
+serve({answer!r}, {journal!r}, {habits!r})
+"""
+
+_BUILT_SERVER = """\
+import json, sys
+
+sys.path.insert(0, {support!r})
+from reload_server import serve
+
+with open("build/answer.json", encoding="utf-8") as stream:
+    built = json.load(stream)
+serve(built["answer"], {journal!r}, built["habits"])
+"""
+
+# What `src/` says goes into `out`, unless a comment in it says what becomes of the build.
+_BUILD = """\
+import json, os, re, sys
+
+sys.path.insert(0, {support!r})
+from reload_server import note, wait_for
+
+source = open("src/answer.ts", encoding="utf-8").read()
+answer, habits = re.search('answer = "(.*)"', source)[1], re.findall("// (.*)", source)
+note({journal!r}, {name!r} + " begins", answer=answer, path=os.environ.get("PATH"))
+if "build floods" in habits:
+    for number in range(20000):
+        print(f"src/answer.ts({{number}},1): error TS2322: Type 'string' is not assignable to type 'number'.")
+if "build fails" in habits:
+    print("src/answer.ts(1,14): error TS2322: the first line", flush=True)
+    print("something on stderr, too", file=sys.stderr, flush=True)
+    print("Found 1 error: the last line", flush=True)
+    note({journal!r}, {name!r} + " fails", answer=answer)
+    sys.exit(2)
+if "build waits" in habits:
+    wait_for({gate!r})
+os.makedirs("build", exist_ok=True)
+with open("build/answer.json", "w", encoding="utf-8") as stream:
+    json.dump({{"answer": answer, "habits": habits}}, stream)
+note({journal!r}, {name!r} + " ends", answer=answer)
+"""
+
+# A package manager as far as we know it: `<manager> run <script>` runs the script of package.json by a shell.
+_MANAGER = """\
+#!{python} -IS
+import json, subprocess, sys
+
+sys.path.insert(0, {support!r})
+from reload_server import note
+
+note({journal!r}, "manager", name={name!r}, words=sys.argv[1:])
+script = json.load(open("package.json", encoding="utf-8"))["scripts"][sys.argv[-1]]
+sys.exit(subprocess.run(["/bin/sh", "-c", script]).returncode)
+"""
+
+_CLIENT = """\
+import json, os, signal, sys
+
+sys.path.insert(0, {support!r})
+from reload_server import note
+
+with open({built!r}, encoding="utf-8") as stream:
+    note({journal!r}, "client start", answer=json.load(stream)["answer"], cwd=os.getcwd())
+print("the client is ready", flush=True)
+while True:
+    signal.pause()
+"""
+
+
+class Journal:
+    """What servers, builds and clients noted."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path
+
+    def __str__(self) -> str:
+        return str(self.path)
+
+    def events(self, *names: str) -> list[dict[str, Any]]:
+        """All, or those of these names, in the order of their times."""
+        lines = self.path.read_text("utf-8").splitlines() if self.path.exists() else []
+        noted = sorted((json.loads(line) for line in lines), key=lambda event: event["at"])
+        return [event for event in noted if not names or event["event"] in names]
+
+    def count(self, name: str) -> int:
+        return len(self.events(name))
+
+    @property
+    def story(self) -> list[str]:
+        """The events as words, with what they were about."""
+        return [f"{event['event']} {event.get('answer') or event.get('name')}" for event in self.events()]
+
+    def wait(self, name: str, count: int = 1, seconds: float = PATIENCE) -> dict[str, Any]:
+        """The event of that name and number."""
+        deadline = time.monotonic() + seconds
+        while self.count(name) < count:
+            assert time.monotonic() < deadline, f"'{name}' did not happen {count} times: {self.story}"
+            time.sleep(0.002)
+        return self.events(name)[count - 1]
+
+    @property
+    def builds(self) -> int:
+        return self.count("build begins")
+
+    @property
+    def starts(self) -> int:
+        return self.count("start")
+
+
+class EditedServer:
+    """An MCP server in the folder `server` of a workspace, that the config names."""
+
+    def __init__(self, machine: Machine, answer: str = "one", **config: Any) -> None:
+        self.machine = machine
+        self.root = machine.workspace / "server"
+        self.gates = machine.root / "gates"
+        self.journal = Journal(self.gates / "journal")
+        self.config: dict[str, Any] = {"mcpServerRoot": "../server", "mcpServer": self.command, **config}
+        self.write_config()
+        self._lay_out()
+        self.say(answer)
+
+    @property
+    def source(self) -> Path:
+        raise NotImplementedError
+
+    @property
+    def command(self) -> dict[str, Any]:
+        raise NotImplementedError
+
+    @property
+    def argv(self) -> list[str]:
+        return [self.command["command"], *self.command["args"]]
+
+    def _lay_out(self) -> None:
+        raise NotImplementedError
+
+    def code(self, answer: str, *habits: str) -> str:
+        """The code that answers so."""
+        raise NotImplementedError
+
+    def say(self, answer: str, *habits: str) -> None:
+        """Edit the code as editors do: a new file takes the place of the old one."""
+        self.source.parent.mkdir(parents=True, exist_ok=True)
+        new = self.source.with_name(f".{self.source.name}.new")
+        new.write_text(self.code(answer, *habits), "utf-8")
+        new.replace(self.source)
+
+    def write_config(self, **changes: Any) -> None:
+        self.config |= changes
+        write(self.machine.workspace / CONFIG, "// how the server of the tests is run\n" + json.dumps(self.config))
+
+    def gate(self, name: str) -> Path:
+        """A file that somebody waits for."""
+        return self.gates / name
+
+    def open(self, name: str) -> None:
+        self.gate(name).touch()
+
+
+class PythonServer(EditedServer):
+    """Python: what is edited is what runs."""
+
+    @property
+    def source(self) -> Path:
+        return self.root / "src" / "talker" / "main.py"
+
+    @property
+    def command(self) -> dict[str, Any]:
+        return {"command": sys.executable, "args": ["-IS", "src/talker/main.py"]}
+
+    def _lay_out(self) -> None:
+        write(self.root / "pyproject.toml", '[project]\nname = "talker"\nversion = "1"\n')
+        write(self.root / "src" / "talker" / "__init__.py", "")
+
+    def code(self, answer: str, *habits: str) -> str:
+        return _SERVER.format(support=str(SUPPORT), answer=answer, journal=str(self.journal), habits=list(habits))
+
+
+class BuiltServer(EditedServer):
+    """A package with a build: what runs is what was built. It was built once before."""
+
+    def __init__(self, machine: Machine, answer: str = "one", *, manager: str = "npm", **config: Any) -> None:
+        self._manager = manager
+        super().__init__(machine, answer, **config)
+        write(self.root / "build" / "answer.json", json.dumps({"answer": answer, "habits": []}))
+
+    @property
+    def source(self) -> Path:
+        return self.root / "src" / "answer.ts"
+
+    @property
+    def command(self) -> dict[str, Any]:
+        return {"command": sys.executable, "args": ["-IS", "server.py"]}
+
+    def _lay_out(self) -> None:
+        lay_out_package(self.machine, self.root, self.journal, script="build", gate=self.gate("build"))
+        (self.root / MANAGERS[self._manager]).write_text("{}", "utf-8")
+        for name in MANAGERS:
+            install_manager(self.machine, name, self.journal)
+        write(self.root / "server.py", _BUILT_SERVER.format(support=str(SUPPORT), journal=str(self.journal)))
+
+    def code(self, answer: str, *habits: str) -> str:
+        return _typescript(answer, *habits)
+
+
+class Extension:
+    """The companion extension of a workspace, and the process that uses it."""
+
+    def __init__(self, server: EditedServer) -> None:
+        self.root = server.machine.workspace / "extension"
+        self.journal = server.journal
+        lay_out_package(server.machine, self.root, self.journal, script="compile", gate=server.gate("compile"))
+        (self.root / MANAGERS["npm"]).write_text("{}", "utf-8")
+        install_manager(server.machine, "npm", self.journal)
+        built = self.root / "build" / "answer.json"
+        write(built, json.dumps({"answer": "first", "habits": []}))
+        values = {"support": str(SUPPORT), "built": str(built), "journal": str(self.journal)}
+        write(server.machine.workspace / "window" / "client.py", _CLIENT.format(**values))
+        self.say("first")
+        server.write_config(
+            extensionPath="../extension",
+            clientWorkspace="../window",
+            client={"command": sys.executable, "args": ["-IS", "client.py"], "readyPattern": "is ready$"},
+        )
+
+    def say(self, answer: str, *habits: str) -> None:
+        write(self.root / "src" / "answer.ts", _typescript(answer, *habits))
+
+
+def lay_out_package(machine: Machine, root: Path, journal: Journal, *, script: str, gate: Path) -> None:
+    """A TypeScript package as far as anybody looks at it; its compiler is ours."""
+    scripts = {script: f"{sys.executable} -IS tools/compiler.py"}
+    write(root / "package.json", json.dumps({"name": root.name, "version": "1.0.0", "scripts": scripts}))
+    write(root / "tsconfig.json", '{"include": ["src/**/*.ts"], "exclude": ["src/**/*.test.ts"]}')
+    values = {"support": str(SUPPORT), "journal": str(journal), "name": script, "gate": str(gate)}
+    write(root / "tools" / "compiler.py", _BUILD.format(**values))
+
+
+def install_manager(machine: Machine, name: str, journal: Journal) -> None:
+    program = _MANAGER.format(python=sys.executable, support=str(SUPPORT), journal=str(journal), name=name)
+    path = write(machine.tools / name, program)
+    path.chmod(0o755)
+
+
+def _typescript(answer: str, *habits: str) -> str:
+    return f'export const answer = "{answer}";\n' + "".join(f"// {habit}\n" for habit in habits)
+
+
+# --- what agents do ---------------------------------------------------------------------------------------------------
+
+
+def state_of(result: Message) -> str | None:
+    """What the result says of a hot reload, for programs."""
+    about: Message = (result.get("_meta") or {}).get(META) or {}
+    return about.get("state")
+
+
+def was_run(result: Message) -> bool:
+    return bool(result["_meta"][META]["run"])
+
+
+def text_of(result: Message) -> str:
+    return "\n".join(item["text"] for item in result["content"])
+
+
+def renew(client: ProxyClient, answer: str, tool: str = "answer") -> None:
+    """Call and be told to wait, wait, call and have the new answer."""
+    told = client.call_result(tool)
+    assert state_of(told) == "restarting", told
+    wait_ready(client)
+    assert client.call(tool) == answer
+
+
+def wait_ready(client: ProxyClient) -> Message:
+    ready = client.call_result("mcpStatus")
+    assert not ready.get("isError"), ready
+    return ready
+
+
+# --- many callers while the code is edited ----------------------------------------------------------------------------
+
+
+@dataclass
+class Load:
+    """What many callers have seen."""
+
+    calls: int = 0
+    failed: list[Message] = field(default_factory=list)
+    pauses: list[float] = field(default_factory=list)  # seconds that each call took
+    edit_seconds: list[float] = field(default_factory=list)  # from an edit to its first answer
+    answers: set[str] = field(default_factory=set)
+    repeated: list[str] = field(default_factory=list)  # calls that the servers ran more than once
+    unserved: list[str] = field(default_factory=list)  # calls with an answer that no server gave
+    starts: int = 0  # of servers, within the edits
+
+    @property
+    def longest_pause(self) -> float:
+        return max(self.pauses)
+
+    @property
+    def median_pause(self) -> float:
+        return statistics.median(self.pauses)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.calls} calls, {len(self.edit_seconds)} edits, {self.starts} starts, {len(self.failed)} failed; "
+            f"a call took {1000 * self.median_pause:.1f} ms, the longest {1000 * self.longest_pause:.0f} ms; "
+            f"from edit to answer {1000 * statistics.median(self.edit_seconds):.0f} ms, "
+            f"at most {1000 * max(self.edit_seconds):.0f} ms"
+        )
+
+
+def edit_under_load(client: ProxyClient, server: EditedServer, *, callers: int = 16, edits: int = 20) -> Load:
+    """All callers call `answer` without a pause while the code is edited; each edit waits for its first answer."""
+    load, lock, over = Load(), threading.Lock(), threading.Event()
+    starts = server.journal.starts
+    answered = threading.Condition(lock)
+    served: list[str] = []
+
+    def call_on(caller: int) -> None:
+        number = 0
+        while not over.is_set():
+            number += 1
+            mark = f"{caller}-{number}"
+            begun = time.monotonic()
+            request = client.begin("tools/call", {"name": "answer", "arguments": {"mark": mark}}, f"load-{mark}")
+            reply = client.answer(request)
+            with lock:
+                load.calls += 1
+                load.pauses.append(time.monotonic() - begun)
+                if "result" not in reply or reply["result"].get("isError"):
+                    load.failed.append(reply)
+                else:
+                    load.answers.add(reply["result"]["content"][0]["text"])
+                    served.append(mark)
+                answered.notify_all()
+
+    threads = [threading.Thread(target=call_on, args=(number,), daemon=True) for number in range(callers)]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(edits):
+            answer = f"edit {number}"
+            begun = time.monotonic()
+            server.say(answer)
+            with answered:
+                assert answered.wait_for(lambda: answer in load.answers, PATIENCE), f"'{answer}' never came: {load}"  # noqa: B023
+            load.edit_seconds.append(time.monotonic() - begun)
+    finally:
+        over.set()
+        for thread in threads:
+            thread.join(PATIENCE)
+    ran = Counter(event["mark"] for event in server.journal.events("call"))
+    load.repeated = [mark for mark, times in ran.items() if mark and times > 1]
+    load.unserved = [mark for mark in served if mark not in ran]
+    load.starts = server.journal.starts - starts
+    return load
+
+
+@dataclass
+class Restarts:
+    """Edits, each followed by what an agent is told to do."""
+
+    edit_seconds: list[float]  # from the edit to the new code's answer
+    child_seconds: list[float]  # what the server needs by itself, from its launch to its first answer
+
+    def __str__(self) -> str:
+        edit, child = statistics.median(self.edit_seconds), statistics.median(self.child_seconds)
+        return (
+            f"{len(self.edit_seconds)} restarts: from edit to answer {1000 * edit:.0f} ms, of which the server itself "
+            f"needs {1000 * child:.0f} ms"
+        )
+
+
+def edit_and_restart(client: ProxyClient, server: EditedServer, *, edits: int = 5) -> Restarts:
+    """Time from edit to the new code's answer, beside the start of the server alone."""
+    edit_seconds, child_seconds = [], []
+    for number in range(edits):
+        begun = time.monotonic()
+        server.say(f"restart {number}")
+        renew(client, f"restart {number}")
+        edit_seconds.append(time.monotonic() - begun)
+        child_seconds.append(own_start(server.argv, server.root))
+    return Restarts(edit_seconds, child_seconds)
+
+
+def own_start(argv: Sequence[str], folder: Path) -> float:
+    """Seconds from the launch of a server to its answer to `initialize`, with nobody in between."""
+    hello = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "clock", "version": "1"},
+    }
+    line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello})
+    begun = time.monotonic()
+    with subprocess.Popen(argv, cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        process.stdin.write(line.encode() + b"\n")
+        process.stdin.flush()
+        assert b"result" in process.stdout.readline()
+        taken = time.monotonic() - begun
+        process.stdin.close()
+        process.wait(PATIENCE)
+    return taken
+
+
+def poll(condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:
+    """What `condition` gives, as soon as that is something."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"{what} did not happen within {seconds:g} s"
+        time.sleep(0.005)
+    return value
+
+
+def changed_proxy(*lines: str) -> list[str]:
+    """A prefix for `Proxies.start`: the program with something changed inside it, as a limit that takes too long."""
+    program = ["import os, sys", "del sys.argv[0]", *lines]
+    program += ["from uno_devserver.__main__ import main", "sys.exit(main())"]
+    return [sys.executable, "-P", "-c", "\n".join(program)]
+
+
+def git(folder: Path, *words: str) -> None:
+    """As the user would, whatever is configured on this machine."""
+    environment = {**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    identity = ["-c", "user.name=test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false"]
+    subprocess.run(["git", *identity, *words], cwd=folder, env=environment, check=True, capture_output=True)
