@@ -24,13 +24,15 @@ class CheckResult(Value):
     extension_rebuilt: bool = False
     extension_build_error: str | None = None
     client_reloaded: bool = False  # the client process was started again, and is ready
+    server_digest: str | None = None  # of the code whose build failed: an agent is told of it once, not at each try
 
     @property
     def restart_due(self) -> bool:
         return self.server_changed and self.server_rebuilt
 
     def to_json(self) -> dict[str, Any]:
-        return {name: getattr(self, field) for name, field in _MEMBERS.items()}
+        document = {name: getattr(self, field) for name, field in _MEMBERS.items()}
+        return document if self.server_digest is None else {**document, _DIGEST: self.server_digest}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> CheckResult:
@@ -40,6 +42,8 @@ class CheckResult(Value):
             value = document.get(name)
             if isinstance(value, str if field.endswith("_error") else bool):
                 known[field] = value
+        if isinstance(document.get(_DIGEST), str):
+            known["server_digest"] = document[_DIGEST]
         return cls(**known)
 
 
@@ -52,6 +56,7 @@ _MEMBERS = {
     "extBuildError": "extension_build_error",
     "extClientReloaded": "client_reloaded",
 }
+_DIGEST = "mcpDigest"  # ours; a peer that does not know it tells failures apart by what the builds printed
 UNCHANGED = CheckResult()
 
 
