@@ -1,0 +1,500 @@
+"""Hot reload when things go wrong: saves at the wrong moment, broken code, odd files, many proxies, nobody's consent.
+
+Never two restarts for one change, never a lost call, and a good save heals everything.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.files import write
+from support.machine import Machine
+from support.proxies import PATIENCE, Message, Proxies, ProxyClient
+from support.reloading import (
+    SUPPORT,
+    BuiltServer,
+    EditedServer,
+    Extension,
+    Journal,
+    PythonServer,
+    changed_proxy,
+    poll,
+    renew,
+    state_of,
+    text_of,
+    wait_ready,
+    was_run,
+)
+
+BUILD_LIMIT = ("from uno_devserver.hotreload import builds", "builds.BUILD_SECONDS = 0.5")
+KINDS = pytest.mark.parametrize("kind", [BuiltServer, PythonServer])
+
+_ADDIN = """\
+import sys
+
+sys.path.insert(0, {support!r})
+from reload_server import note, wait_for
+
+
+def register(addin):
+    note({journal!r}, "start", answer={answer!r})
+    if {waits!r}:
+        wait_for({gate!r})
+
+    @addin.tool
+    def answer() -> str:
+        "Say it."
+        return {answer!r}
+"""
+
+
+class EditedAddIn:
+    """An add-in of a workspace without a config, in a Host."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.gate = machine.root / "gates" / "start"
+        self.journal = Journal(machine.root / "gates" / "journal")
+        self.file = machine.workspace / ".devtools" / "addins" / "talker.py"
+        self.say("one")
+
+    def say(self, answer: str, *, waits: bool = False) -> None:
+        values: dict[str, Any] = {"answer": answer, "waits": waits, "gate": str(self.gate)}
+        write(self.file, _ADDIN.format(support=str(SUPPORT), journal=str(self.journal), **values))
+
+
+def until_answers(client: ProxyClient, answer: str, seconds: float = PATIENCE) -> Message:
+    """Do as an agent is told until the tool answers so; the last result."""
+    deadline = time.monotonic() + seconds
+    while True:
+        result = client.call_result("answer")
+        if not result.get("isError") and result["content"][0]["text"] == answer:
+            return result
+        assert time.monotonic() < deadline, f"'{answer}' never came: {result}"
+        if state_of(result) == "restarting":
+            client.call_result("mcpStatus")
+
+
+# --- saves at the wrong moment ----------------------------------------------------------------------------------------
+
+
+def test_a_save_during_a_build_begins_it_anew(proxies: Proxies) -> None:
+    server = BuiltServer(proxies.machine)
+    client = proxies.connected()
+    server.say("two", "build waits")
+    call = client.begin("tools/call", {"name": "answer"})
+    server.journal.wait("build begins")
+
+    server.say("three")
+
+    assert state_of(client.answer(call)["result"]) == "restarting"
+    wait_ready(client)
+    assert client.call("answer") == "three"
+    assert [event["answer"] for event in server.journal.events("build ends")] == ["three"]
+    assert server.journal.starts == 2, "what was never built was never started"
+
+
+@KINDS
+def test_a_save_during_a_restart_is_served_in_the_end(proxies: Proxies, kind: type[EditedServer]) -> None:
+    server = kind(proxies.machine)
+    client = proxies.connected()
+    server.say("two", "waits")
+    assert state_of(client.call_result("answer")) == "restarting"
+    server.journal.wait("start", 2)
+
+    server.say("three")
+    server.open("start")
+
+    until_answers(client, "three")
+    assert server.journal.starts <= 3
+    assert client.call("answer") == "three"
+    assert server.journal.starts <= 3, "and then it is over"
+
+
+@KINDS
+def test_a_save_during_a_swap_is_served_in_the_end(proxies: Proxies, kind: type[EditedServer]) -> None:
+    server = kind(proxies.machine, hotReload={"strategy": "swap"})
+    client = proxies.connected()
+    server.say("two", "waits")
+    held = client.begin("tools/call", {"name": "answer", "arguments": {"mark": "held"}})
+    server.journal.wait("start", 2)
+
+    server.say("three")
+    server.open("start")
+
+    assert text_of(client.answer(held)["result"]).split("\n")[0] in ("two", "three")
+    assert until_answers(client, "three")
+    assert [event["mark"] for event in server.journal.events("call")].count("held") == 1
+    assert server.journal.starts == 3
+
+
+def test_a_crash_after_an_edit_needs_no_second_restart(proxies: Proxies) -> None:
+    """What is started again is the new code: that it changed is not news any more."""
+    server = PythonServer(proxies.machine)
+    client = proxies.connected()
+    assert client.call("answer") == "one"
+    server.say("two")
+    os.kill(server.journal.events("start")[0]["pid"], signal.SIGKILL)
+    client.wait_connected(generation=2)
+
+    assert client.call("answer") == "two"
+    assert server.journal.starts == 2
+
+
+def test_an_edit_between_two_sessions_is_built_for_the_second(proxies: Proxies) -> None:
+    server = BuiltServer(proxies.machine)
+    first = proxies.connected()
+    assert first.call("answer") == "one"
+    first.close_stdin()
+    first.exit_code()
+    server.say("two")
+
+    until_answers(proxies.connected(), "two")
+
+    assert server.journal.builds == 1
+
+
+def test_two_edits_of_the_same_length_within_a_second_are_both_served(proxies: Proxies) -> None:
+    """Python's own cache of compiled modules looks at their length and at the second in which they were written."""
+    server = PythonServer(proxies.machine)
+    words = write(server.root / "src" / "talker" / "words.py", 'WORD = "one"\n')
+    main = server.source.read_text("utf-8").replace("serve('one'", "from words import WORD\n\nserve(WORD")
+    write(server.source, main.replace("import sys\n", f"import sys\n\nsys.path.insert(0, {str(words.parent)!r})\n", 1))
+    client = proxies.connected()
+    assert client.call("answer") == "one"
+
+    for word in ("two", "six", "ten", "one"):
+        write(words, f'WORD = "{word}"\n')
+        renew(client, word)
+
+
+@pytest.mark.parametrize("strategy", ["restart", "swap"])
+def test_a_queued_call_that_is_cancelled_is_not_run(proxies: Proxies, strategy: str) -> None:
+    server = BuiltServer(proxies.machine, hotReload={"strategy": strategy})
+    client = proxies.connected()
+    server.say("two", "build waits")
+    first = client.begin("tools/call", {"name": "answer", "arguments": {"mark": "first"}})
+    server.journal.wait("build begins")
+    dropped = client.begin("tools/call", {"name": "answer", "arguments": {"mark": "dropped"}})
+    client.notify("notifications/cancelled", {"requestId": dropped})
+    client.result("ping")
+    server.open("build")
+
+    client.answer(first)
+    wait_ready(client)
+
+    assert client.call("answer") == "two"
+    assert "dropped" not in [event["mark"] for event in server.journal.events("call")]
+    assert not client.has_answer(dropped)
+
+
+# --- broken code ------------------------------------------------------------------------------------------------------
+
+
+@KINDS
+def test_a_new_server_that_dies_at_once_is_told_and_a_save_heals_it(proxies: Proxies, kind: type[EditedServer]) -> None:
+    server = kind(proxies.machine)
+    client = proxies.connected()
+    server.say("two", "dies")
+    assert state_of(client.call_result("answer")) == "restarting"
+
+    status = client.call_result("mcpStatus")
+
+    assert status["isError"]
+    assert "two cannot begin" in text_of(status), "its last words"
+    starts = server.journal.starts
+    server.say("three")
+    until_answers(client, "three")
+    assert server.journal.starts == starts + 1
+    assert client.call("answer") == "three"
+
+
+@KINDS
+def test_a_new_server_that_dies_at_once_leaves_the_old_one_where_it_is_swapped(
+    proxies: Proxies, kind: type[EditedServer]
+) -> None:
+    server = kind(proxies.machine, hotReload={"strategy": "swap"})
+    client = proxies.connected()
+    server.say("two", "dies")
+
+    result = client.call_result("answer")
+
+    assert not result.get("isError")
+    assert result["content"][0]["text"] == "one"
+    assert (state_of(result), was_run(result)) == ("swapFailed", True)
+    assert "two cannot begin" in text_of(result), "its last words"
+    assert client.health()["connectionState"] == "Connected"
+    server.say("three")
+    assert text_of(client.call_result("answer")).startswith("three")
+
+
+def test_a_python_server_with_a_syntax_error_is_told_and_healed(proxies: Proxies) -> None:
+    server = PythonServer(proxies.machine)
+    client = proxies.connected()
+    write(server.source, "def broken(:\n")
+    client.call_result("answer")
+
+    status = client.call_result("mcpStatus")
+
+    assert status["isError"]
+    assert "SyntaxError" in text_of(status)
+    server.say("two")
+    until_answers(client, "two")
+
+
+@pytest.mark.parametrize("strategy", ["restart", "swap"])
+def test_a_new_server_that_never_answers_is_given_up_and_a_save_heals_it(proxies: Proxies, strategy: str) -> None:
+    server = PythonServer(proxies.machine, hotReload={"strategy": strategy})
+    limit = (
+        "from uno_devserver.proxy.upstream import command_running",
+        "object.__setattr__(command_running.DEFAULT_POLICY, 'ready_seconds', 0.7)",
+    )
+    client = proxies.connected(prefix=changed_proxy(*limit))
+    server.say("two", "silent")
+
+    first = client.call_result("answer")
+
+    if strategy == "swap":
+        assert state_of(first) == "swapFailed"
+        assert first["content"][0]["text"] == "one"
+    else:
+        assert state_of(first) == "restarting"
+        assert client.call_result("mcpStatus")["isError"]
+    server.say("three")
+    until_answers(client, "three")
+
+
+def test_a_server_that_was_never_built_is_built_by_the_first_call(proxies: Proxies) -> None:
+    server = BuiltServer(proxies.machine)
+    (server.root / "build" / "answer.json").unlink()
+    client = proxies.start()
+    client.initialize()
+    client.wait_health(lambda report: report["connectionState"] not in ("Connected", "Discovering"), "without a server")
+
+    until_answers(client, "one")
+
+    assert server.journal.builds == 1
+
+
+# --- odd files --------------------------------------------------------------------------------------------------------
+
+
+def test_files_that_cannot_be_read_do_no_harm(proxies: Proxies) -> None:
+    """A pipe would be waited for for ever, links may lead nowhere or round in circles."""
+    server = PythonServer(proxies.machine)
+    folder = server.source.parent
+    os.mkfifo(folder / "pipe.py")
+    (folder / "nowhere.py").symlink_to("gone.py")
+    (folder / "itself.py").symlink_to("itself.py")
+    (folder / "around").symlink_to(folder)
+    (folder / "folder.py").mkdir()
+    locked = write(folder / "locked.py", "secret = 1\n")
+    locked.chmod(0)
+    client = proxies.connected()
+    assert client.call("answer") == "one"
+
+    server.say("two")
+
+    renew(client, "two")
+    assert server.journal.starts == 2
+
+
+@KINDS
+def test_a_source_that_vanishes_and_comes_back(proxies: Proxies, kind: type[EditedServer]) -> None:
+    server = kind(proxies.machine)
+    client = proxies.connected()
+    assert client.call("answer") == "one"
+
+    server.source.unlink()
+    lost = client.call_result("answer")
+    assert state_of(lost) in ("restarting", "buildFailed")
+    client.call_result("mcpStatus")
+
+    server.say("two")
+    until_answers(client, "two")
+
+
+def test_files_that_come_and_go_while_they_are_hashed_cost_no_call(proxies: Proxies) -> None:
+    server = PythonServer(proxies.machine, hotReload={"exclude": ["src/talker/busy/**"]})
+    counted = server.source.parent / "also"
+    client = proxies.connected()
+    over = threading.Event()
+
+    def bustle() -> None:
+        while not over.is_set():
+            for number in range(20):
+                write(server.source.parent / "busy" / f"{number}.py", f"x = {number}\n")
+                write(counted / f"{number}.py", "x = 1\n").unlink()
+
+    bustling = threading.Thread(target=bustle)
+    bustling.start()
+    try:
+        results = [client.call_result("answer") for _ in range(50)]
+    finally:
+        over.set()
+        bustling.join(PATIENCE)
+
+    for result in results:
+        assert state_of(result) == "restarting" or text_of(result).startswith("one"), result
+    server.say("two")
+    until_answers(client, "two")
+
+
+# --- many proxies -----------------------------------------------------------------------------------------------------
+
+
+def test_two_proxies_with_a_command_each_build_once_and_restart_each_its_own(proxies: Proxies) -> None:
+    server = BuiltServer(proxies.machine)
+    clients = [proxies.connected() for _ in range(2)]
+    server.say("two")
+
+    calls = [client.begin("tools/call", {"name": "answer"}) for client in clients]
+    told = [client.answer(call)["result"] for client, call in zip(clients, calls, strict=True)]
+
+    assert [state_of(result) for result in told] == ["restarting"] * 2
+    for client in clients:
+        wait_ready(client)
+        assert client.call("answer") == "two"
+    assert (server.journal.builds, server.journal.starts) == (1, 4)
+
+
+def test_a_call_of_any_session_of_a_host_has_its_owner_reload_it_once(proxies: Proxies) -> None:
+    addin = EditedAddIn(proxies.machine)
+    owner, guest = proxies.connected(), proxies.connected()
+    assert guest.health()["proxy"]["upstream"]["owned"] is False
+    assert (owner.call("answer"), guest.call("answer")) == ("one", "one")
+    addin.say("two")
+
+    assert state_of(guest.call_result("answer")) == "restarting"
+    wait_ready(guest)
+
+    assert guest.call("answer") == "two"
+    until_answers(owner, "two")
+    assert addin.journal.starts == 2
+    assert owner.health()["proxy"]["upstream"]["owned"] is True
+
+
+def test_calls_of_all_sessions_at_the_same_moment_reload_a_host_once(proxies: Proxies) -> None:
+    addin = EditedAddIn(proxies.machine)
+    clients = [proxies.connected() for _ in range(3)]
+    addin.say("two")
+
+    calls = [(client, client.begin("tools/call", {"name": "answer"})) for client in clients for _ in range(4)]
+
+    for client, call in calls:
+        result = client.answer(call)["result"]
+        assert state_of(result) == "restarting" or text_of(result).startswith("two"), result
+    for client in clients:
+        until_answers(client, "two")
+    assert addin.journal.starts == 2
+
+
+def test_a_guest_serves_the_new_code_when_the_owner_is_killed_in_the_midst_of_a_restart(proxies: Proxies) -> None:
+    addin = EditedAddIn(proxies.machine)
+    owner, guest = proxies.connected(), proxies.connected()
+    addin.say("two", waits=True)
+    assert state_of(guest.call_result("answer")) == "restarting"
+    addin.journal.wait("start", 2)
+
+    owner.process.kill()
+    addin.gate.touch()
+
+    until_answers(guest, "two")
+    assert guest.health()["proxy"]["upstream"]["owned"] is True
+    addin.say("three")
+    until_answers(guest, "three")
+
+
+# --- consent ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_untrusted_workspace_runs_nothing_of_its_own(proxies: Proxies) -> None:
+    server = BuiltServer(proxies.machine)
+    extension = Extension(server)
+    del proxies.machine.environment["UNO_DEVSERVER_TRUST"]
+    client = proxies.start()
+    client.initialize()
+    client.wait_health(lambda report: "WorkspaceNotTrusted" in str(report["issues"]), "aware of it")
+
+    server.say("two")
+    extension.say("second")
+    result = client.call_result("answer")
+
+    assert result["isError"]
+    assert "trust" in text_of(result)
+    assert server.journal.events() == [], "no server, no build, no client"
+    assert server.machine.run("trust").exit_code == 0
+    until_answers(client, "two")
+
+
+def test_a_config_that_was_edited_runs_nothing_new_before_the_user_agrees(proxies: Proxies) -> None:
+    server = PythonServer(proxies.machine)
+    del proxies.machine.environment["UNO_DEVSERVER_TRUST"]
+    assert server.machine.run("trust").exit_code == 0
+    client = proxies.connected()
+    assert client.call("answer") == "one"
+    mark = server.gate("intruder")
+    intruder = {"command": sys.executable, "args": ["-c", f"open({str(mark)!r}, 'w')"]}
+
+    server.write_config(mcpServer=intruder)
+    client.wait_health(lambda report: "WorkspaceNotTrusted" in str(report["issues"]), "aware of it")
+    client.call_result("answer")
+    server.say("two")
+    client.call_result("answer")
+    client.call_result("mcpStatus")
+    os.kill(server.journal.events("start")[0]["pid"], signal.SIGKILL)
+    client.wait_health(lambda report: report["connectionState"] != "Connected", "without its server")
+    client.call_result("answer")
+
+    assert not mark.exists()
+
+
+def test_hot_reload_that_is_switched_off_changes_nothing(proxies: Proxies) -> None:
+    server = BuiltServer(proxies.machine, hotReload={"enabled": False})
+    client = proxies.connected()
+    server.say("two")
+
+    results = [client.call_result("answer") for _ in range(3)]
+
+    assert [text_of(result) for result in results] == ["one"] * 3
+    assert [state_of(result) for result in results] == [None] * 3
+    assert (server.journal.builds, server.journal.starts) == (0, 1)
+    assert "mcpStatus" not in client.tools()
+
+
+def test_an_intended_restart_is_no_crash(proxies: Proxies) -> None:
+    server = PythonServer(proxies.machine)
+    client = proxies.connected()
+    for answer in ("two", "three", "four", "five", "six"):
+        server.say(answer)
+        renew(client, answer)
+
+    report = client.health()
+
+    assert report["connectionState"] == "Connected"
+    assert report["proxy"]["restarts"] == 0
+    assert not [issue for issue in report["issues"] if issue["code"].startswith("Host")], json.dumps(report["issues"])
+
+
+def test_a_build_that_hangs_is_ended_and_told(proxies: Proxies) -> None:
+    server = BuiltServer(proxies.machine)
+    client = proxies.connected(prefix=changed_proxy(*BUILD_LIMIT))
+    server.say("two", "build waits")
+
+    result = client.call_result("answer")
+
+    assert state_of(result) == "buildFailed"
+    builder = server.journal.events("build begins")[0]["pid"]
+    poll(lambda: not Path(f"/proc/{builder}").exists(), "the end of the build")
+    assert text_of(client.call_result("answer")).startswith("one")
+    server.say("three")
+    renew(client, "three")
