@@ -1,0 +1,214 @@
+"""The control channel: where others ask the authority of this process, and hear of its restarts.
+
+It listens for as long as it is open, also when a cleaner removes its socket, and to this user's programs alone. Nothing
+that a peer does, or fails to do, holds up the authority or another peer; a restart waits for peers within a bound.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
+
+from .. import __version__
+from ..protocol.jsonrpc import BUSY, INVALID_PARAMS, METHOD_NOT_FOUND, RpcError, error_message, shown
+from ..protocol.running import Tasks
+from ..system.log import log
+from ..system.pipe_clients import is_this_user
+from ..system.pipes import Listener, PipeProblem, listen
+from ..system.values import Value
+from . import wire
+from .authority import Authority, Restarted
+from .channel_peer import ChannelPeer
+from .line_rpc import Limits, LineRpc
+from .package import Package, Role
+
+T = TypeVar("T")
+
+CHANGED = "the code of the server has changed"
+_ROOTS = {"mcpServerRoot": Role.SERVER, "extensionPath": Role.EXTENSION}  # the parameters of checkForChanges
+
+
+class Served(Authority, Protocol):
+    """The authority as peers need it: what it answers to the pipeline, and how it is."""
+
+    def status(self) -> Mapping[str, Any]: ...
+    async def mcp_ready(self) -> Mapping[str, Any]: ...
+
+
+class Policy(Value):
+    limits: Limits = Limits()
+    peers: int = 64  # connected at a time; one per proxy of the workspace, and the IDE's
+    progress_seconds: float = 3.0  # a peer that hears nothing for 10 s gives up
+    look_seconds: float = 10.0  # whether the socket is still there
+    restart_seconds: float = 120.0  # from the announcement until its end is known; a start takes 30 s at most
+
+
+class ControlChannel:
+    def __init__(
+        self, name: str, authority: Served, packages: Sequence[Package] = (), policy: Policy | None = None
+    ) -> None:
+        """`packages` are those that the authority watches: a check of others is refused."""
+        self._name = name
+        self._authority = authority
+        self._roots = {package.role: package.root for package in packages}
+        self._policy = policy or Policy()
+        self._listener: Listener | None = None
+        self._looking: asyncio.Task[None] | None = None
+        self._peers: set[ChannelPeer] = set()
+        self._serving = Tasks()
+        self._work = Tasks()  # goes on when the peer that began it has gone
+        self._restart: asyncio.Future[Restarted] | None = None  # the one that was announced, until its end is known
+        self._last_restart = Restarted(True)
+        self._closed = False
+
+    async def open(self) -> str:
+        """Listen; returns the path. PipeProblem where that cannot be."""
+        self._listener = await listen(self._name, self._arrived)
+        self._looking = asyncio.create_task(self._look_after_socket())
+        log.debug(f"the control channel listens on {self._listener.path}")
+        return self._listener.path
+
+    async def close(self) -> None:
+        """Peers see the end of their connections at once."""
+        self._closed = True
+        if self._looking is not None:
+            self._looking.cancel()
+        if self._listener is not None:
+            await self._listener.close()
+        self._work.cancel()
+        await asyncio.gather(*(peer.connection.close() for peer in self._peers))
+        await self._serving.wait(self._policy.limits.close_seconds)
+
+    async def announce_restart(self, seconds: float, reason: str = CHANGED) -> None:
+        """Tell all peers that a restart is due; returns when those that run calls have none left, or in `seconds`.
+
+        Call `announce_restarted` when it is over.
+        """
+        if self._restart is None:
+            self._restart = asyncio.get_running_loop().create_future()
+        waited_for = [peer for peer in self._peers if peer.told_of_restart(reason)]
+        if waited_for:
+            await asyncio.wait([peer.readiness for peer in waited_for], timeout=seconds)
+        late = [peer for peer in waited_for if peer.let_pass()]
+        if late:
+            log.info(f"the server is restarted although {len(late)} peer(s) of the control channel have not said ready")
+
+    def announce_restarted(self, outcome: Restarted) -> None:
+        self._last_restart = outcome
+        if self._restart is not None and not self._restart.done():
+            self._restart.set_result(outcome)
+        self._restart = None
+        for peer in self._peers:
+            peer.connection.notify(wire.RESTARTED, wire.restarted_json(outcome))
+
+    # --- peers come
+
+    def _arrived(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._closed or not is_this_user(writer):
+            writer.transport.abort()
+        elif len(self._peers) >= self._policy.peers:
+            problem = RpcError(BUSY, f"There are {len(self._peers)} peers already; close a connection, then try again.")
+            writer.write(error_message(None, problem) + b"\n")
+            writer.close()
+        else:
+            self._serving.start(self._attend(reader, writer))
+
+    async def _attend(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async def answer(method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+            return await self._answer(peer, method, params)
+
+        peer = ChannelPeer(LineRpc(reader, writer, answer=answer, limits=self._policy.limits))
+        self._peers.add(peer)
+        try:
+            await peer.connection.serve()
+        finally:
+            self._peers.discard(peer)
+            peer.left()
+
+    async def _look_after_socket(self) -> None:
+        """A cleaner of the temp folder may remove it; those who are connected do not notice, others could not come."""
+        assert self._listener
+        while True:
+            await asyncio.sleep(self._policy.look_seconds)
+            if self._listener.reachable:
+                continue
+            try:
+                previous, self._listener = self._listener, await listen(self._name, self._arrived)
+                await previous.close()
+                log.debug(f"the socket {previous.path} was removed, and is there again")
+            except PipeProblem as problem:
+                log.debug(f"the control channel is out of reach: {problem}")
+
+    # --- and ask
+
+    async def _answer(self, peer: ChannelPeer, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        if method == wire.PING:
+            return {"pong": True, "version": __version__, "processId": os.getpid()}
+        if method == wire.GET_STATUS:
+            return self._authority.status()
+        if method == wire.MCP_READY:
+            return await self._authority.mcp_ready()
+        if method == wire.CHECK:
+            return await self._check(peer, params)
+        if method == wire.READY_TO_RESTART:
+            return wire.restarted_json(await self._ready(peer))
+        known = ", ".join((wire.PING, wire.GET_STATUS, wire.CHECK, wire.READY_TO_RESTART, wire.MCP_READY))
+        raise RpcError(METHOD_NOT_FOUND, f"There is no method '{shown(method)}'; there are {known}.")
+
+    async def _check(self, peer: ChannelPeer, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        for name, role in _ROOTS.items():
+            self._must_be_ours(name, params.get(name), self._roots.get(role))
+        peer.takes_part()
+        with peer.kept_informed("checking for changes", self._policy.progress_seconds) as tell:
+            result = await self._whole(self._authority.check(tell))
+        if result.restart_due:
+            peer.owes_nothing()
+        return result.to_json()
+
+    def _must_be_ours(self, name: str, asked: object, ours: str | None) -> None:
+        if asked is None:
+            return
+        if not isinstance(asked, str):
+            raise RpcError(INVALID_PARAMS, f"'{name}' is the absolute path of a folder.")
+        if ours is None or _real(asked) != _real(ours):
+            watched = f"this authority watches {ours}" if ours else "this authority watches no such package"
+            message = f"'{name}' is {shown(asked)}, but {watched}. Ask without it, or ask the authority of that folder."
+            raise RpcError(INVALID_PARAMS, message)
+
+    async def _ready(self, peer: ChannelPeer) -> Restarted:
+        """Late answers to an announcement must not make a second restart of the one that has been."""
+        owed = peer.owes_nothing()
+        with peer.kept_informed("restarting", self._policy.progress_seconds), peer.being_ready():
+            if self._restart is not None:
+                return await self._announced_restart(self._restart)
+            return self._last_restart if owed else await self._whole(self._authority.ready_to_restart())
+
+    async def _announced_restart(self, restart: asyncio.Future[Restarted]) -> Restarted:
+        done, _ = await asyncio.wait([restart], timeout=self._policy.restart_seconds)
+        if not done:
+            raise RpcError(wire.NO_ANSWER, "The restart that was announced has not come to an end.")
+        return restart.result()
+
+    async def _whole(self, work: Awaitable[T]) -> T:
+        """What the authority does for one peer is not broken off when that goes: others may wait for the same."""
+        done = await asyncio.shield(self._work.start(_outcome(work)))
+        if isinstance(done, RpcError):
+            raise done
+        return done
+
+
+async def _outcome(work: Awaitable[T]) -> T | RpcError:
+    """Also where nobody is left to hear of a failure."""
+    try:
+        return await work
+    except RpcError as error:
+        return error
+    except Exception as error:
+        log.debug(f"the authority has no answer for a peer: {error!r}")
+        return RpcError(wire.NO_ANSWER, f"The authority has no answer: {error or type(error).__name__}")
+
+
+def _real(path: str) -> str:
+    return os.path.normcase(os.path.realpath(path))

@@ -1,0 +1,38 @@
+"""The other end of a named pipe: connecting to one by its path, and telling who is at the far end."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import struct
+import sys
+
+_CREDENTIALS = struct.Struct("3i")  # Linux's struct ucred: process, user, group
+
+
+async def connect(path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Raises OSError where nobody listens there."""
+    if sys.platform == "win32":
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, asyncio.ProactorEventLoop)  # the default there
+        reader = asyncio.StreamReader()
+        protocol = asyncio.StreamReaderProtocol(reader)
+        transport, _ = await loop.create_pipe_connection(lambda: protocol, path)
+        return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
+    return await asyncio.open_unix_connection(path)
+
+
+def is_this_user(writer: asyncio.StreamWriter) -> bool:
+    """Whether the program at the far end belongs to this user; True where the system does not tell.
+
+    A second lock behind the mode of the socket, which a file system without modes would not keep.
+    """
+    if sys.platform != "linux":
+        return True
+    try:
+        told = writer.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    except OSError:
+        return False  # it has gone already
+    user: int = _CREDENTIALS.unpack(told)[1]
+    return user == os.geteuid()
