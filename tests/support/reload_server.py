@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import threading
 import time
@@ -53,8 +52,7 @@ class Server:
         self._writing = threading.Lock()
 
     def run(self) -> None:
-        note(self._journal, "start", answer=self._answer, cwd=os.getcwd())
-        signal.signal(signal.SIGTERM, lambda *_: self._end())
+        note(self._journal, "start", answer=self._answer, cwd=os.getcwd(), beside=_living(self._journal))
         if "dies" in self._habits:
             raise RuntimeError(f"{self._answer} cannot begin")
         if "waits" in self._habits:
@@ -67,11 +65,7 @@ class Server:
                 threading.Thread(target=self._reply, args=(message,), daemon=True).start()
             else:
                 self._reply(message)
-        self._end()
-
-    def _end(self) -> None:
-        note(self._journal, "stop", answer=self._answer)
-        os._exit(0)
+        os._exit(0)  # whatever its threads wait for
 
     def _reply(self, message: dict[str, Any]) -> None:
         params = message.get("params") or {}
@@ -111,6 +105,15 @@ class Server:
             wait_for(arguments["until"])
             note(self._journal, "held", mark=mark, answer=self._answer)
         return self._answer
+
+
+def _living(journal: str) -> list[str]:
+    """What the servers answer that were started before, and still run."""
+    if not os.path.exists(journal):
+        return []
+    with open(journal, encoding="utf-8") as stream:
+        started = [event for event in map(json.loads, stream) if event["event"] == "start"]
+    return [event["answer"] for event in started if os.path.exists(f"/proc/{event['pid']}")]
 
 
 def _info() -> dict[str, str]:

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from support.files import write
+from support.hosts import is_running
 from support.machine import Machine
 from support.proxies import PATIENCE, Message, ProxyClient
 
@@ -71,14 +72,14 @@ note({journal!r}, {name!r} + " begins", answer=answer, path=os.environ.get("PATH
 if "build floods" in habits:
     for number in range(20000):
         print(f"src/answer.ts({{number}},1): error TS2322: Type 'string' is not assignable to type 'number'.")
+if "build waits" in habits:
+    wait_for({gate!r})
 if "build fails" in habits:
     print("src/answer.ts(1,14): error TS2322: the first line", flush=True)
     print("something on stderr, too", file=sys.stderr, flush=True)
     print("Found 1 error: the last line", flush=True)
     note({journal!r}, {name!r} + " fails", answer=answer)
     sys.exit(2)
-if "build waits" in habits:
-    wait_for({gate!r})
 os.makedirs("build", exist_ok=True)
 with open("build/answer.json", "w", encoding="utf-8") as stream:
     json.dump({{"answer": answer, "habits": habits}}, stream)
@@ -143,6 +144,11 @@ class Journal:
             assert time.monotonic() < deadline, f"'{name}' did not happen {count} times: {self.story}"
             time.sleep(0.002)
         return self.events(name)[count - 1]
+
+    @property
+    def running(self) -> list[str]:
+        """What the servers answer that run."""
+        return [event["answer"] for event in self.events("start") if is_running(event["pid"])]
 
     @property
     def builds(self) -> int:

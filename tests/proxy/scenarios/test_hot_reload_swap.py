@@ -40,7 +40,7 @@ def test_no_call_fails_and_none_is_answered_twice_while_the_code_is_swapped(
     assert {f"edit {number}" for number in range(EDITS)} <= load.answers
     assert load.starts == EDITS, "one start for each edit"
     assert client.problems == []
-    poll(lambda: server.journal.count("stop") == EDITS, "the end of all old servers")
+    poll(lambda: server.journal.running == [f"edit {EDITS - 1}"], "the end of all old servers")
 
 
 def test_from_an_edit_to_its_answer_a_restart_takes_little_more_than_the_server_itself(
@@ -82,11 +82,11 @@ def test_a_call_that_runs_ends_on_the_old_server_while_others_have_the_new_one(p
     server.say("two")
 
     assert client.call("answer") == "two"
-    assert server.journal.count("stop") == 0, "somebody still needs the old one"
+    assert server.journal.running == ["one", "two"], "somebody still needs the old one"
     server.open("hold")
 
     assert text_of(client.answer(running)["result"]) == "one"
-    assert server.journal.wait("stop")["answer"] == "one"
+    poll(lambda: server.journal.running == ["two"], "the end of the old server")
     assert client.call("answer") == "two"
 
 
