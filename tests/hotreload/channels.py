@@ -1,0 +1,123 @@
+"""A control channel on a real socket, an authority that does as a test says, and a peer that writes what it likes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import tempfile
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Any, Self
+
+from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, Restarted
+from uno_devserver.hotreload.channel import ControlChannel, Policy
+from uno_devserver.hotreload.package import Package
+
+SECONDS = 10.0  # more than anything here takes on a busy machine
+
+
+class StandIn:
+    """An authority whose checks and restarts end when the test lets them."""
+
+    def __init__(self) -> None:
+        self.result: CheckResult | Exception = UNCHANGED
+        self.outcome: Restarted | Exception = Restarted(True)
+        self.checks = 0
+        self.restarts = 0
+        self.goes_on = asyncio.Event()  # checks and restarts wait for it
+        self.goes_on.set()
+        self.tell: Callable[[str], None] = print
+
+    def news(self) -> bool | None:
+        return None
+
+    async def check(self, tell: Callable[[str], None]) -> CheckResult:
+        self.checks += 1
+        self.tell = tell
+        await self.goes_on.wait()
+        if isinstance(self.result, Exception):
+            raise self.result
+        return self.result
+
+    async def ready_to_restart(self) -> Restarted:
+        self.restarts += 1
+        await self.goes_on.wait()
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
+
+    def status(self) -> Mapping[str, Any]:
+        return {"enabled": True, "checks": self.checks}
+
+    async def mcp_ready(self) -> Mapping[str, Any]:
+        return {"ready": True}
+
+
+class Opened:
+    def __init__(self, channel: ControlChannel, authority: StandIn, path: str) -> None:
+        self.channel = channel
+        self.authority = authority
+        self.path = path
+
+
+@contextlib.asynccontextmanager
+async def open_channel(*packages: Package, policy: Policy | None = None) -> AsyncIterator[Opened]:
+    with tempfile.TemporaryDirectory(prefix="u", dir="/tmp") as folder:
+        authority = StandIn()
+        channel = ControlChannel(f"{folder}/c", authority, packages, policy)
+        path = await channel.open()
+        try:
+            yield Opened(channel, authority, path)
+        finally:
+            await channel.close()
+
+
+class Client:
+    """A peer, written from the description of the channel and not with the code under test."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+        self._last_id = 0
+
+    @classmethod
+    async def connect(cls, path: str) -> Self:
+        return cls(*await asyncio.open_unix_connection(path, limit=2**26))
+
+    def write(self, data: bytes) -> None:
+        self.writer.write(data)
+
+    def ask(self, method: str, params: object = None, **members: object) -> int:
+        """The id of the request that was sent."""
+        self._last_id += 1
+        message = {"jsonrpc": "2.0", "id": self._last_id, "method": method, "params": params, **members}
+        self.write(json.dumps(message).encode() + b"\n")
+        return self._last_id
+
+    async def hear(self) -> dict[str, Any]:
+        """The next message; an empty one at the end of the connection."""
+        async with asyncio.timeout(SECONDS):
+            line = await self.reader.readline()
+        told = json.loads(line or b"{}")
+        assert isinstance(told, dict)
+        return told
+
+    async def call(self, method: str, params: object = None) -> dict[str, Any]:
+        """The answer, whatever else is heard before it."""
+        number = self.ask(method, params)
+        while (told := await self.hear()).get("id") != number:
+            assert told, "the connection has ended"
+        return told
+
+    async def result(self, method: str, params: object = None) -> Any:
+        return (await self.call(method, params))["result"]
+
+    async def error(self, method: str, params: object = None) -> tuple[int, str]:
+        error = (await self.call(method, params))["error"]
+        return error["code"], error["message"]
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(SECONDS):
+        while not condition():
+            await asyncio.sleep(0.002)
