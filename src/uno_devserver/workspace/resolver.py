@@ -84,6 +84,11 @@ def select_solution(workspace: Workspace, solution: str) -> Workspace:
     return selected.replace(source=SelectionSource.UserSelected, candidates=workspace.candidates)
 
 
+def find_config(directory: str) -> str | None:
+    """The nearest config, in the directory or above it."""
+    return next((config for folder in upwards(absolute(directory)) if (config := _config_in(folder))), None)
+
+
 def _choose(directory: str, candidates: tuple[str, ...]) -> Workspace:
     """The solution nearest to its global.json, where that names an Uno SDK; others are out, however near."""
     homes = _homes(candidates)
