@@ -20,9 +20,6 @@ from uno_devserver.hotreload.package import Package, Role
 
 from .channels import SECONDS, Client, open_channel, until
 
-NEW_SERVER = CheckResult(server_changed=True, server_rebuilt=True)
-
-
 # --- what peers ask
 
 
@@ -228,38 +225,6 @@ async def test_a_peer_that_only_looks_is_told_and_not_waited_for() -> None:
         await asyncio.wait_for(opened.channel.announce_restart(60), SECONDS)
 
         assert (await client.hear())["method"] == "hotReload/restarting"
-
-
-@asynchronous
-async def test_a_late_answer_to_an_announcement_makes_no_second_restart() -> None:
-    async with open_channel() as opened:
-        client = await Client.connect(opened.path)
-        await client.result("checkForChanges")
-        await opened.channel.announce_restart(0.01)
-        opened.channel.announce_restarted(Restarted(True, lists="same"))
-
-        late = await client.result("readyToRestart")
-
-        assert (late["ok"], late["lists"], opened.authority.restarts) == (True, "same", 0)
-        opened.authority.result = NEW_SERVER
-        await client.result("checkForChanges")
-        await client.result("readyToRestart")
-        assert opened.authority.restarts == 1, "this one is another"
-
-
-@asynchronous
-async def test_a_restart_that_was_found_due_after_a_missed_one_is_made() -> None:
-    async with open_channel() as opened:
-        client = await Client.connect(opened.path)
-        await client.result("checkForChanges")
-        await opened.channel.announce_restart(0.01)
-        opened.channel.announce_restarted(Restarted(True))
-        opened.authority.result = NEW_SERVER
-
-        await client.result("checkForChanges")
-        await client.result("readyToRestart")
-
-        assert opened.authority.restarts == 1
 
 
 @asynchronous

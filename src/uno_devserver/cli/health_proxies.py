@@ -47,12 +47,15 @@ def _upstream(upstream: Mapping[str, object]) -> str:
 
 
 def _hot_reload(told: Mapping[str, object]) -> str:
-    if not told or told.get("enabled") is False:
+    if not told:
         return "off"
-    files = told.get("files")
-    parts = ["on", *([str(told["strategy"])] if told.get("strategy") else [])]
-    parts += [f"{files} file{'' if files == 1 else 's'} watched"] if isinstance(files, int) else []
-    return ", ".join((*parts, f"last reload {told.get('lastReload') or 'never'}"))
+    packages = told.get("packages")
+    counts = [_object(package).get("files") for package in packages] if isinstance(packages, list) else []
+    files = sum(count for count in counts if isinstance(count, int))
+    last = _object(told.get("lastRestart"))
+    failed = " (failed)" if last.get("ok") is False else ""
+    watched = f"{files} file{'' if files == 1 else 's'} watched"
+    return ", ".join(("on", str(told.get("strategy")), watched, f"last reload {last.get('at') or 'never'}{failed}"))
 
 
 def _origin(status: Status) -> str:

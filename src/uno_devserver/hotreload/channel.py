@@ -60,7 +60,6 @@ class ControlChannel:
         self._serving = Tasks()
         self._work = Tasks()  # goes on when the peer that began it has gone
         self._restart: asyncio.Future[Restarted] | None = None  # the one that was announced, until its end is known
-        self._last_restart = Restarted(True)
         self._closed = False
 
     async def open(self) -> str:
@@ -96,7 +95,6 @@ class ControlChannel:
             log.info(f"the server is restarted although {len(late)} peer(s) of the control channel have not said ready")
 
     def announce_restarted(self, outcome: Restarted) -> None:
-        self._last_restart = outcome
         if self._restart is not None and not self._restart.done():
             self._restart.set_result(outcome)
         self._restart = None
@@ -163,8 +161,6 @@ class ControlChannel:
         peer.takes_part()
         with peer.kept_informed("checking for changes", self._policy.progress_seconds) as tell:
             result = await self._whole(self._authority.check(tell))
-        if result.restart_due:
-            peer.owes_nothing()
         return result.to_json()
 
     def _must_be_ours(self, name: str, asked: object, ours: str | None) -> None:
@@ -178,12 +174,11 @@ class ControlChannel:
             raise RpcError(INVALID_PARAMS, message)
 
     async def _ready(self, peer: ChannelPeer) -> Restarted:
-        """Late answers to an announcement must not make a second restart of the one that has been."""
-        owed = peer.owes_nothing()
+        """One that comes too late for an announcement makes no second restart: the authority knows what is due."""
         with peer.kept_informed("restarting", self._policy.progress_seconds), peer.being_ready():
             if self._restart is not None:
                 return await self._announced_restart(self._restart)
-            return self._last_restart if owed else await self._whole(self._authority.ready_to_restart())
+            return await self._whole(self._authority.ready_to_restart())
 
     async def _announced_restart(self, restart: asyncio.Future[Restarted]) -> Restarted:
         done, _ = await asyncio.wait([restart], timeout=self._policy.restart_seconds)

@@ -20,7 +20,6 @@ class ChannelPeer:
         self.readiness: asyncio.Future[None] = asyncio.get_running_loop().create_future()  # for the restart announced
         self._is_waited_for: bool | None = None  # None: it has neither asked for changes nor let a restart pass
         self._ready = 0  # its readyToRestart requests under way
-        self._owes = False  # it was told of a restart, and has not said readyToRestart since
 
     # --- its part in restarts
 
@@ -33,7 +32,6 @@ class ChannelPeer:
         """Whether it is to be waited for; one that waits for the restart itself needs not be told."""
         if self._ready:
             return False
-        self._owes = True
         self.readiness = asyncio.get_running_loop().create_future()
         self.connection.notify(wire.RESTARTING, {"reason": reason})
         return self._is_waited_for is True and not self.connection.ended
@@ -55,11 +53,6 @@ class ChannelPeer:
             yield
         finally:
             self._ready -= 1
-
-    def owes_nothing(self) -> bool:
-        """From now on; returns whether it did."""
-        owed, self._owes = self._owes, False
-        return owed
 
     def left(self) -> None:
         self._settle()

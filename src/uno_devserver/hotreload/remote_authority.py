@@ -17,7 +17,7 @@ from ..system.log import log
 from ..system.pipe_clients import connect, is_this_user
 from ..system.values import Value
 from . import wire
-from .authority import CheckResult, Restarted
+from .authority import UNCHANGED, CheckResult, Restarted
 from .line_rpc import Ended, Limits, LineRpc
 
 
@@ -62,12 +62,14 @@ class RemoteAuthority:
         return None
 
     async def check(self, tell: Callable[[str], None]) -> CheckResult:
+        """As the protocol says; NoAuthority where there is no answer."""
         self._tells.append(tell)
         try:
-            if self._checking is None or self._checking.done():
-                self._checking = self._tasks.start(self._check())
-                self._checking.add_done_callback(_retrieve)
-            return await asyncio.shield(self._checking)
+            joined = self._checking is not None and not self._checking.done()
+            result = await self._share_check()
+            if joined and result == UNCHANGED:  # the owner may have looked before our asker saved
+                result = await self._share_check()
+            return result
         finally:
             self._tells.remove(tell)
 
@@ -82,6 +84,12 @@ class RemoteAuthority:
         self._tasks.cancel()
         if self._connection is not None:
             await self._connection.close()
+
+    async def _share_check(self) -> CheckResult:
+        if self._checking is None or self._checking.done():
+            self._checking = self._tasks.start(self._check())
+            self._checking.add_done_callback(_retrieve)
+        return await asyncio.shield(self._checking)
 
     async def _check(self) -> CheckResult:
         return CheckResult.from_json(await self._ask(wire.CHECK))

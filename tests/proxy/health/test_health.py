@@ -182,7 +182,7 @@ def test_what_only_the_proxy_knows_is_its_own_object() -> None:
 
 
 def test_where_new_code_is_asked_for_and_how_that_is_are_told() -> None:
-    told = {"enabled": True, "strategy": "swap", "files": 12, "lastReload": None}
+    told = {"strategy": "swap", "packages": [{"files": 12}], "lastRestart": None}
     facts = CONNECTED.replace(control_channel="/tmp/CoreFxPipe_uno-1", hot_reload=told)
 
     own = report(facts)["proxy"]

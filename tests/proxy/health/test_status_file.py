@@ -198,11 +198,17 @@ def test_health_tells_people_what_a_proxy_does_and_how_its_server_ended(machine:
     ("told", "shown"),
     [
         (None, "off"),
-        ({"enabled": False}, "off"),
-        ({"enabled": True, "strategy": "restart", "files": 1}, "on, restart, 1 file watched, last reload never"),
         (
-            {"enabled": True, "strategy": "swap", "files": 12, "lastReload": "2026-01-02T03:04:05Z"},
-            "on, swap, 12 files watched, last reload 2026-01-02T03:04:05Z",
+            {"strategy": "restart", "packages": [{"files": 1}], "lastRestart": None},
+            "on, restart, 1 file watched, last reload never",
+        ),
+        (
+            {"strategy": "swap", "packages": [{"files": 7}, {"files": 5}], "lastRestart": {"at": "today", "ok": True}},
+            "on, swap, 12 files watched, last reload today",
+        ),
+        (
+            {"strategy": "swap", "packages": ["?"], "lastRestart": {"at": "today", "ok": False}},
+            "on, swap, 0 files watched, last reload today (failed)",
         ),
     ],
 )
