@@ -19,6 +19,7 @@ from ...protocol.running import Tasks
 from ...protocol.subscriptions import KINDS
 from ...system.log import log
 from .conversation import UNREACHED, Conversation
+from .line import Lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -38,6 +39,7 @@ class Connections:
         self._resource_updated = resource_updated
         self._policy = policy
         self._tasks = Tasks()
+        self.lines = Lines()
         self._sessions: dict[Session, Conversation] = {}
         self._modern: dict[Who, Conversation] = {}  # the one that was longest not used first
         self.own_client = ClientInfo(board.server.name, board.server.version, {}, MODERN_VERSIONS[0])
@@ -60,10 +62,10 @@ class Connections:
         if conversation is not None:
             conversation.end()
 
-    def renew(self) -> None:
-        """The upstream is another one, or gone."""
+    def renew(self, *, old_answers: bool = False) -> None:
+        """The upstream is another one, or gone. `old_answers`: what was sent to the old one is still answered there."""
         for conversation in (*self.all(), self._watch):
-            conversation.renew()
+            conversation.renew(old_answers=old_answers)
         if self._followed and self._link.state is ConnectionState.CONNECTED:
             self._tasks.start(self._follow_again())
 
@@ -117,7 +119,7 @@ class Connections:
             self._modern.pop(who).end()
 
     def _begin(self, session: Session) -> Conversation:
-        return Conversation(session, self._link, self.noticed, self._tasks, self._policy)
+        return Conversation(session, self._link, self.noticed, self.lines, self._tasks, self._policy)
 
     async def _follow_again(self) -> None:
         try:

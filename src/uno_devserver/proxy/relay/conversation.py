@@ -14,6 +14,7 @@ from ...protocol.client.connection import Lost, Refusal
 from ...protocol.eras import LOG_LEVELS, MODERN_VERSIONS
 from ...protocol.jsonrpc import RpcError, shown
 from ...system.log import log
+from .line import Line
 from .link import Unavailable
 from .translation import error_for_handshake_client, for_handshake_client, for_handshake_server, for_modern_client
 
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from ...protocol.client.connection import Connection
     from ...protocol.parties import ClientInfo
     from ...protocol.running import Tasks
     from ...protocol.service import Params, Result, Session
     from .caller import Caller
+    from .line import Lines
     from .link import Link
     from .policy import RelayPolicy
 
@@ -39,7 +40,13 @@ class Conversation:
     """Implements `protocol.client.connection.Peer` for what the upstream says beside all requests."""
 
     def __init__(
-        self, session: Session, link: Link, noticed: Callable[[str, Params], bool], tasks: Tasks, policy: RelayPolicy
+        self,
+        session: Session,
+        link: Link,
+        noticed: Callable[[str, Params], bool],
+        lines: Lines,
+        tasks: Tasks,
+        policy: RelayPolicy,
     ) -> None:
         """`noticed` takes what concerns everybody, and says whether it did."""
         self.log_level: str | None = None  # that the client has chosen; a modern one with its requests
@@ -47,9 +54,10 @@ class Conversation:
         self._modern = session.client.protocol_version in MODERN_VERSIONS
         self._link = link
         self._noticed = noticed
+        self._lines = lines
         self._tasks = tasks
         self._policy = policy
-        self._line: _Line | None = None
+        self._line: Line | None = None
         self._opening: asyncio.Task[None] | None = None
         self._opening_for = 0  # the generation
         self._begun = self._ended = False
@@ -70,7 +78,7 @@ class Conversation:
             line = self._line
             if line is None or line.generation != self._link.generation:
                 line = await self._open()
-            line.users += 1
+            self._lines.use(line)
             try:
                 if line.modern is self._modern:
                     return await line.connection.request(method, params, caller)
@@ -79,7 +87,7 @@ class Conversation:
                 self._leave(line)
                 raise
             finally:
-                line.users -= 1
+                self._lines.let_go(line)
                 if line.left and not line.users:
                     self._close(line)
         finally:
@@ -106,16 +114,22 @@ class Conversation:
                 self._leave(line)
                 raise
 
-    def renew(self) -> None:
-        """The upstream is another one, or gone. Who has spoken to the old one hears the new one from the start."""
+    def renew(self, *, old_answers: bool = False) -> None:
+        """The upstream is another one, or gone. Who has spoken to the old one hears the new one from the start.
+
+        `old_answers`: what was sent to the old one is still answered there.
+        """
         connected = self._link.state is ConnectionState.CONNECTED
         generation = self._link.generation if connected else None
         if self._opening is not None and self._opening_for != generation:
             self._opening.cancel()
         if self._line is not None and self._line.generation != generation:
-            # Whoever still waits for an answer must learn that there will be none.
-            self._close(self._line)
-            self._line = None
+            if old_answers:
+                self._leave(self._line)
+            else:
+                # Whoever still waits for an answer must learn that there will be none.
+                self._close(self._line)
+                self._line = None
         if connected and self._begun and self._line is None and not self._modern:
             self._tasks.start(self._aside(self._open(), "a new connection"))
 
@@ -148,7 +162,7 @@ class Conversation:
     def _last_caller(self) -> Caller | None:
         return next(reversed(self._callers), None)
 
-    async def _translated(self, line: _Line, method: str, params: Params, caller: Caller) -> Result:
+    async def _translated(self, line: Line, method: str, params: Params, caller: Caller) -> Result:
         if self._modern:
             await self._want_logs(caller.log_level)
             return for_modern_client(await line.connection.request(method, for_handshake_server(params), caller))
@@ -173,7 +187,7 @@ class Conversation:
         except (*UNREACHED, RpcError) as error:
             log.debug(f"'{shown(what)}' did not reach the upstream: {error}")
 
-    async def _open(self) -> _Line:
+    async def _open(self) -> Line:
         """The connection to the present upstream, opened once for all who wait."""
         if self._ended:
             raise _gone()
@@ -198,14 +212,14 @@ class Conversation:
             connection = await self._link.connect(self, modern_first=self._modern)
         except Lost as lost:
             raise Lost(str(lost), sent=False) from None  # the greeting may have been sent, but no request
-        line = _Line(connection, generation)
+        line = Line(connection, generation)
         if self._line is not None:
             self._leave(self._line)
         self._line, self._begun = line, True
         if self.log_level is not None:
             await self._aside(connection.set_level(self.log_level), "logging/setLevel")
 
-    def _leave(self, line: _Line) -> None:
+    def _leave(self, line: Line) -> None:
         """Nothing new goes over it; it is closed when those who use it are done."""
         line.left = True
         if self._line is line:
@@ -213,24 +227,10 @@ class Conversation:
         if not line.users:
             self._close(line)
 
-    def _close(self, line: _Line) -> None:
+    def _close(self, line: Line) -> None:
         if not line.closed:
             line.closed = True
             self._tasks.start(self._aside(line.connection.close(), "a goodbye"))
-
-
-class _Line:
-    """A connection to the upstream of one generation, and how many requests use it."""
-
-    __slots__ = ("closed", "connection", "generation", "left", "modern", "users")
-
-    def __init__(self, connection: Connection, generation: int) -> None:
-        self.connection = connection
-        self.generation = generation
-        self.modern = connection.server.modern
-        self.users = 0
-        self.left = False
-        self.closed = False
 
 
 def _gone() -> Lost:

@@ -7,7 +7,7 @@ doing it twice is as good as doing it once; else its client learns that nobody k
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ...instances.health_report import ConnectionState
 from ...protocol.client.connection import Lost, Refusal
@@ -15,34 +15,42 @@ from ...protocol.jsonrpc import STOPPED, RpcError
 from .caller import Caller
 from .link import Unavailable
 from .outcomes import NoAnswer, ended, refused, silent, unavailable, unreachable
+from .progress import report
 from .silence import Silence
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     import msgspec
 
     from ...protocol.service import Call, Params, Result
     from ..board import Board
     from .connections import Connections
     from .link import Link
+    from .pipeline import Pipeline
     from .policy import RelayPolicy
 
 # Besides calls of tools that say so of themselves. Lists do not come here: they are answered from the board.
 REPEATABLE_METHODS = frozenset({"resources/read", "prompts/get", "completion/complete"})
-# Of a call that is held, by notice: below whatever the upstream reports itself, because progress only grows.
-PROGRESS_STEP = 0.001
 
 
 class Forwarding:
     def __init__(self, link: Link, board: Board, connections: Connections, policy: RelayPolicy) -> None:
         self.waits = False  # --wait-calls: hold requests while there is no upstream
+        self.pipeline: Pipeline | None = None  # where code is reloaded: all calls of tools pass it
         self._link = link
         self._board = board
         self._connections = connections
         self._policy = policy
         self._silence = Silence(policy.silence_seconds)
 
-    async def run(self, call: Call, method: str, params: Params) -> msgspec.Raw | Result:
+    def run(self, call: Call, method: str, params: Params) -> Coroutine[Any, Any, msgspec.Raw | Result]:
         """The upstream's answer to `call`, made as this request; RpcError is the upstream's, too. Else NoAnswer."""
+        if self.pipeline is not None and method == "tools/call":
+            return self.pipeline.run(call, lambda: self._run(call, method, params))
+        return self._run(call, method, params)
+
+    async def _run(self, call: Call, method: str, params: Params) -> msgspec.Raw | Result:
         link = self._link
         if link.state is not ConnectionState.CONNECTED:
             await self._hold(call)
@@ -85,7 +93,7 @@ class Forwarding:
         if self._link.state is ConnectionState.DEGRADED:
             await self._link.reconsider()
             self._link.wanted()
-        reporting = asyncio.ensure_future(self._report(call))
+        reporting = asyncio.ensure_future(report(call, self._waiting_for, self._policy.progress_seconds))
         try:
             connected = await self._link.until_connected(seconds)
         finally:
@@ -110,18 +118,8 @@ class Forwarding:
         comes = self._link.generation > 0 and state not in (ConnectionState.DEGRADED, ConnectionState.SHUTDOWN)
         return self._policy.grace_seconds if comes or state is ConnectionState.RECONNECTING else 0.0
 
-    async def _report(self, call: Call) -> None:
-        """Tell a client that wants to know that its call waits, and for what."""
-        meta = call.params.get("_meta")
-        token = meta.get("progressToken") if isinstance(meta, dict) else None
-        if token is None:
-            return
-        progress = 0.0
-        while True:
-            progress += PROGRESS_STEP
-            message = f"Waiting for the dev server: {self._link.state.value}"
-            call.notify("notifications/progress", {"progressToken": token, "progress": progress, "message": message})
-            await asyncio.sleep(self._policy.progress_seconds)
+    def _waiting_for(self) -> str:
+        return f"Waiting for the dev server: {self._link.state.value}"
 
     def _is_repeatable(self, method: str, params: Params) -> bool:
         if method != "tools/call":

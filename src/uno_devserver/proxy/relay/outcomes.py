@@ -66,7 +66,7 @@ def unavailable(link: Link, board: Board) -> NoAnswer:
         message = "The dev server has gone, and is not back yet."
     else:
         message = "The dev server is starting, and is not ready yet."
-    reasons, steps = _known(_issues(board))
+    reasons, steps = known(board)
     remedy = _joined(*steps, f"{HEALTH} tells how far it is.") if steps else _SOON
     return NoAnswer(UNAVAILABLE, _joined(message, *reasons, _NOT_RUN), remedy, **data)
 
@@ -119,6 +119,11 @@ def _degraded(board: Board, data: dict[str, Any]) -> NoAnswer:
     message = _joined("The dev server does not work.", *(reasons or ["It could not be started."]), _NOT_RUN)
     remedy = _joined(*steps, f"Each call asks for a new attempt; {HEALTH} tells what comes of it.")
     return NoAnswer(UNAVAILABLE, message, remedy, **data, issues=issues)
+
+
+def known(board: Board) -> tuple[list[str], list[str]]:
+    """What is wrong, and what to do, as far as health knows it."""
+    return _known(_issues(board))
 
 
 def _known(issues: list[dict[str, Any]]) -> tuple[list[str], list[str]]:

@@ -12,8 +12,9 @@ import msgspec
 
 from ...protocol.eras import HANDSHAKE_VERSIONS
 from ...protocol.jsonrpc import RpcError, encode, shown
-from ..tools import DISCOVER, EXECUTE, HEALTH, INITIALIZE, SELECT_SOLUTION, SET_ROOTS, health_result
+from ..tools import DISCOVER, EXECUTE, HEALTH, INITIALIZE, SELECT_SOLUTION, SET_ROOTS, STATUS, health_result
 from .outcomes import failed
+from .status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -38,6 +39,7 @@ class OwnCalls:
         self._board = board
         self._forwarding = forwarding
         self._policy = policy
+        self._status = Status(link, board, forwarding, policy).answer
         self._tools: dict[str, Callable[[Call, Params], Awaitable[Result | msgspec.Raw]]] = {
             HEALTH: self._health,
             DISCOVER: self._discover,
@@ -45,6 +47,7 @@ class OwnCalls:
             SELECT_SOLUTION: self._select_solution,
             INITIALIZE: self._initialize,
             SET_ROOTS: self._set_roots,
+            STATUS: self._status,
         }
 
     def has(self, name: object) -> bool:

@@ -31,6 +31,13 @@ class RelayPolicy(Value):
     # Subscriptions, levels and notifications: answered at once by a server that works.
     aside_seconds: float = 30.0
 
+    # Hot reload. Reading all sources takes a fraction of this; a build takes longer, but says that it is at work.
+    check_seconds: float = 10.0
+    # Replacing the server: three attempts of 30 s each, and its end before.
+    restart_seconds: float = 120.0
+    # mcpStatus: as long as clients wait for an answer, as a rule.
+    status_seconds: float = 60.0
+
     # Connections kept for modern clients, which do not say goodbye; each is a session of the upstream.
     modern_clients: int = 16
     # Goodbyes when the proxy ends: it must be gone soon after its client.

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ...protocol.service import Call, Params, Result, Session
     from ..board import Board
     from .link import Link
+    from .pipeline import Pipeline
 
 ROOTS_CHANGED = "notifications/roots/list_changed"
 
@@ -74,6 +75,15 @@ class Relay:
     def wait_calls(self, wanted: bool) -> None:
         self._forwarding.waits = wanted
 
+    @property
+    def pipeline(self) -> Pipeline | None:
+        """Where code is reloaded: all calls of tools pass it."""
+        return self._forwarding.pipeline
+
+    @pipeline.setter
+    def pipeline(self, pipeline: Pipeline | None) -> None:
+        self._forwarding.pipeline = pipeline
+
     async def answer(self, call: Call) -> Result | msgspec.Raw:
         method, params = call.method, call.params
         try:
@@ -110,6 +120,14 @@ class Relay:
     def upstream_changed(self) -> None:
         """From the engine: there is another upstream, or none any more."""
         self._connections.renew()
+
+    def upstream_replaced(self) -> None:
+        """From the engine: there is another upstream, and the one before still answers what it was asked."""
+        self._connections.renew(old_answers=True)
+
+    async def until_unused(self, generation: int) -> None:
+        """Until no request waits for the upstream of that generation."""
+        await self._connections.lines.until_unused(generation)
 
     async def close(self) -> None:
         """Say goodbye to the upstream for all clients, within a bound."""

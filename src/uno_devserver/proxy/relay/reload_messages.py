@@ -14,7 +14,7 @@ from ...system.values import Value
 from ..tools import HEALTH, STATUS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from ...hotreload.authority import Restarted
     from ...protocol.service import Result
@@ -98,11 +98,13 @@ def extension_updated(*, client_reloaded: bool) -> Note:
     return Note(State.EXTENSION_RELOADED, f"Note: the extension's code has changed. It was rebuilt, {client}.")
 
 
-def extension_failed(output: str) -> Note:
-    text = (
-        f"Note: the extension's code has changed, and its build failed:\n\n{fenced(output)}\n\n"
-        "The old build of the extension stays in use. Fix the error; the next call builds again."
-    )
+def extension_failed(output: str | None) -> Note:
+    """None: as the last time."""
+    if output is None:
+        what = "the build of the extension's code still fails, as before. "
+    else:
+        what = f"the extension's code has changed, and its build failed:\n\n{fenced(output)}\n\n"
+    text = f"Note: {what}The old build of the extension stays in use. Fix the error; the next call builds again."
     return Note(State.EXTENSION_BUILD_FAILED, text)
 
 
@@ -142,11 +144,12 @@ def still_restarting(name: str, seconds: float, *, waits_for: str) -> Result:
     return _status(text, State.RESTARTING, is_ready=False)
 
 
-def not_started(name: str, reasons: Iterable[str], lines: Sequence[str]) -> Result:
-    why = " ".join(reasons)
+def not_started(name: str, reasons: Sequence[str], steps: Sequence[str], lines: Sequence[str]) -> Result:
+    why = " ".join([f"{name} does not run.", *reasons])
+    what = " ".join(steps or ["Fix its code."])
     text = (
-        f"{name} does not run.{f' {why}' if why else ''}{_last_lines(lines)}\n\n"
-        f"Fix its code, then call one of its tools: that builds and starts it anew. {HEALTH} tells more."
+        f"{why}{_last_lines(lines)}\n\n"
+        f"{what} Then call one of its tools: that builds and starts it anew. {HEALTH} tells more."
     )
     return _status(text, State.FAILED, is_ready=False)
 

@@ -1,0 +1,361 @@
+"""Where tool calls meet hot reload: one queue, one look at the code for each batch of calls, one restart per change.
+
+Every call is either run, once, or answered with what became of it instead; calls leave the queue in the order in which
+they came. A batch ends when nothing waits and nothing runs. The first call of a batch has the code checked, and so has
+one that comes while it is known that a source was changed; the others wait for that and are not checked again. An
+authority that fails or is silent stops no call. Everything happens in the engine's loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from math import inf
+from typing import TYPE_CHECKING
+
+from ...workspace.config import Strategy
+from . import reload_messages as messages
+from .asking import Asking
+from .noted import noted
+from .outcomes import NoAnswer
+from .policy import DEFAULT_RELAY_POLICY, RelayPolicy
+from .progress import QUEUE_STEP, Progress
+from .reload_messages import Note, State, told
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Coroutine
+
+    import msgspec
+
+    from ...hotreload.authority import Authority, CheckResult, Restarted
+    from ...protocol.service import Call, Result
+
+    Execute = Callable[[], Awaitable[Result | msgspec.Raw]]
+
+_ITS_TURN = "Waiting for its turn."
+
+
+class Pipeline:
+    def __init__(
+        self,
+        authority: Authority,
+        *,
+        concurrency: int | None,
+        strategy: Strategy,
+        waits: Callable[[], bool],
+        name: str,
+        source: str | None = None,
+        status_seconds: float | None = None,
+        policy: RelayPolicy = DEFAULT_RELAY_POLICY,
+    ) -> None:
+        """`waits`: whether calls wait for a server (--wait-calls) instead of being told that it restarts. `name` is
+        what the server is called in sentences, `source` where its code is. `status_seconds`: how long mcpStatus waits,
+        where the config says so.
+        """
+        self.name = name
+        self.source = source
+        self.status_seconds = policy.status_seconds if status_seconds is None else status_seconds
+        self._authority = authority
+        self._asking = Asking(authority, policy)
+        self._limit = inf if concurrency is None else concurrency
+        self._swaps = strategy is Strategy.SWAP
+        self._waits = waits
+        self._policy = policy
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._queue: dict[_Waiting, None] = {}  # in the order of coming
+        self._running = 0
+        self._idle: list[asyncio.Future[None]] = []  # who waits until nothing runs
+        self._checking = False
+        self._replacing = False  # by ourselves: from the check that wants it to the server that answers
+        self._paused = False  # by others
+        self._holding = False  # those who come meanwhile wait; else they are told
+        self._open = asyncio.Event()  # neither replacing nor paused
+        self._failing: Note | None = None  # while the new code cannot be built: for all results of the old
+        self._told_failure: str | None = None  # of the last failed build that an agent was shown: which it was
+        self._extension_error: str | None = None  # of the last build of the extension
+        self._notes: list[Note] = []  # for the next result
+        self._at = _ITS_TURN  # what those in the queue wait for
+        self._reminder: asyncio.TimerHandle | None = None
+        self._plain = True  # nothing is out of the ordinary, see `_settle`
+        self._settle()
+
+    async def run(self, call: Call, execute: Execute) -> Result | msgspec.Raw:
+        """What comes of the call: of `execute`, or what is told instead."""
+        if self._plain and self._running < self._limit and self._asking.news() is False:
+            self._running += 1
+            try:
+                return await execute()
+            finally:
+                self._running -= 1
+                if self._queue or self._idle:
+                    self._settle()
+        waiting = _Waiting(call)
+        self._enter(waiting)
+        try:
+            answer = await waiting.turn
+        except asyncio.CancelledError:
+            self._withdraw(waiting)
+            raise
+        return await self._carry_out(waiting, execute) if answer is None else answer
+
+    async def pause(self, *, hold: bool) -> None:
+        """The server is about to be replaced: from now on no call is begun. Those that wait, and come, are told, or
+        held. Returns when nothing runs any more; if they are held, at once. Once more does no harm.
+        """
+        self._paused = True
+        if not self._replacing:
+            self._close_for(hold or self._waits())
+        if not hold:
+            await self.drained()
+
+    def resume(self) -> None:
+        """The server is there again, or will not come."""
+        self._paused = False
+        self._settle()
+
+    async def drained(self) -> None:
+        """Returns when nothing runs."""
+        if self._running:
+            idle = asyncio.get_running_loop().create_future()
+            self._idle.append(idle)
+            await idle
+
+    @property
+    def awaited_calls(self) -> int:
+        """How many calls a restart waits for."""
+        return self._running if self._is_closed else 0
+
+    async def settled(self, seconds: float) -> bool:
+        """Whether no restart is due, now or within that time."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._open.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Nothing is reloaded any more: whatever waits is run."""
+        for task in self._tasks:
+            task.cancel()
+        self._asking.close()
+        self._limit = inf
+        self._checking = self._replacing = self._paused = False
+        for waiting in self._queue:
+            waiting.checked = True
+        self._settle()
+
+    # The queue.
+
+    def _enter(self, waiting: _Waiting) -> None:
+        if self._is_closed and not self._holding:
+            self._tell(waiting, [messages.queued(self.name)])
+            return
+        self._queue[waiting] = None
+        self._remind_later()
+        if self._is_closed:
+            waiting.progress.tell(self._at)
+        elif not self._checking:
+            news = self._asking.news()
+            begins = not self._running and len(self._queue) == 1  # a batch
+            if news is True or (begins and (news is None or self._failing is not None)):
+                self._begin_check(waiting)
+            else:
+                waiting.checked = True
+                self._settle()
+
+    def _tell(self, waiting: _Waiting, notes: list[Note]) -> None:
+        """Answer it instead of running it."""
+        self._queue.pop(waiting, None)
+        if waiting.waits:
+            waiting.turn.set_result(told(notes))
+
+    def _withdraw(self, waiting: _Waiting) -> None:
+        """Its client has cancelled it."""
+        self._queue.pop(waiting, None)
+        if waiting.granted:
+            self._running -= 1
+            self._settle()
+
+    async def _carry_out(self, waiting: _Waiting, execute: Execute) -> Result | msgspec.Raw:
+        try:
+            result = await execute()
+        except NoAnswer as none:
+            if not self._notes:
+                raise
+            result = none.told("tools/call")
+        finally:
+            self._running -= 1
+            self._settle()
+        notes = [*waiting.notes, *self._notes]
+        carrying = noted(result, notes) if notes else None
+        if carrying is None:
+            return result
+        self._notes.clear()
+        self._settle()
+        return carrying
+
+    @property
+    def _is_closed(self) -> bool:
+        return self._paused or self._replacing
+
+    def _settle(self) -> None:
+        """Something has changed: let everybody go on who can."""
+        if not self._running:
+            for idle in self._idle:
+                if not idle.done():  # whoever waited may have been cancelled
+                    idle.set_result(None)
+            self._idle.clear()
+        if self._is_closed:
+            self._open.clear()
+        else:
+            self._open.set()
+            self._at = _ITS_TURN if not self._checking else self._at
+            self._begin_calls()
+        self._plain = not (self._is_closed or self._checking or self._failing or self._notes)
+
+    def _begin_calls(self) -> None:
+        while self._queue and self._running < self._limit and not self._checking:
+            first = next(iter(self._queue))
+            if first.checked:
+                del self._queue[first]
+                if first.waits:
+                    self._running += 1
+                    first.grant(self._failing)
+            elif self._asking.news() is True:  # it came after the last check had begun, and perhaps after an edit
+                self._begin_check(first)
+            else:
+                for waiting in self._queue:
+                    waiting.checked = True
+
+    # Checking.
+
+    def _begin_check(self, trigger: _Waiting) -> None:
+        for waiting in self._queue:
+            waiting.checked = True  # when it is over
+        self._checking, self._plain = True, False
+        self._at = f"Checking whether the code of {self.name} has changed."
+        self._start(self._check(trigger))
+
+    async def _check(self, trigger: _Waiting) -> None:
+        result = await self._asking.check(self._hear)
+        self._checking = False
+        if result is None:
+            for waiting in self._queue:
+                waiting.checked = True  # who came meanwhile would ask in vain, too
+        else:
+            self._take(result, trigger)
+        self._settle()
+
+    def _take(self, result: CheckResult, trigger: _Waiting) -> None:
+        if not trigger.waits:  # it was cancelled, and the next takes its place
+            trigger = next((waiting for waiting in self._queue if waiting.checked and waiting.waits), trigger)
+        about_extension = self._extension_notes(result)
+        if result.restart_due:
+            self._failing = self._told_failure = None
+            self._replace(trigger, about_extension)
+            return
+        if result.server_build_error is None:
+            self._failing = self._told_failure = None
+        else:
+            self._failing = messages.old_code(self.name)
+            failure = result.server_digest or result.server_build_error
+            if failure != self._told_failure and trigger.waits:
+                self._told_failure = failure
+                self._tell(trigger, [messages.build_failed(self.name, result.server_build_error), *about_extension])
+                return
+        self._notes += about_extension
+
+    def _extension_notes(self, result: CheckResult) -> list[Note]:
+        output, before = result.extension_build_error, self._extension_error
+        self._extension_error = output
+        if output is not None:
+            return [messages.extension_failed(output if output != before else None)]
+        if result.extension_rebuilt:
+            return [messages.extension_updated(client_reloaded=result.client_reloaded)]
+        return []
+
+    def _hear(self, message: str) -> None:
+        self._at = message
+
+    # Replacing.
+
+    def _replace(self, trigger: _Waiting, about_extension: list[Note]) -> None:
+        self._replacing = True
+        hold = self._swaps or self._waits()
+        if trigger.waits and not hold:
+            self._tell(trigger, [messages.restarting(self.name), *about_extension])
+        else:
+            self._notes += about_extension
+        self._close_for(hold)
+        self._start(self._replace_server())
+
+    def _close_for(self, hold: bool) -> None:
+        """From now on; hold or tell all who wait."""
+        self._holding = hold
+        self._at = f"Waiting for the new code of {self.name}."
+        for waiting in tuple(self._queue):
+            if hold:
+                waiting.progress.tell(self._at)
+            else:
+                self._tell(waiting, [messages.queued(self.name)])
+        self._settle()
+
+    async def _replace_server(self) -> None:
+        if not self._swaps:
+            await self.drained()
+        restarted = await self._asking.restart()
+        self._replacing = False
+        if restarted is not None:
+            self._heed(restarted)
+        self._settle()
+
+    def _heed(self, restarted: Restarted) -> None:
+        # What an earlier attempt has left to say is of no interest any more.
+        self._notes = [note for note in self._notes if note.state not in (State.SWAP_FAILED, State.FAILED)]
+        if not restarted.ok:
+            self._notes.append(messages.not_replaced(self.name, restarted))
+            return
+        for waiting in self._queue:
+            waiting.notes.append(Note(State.SWAPPED if self._swaps else State.RELOADED))
+
+    # Beside it.
+
+    def _start(self, work: Coroutine[None, None, None]) -> None:
+        """In a task of its own: a client that cancels its call cancels nothing for the others."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _remind_later(self) -> None:
+        if self._reminder is None:
+            loop = asyncio.get_running_loop()
+            self._reminder = loop.call_later(self._policy.progress_seconds, self._remind)
+
+    def _remind(self) -> None:
+        self._reminder = None
+        for waiting in self._queue:
+            waiting.progress.tell(self._at)
+        if self._queue:
+            self._remind_later()
+
+
+class _Waiting:
+    """A call in the queue."""
+
+    def __init__(self, call: Call) -> None:
+        self.turn: asyncio.Future[Result | None] = asyncio.get_running_loop().create_future()  # None: to be run
+        self.progress = Progress(call, QUEUE_STEP)
+        self.checked = False  # the code was looked at since it came, or need not be
+        self.granted = False
+        self.notes: list[Note] = []  # for its own result
+
+    @property
+    def waits(self) -> bool:
+        """Neither answered, nor granted, nor cancelled: the last is known here before its task hears of it."""
+        return not self.turn.done()
+
+    def grant(self, note: Note | None) -> None:
+        self.granted = True
+        if note is not None:
+            self.notes.append(note)
+        self.turn.set_result(None)

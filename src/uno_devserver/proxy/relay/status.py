@@ -1,0 +1,74 @@
+"""mcpStatus: waits until the server behind the proxy answers again, within a bound, and says what to do then."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ...instances.health_report import ConnectionState
+from .outcomes import known, unavailable
+from .progress import report
+from .reload_messages import not_started, ready, still_restarting
+
+if TYPE_CHECKING:
+    from ...protocol.service import Call, Params, Result
+    from ..board import Board
+    from .forwarding import Forwarding
+    from .link import Link
+    from .policy import RelayPolicy
+
+UNNAMED = "The MCP server"
+
+
+class Status:
+    def __init__(self, link: Link, board: Board, forwarding: Forwarding, policy: RelayPolicy) -> None:
+        self._link = link
+        self._board = board
+        self._forwarding = forwarding
+        self._policy = policy
+
+    async def answer(self, call: Call, arguments: Params) -> Result:  # noqa: ARG002
+        pipeline = self._forwarding.pipeline  # none yet: the server is being started for the first time
+        name, seconds = (pipeline.name, pipeline.status_seconds) if pipeline else (UNNAMED, self._policy.status_seconds)
+        reporting = asyncio.ensure_future(report(call, self._waits_for, self._policy.progress_seconds))
+        try:
+            if await self._is_ready(seconds):
+                return ready(name, log_file=self._log_file(), source=pipeline.source if pipeline else None)
+        finally:
+            reporting.cancel()
+        if self._link.state is ConnectionState.DEGRADED:
+            return not_started(name, *known(self._board), self._last_lines())
+        if self._link.fallback or self._link.state is ConnectionState.SHUTDOWN:
+            raise unavailable(self._link, self._board)
+        return still_restarting(name, seconds, waits_for=self._waits_for())
+
+    async def _is_ready(self, seconds: float) -> bool:
+        """No restart is due, and the upstream is there."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + seconds
+        while (rest := until - loop.time()) > 0:
+            pipeline = self._forwarding.pipeline
+            if pipeline is not None and not await pipeline.settled(rest):
+                return False
+            if self._link.state is ConnectionState.CONNECTED:
+                return True
+            if not await self._link.until_connected(until - loop.time()):
+                return False
+        return False
+
+    def _waits_for(self) -> str:
+        pipeline = self._forwarding.pipeline
+        calls = pipeline.awaited_calls if pipeline else 0
+        if calls:
+            return f"it waits for {'a call that still runs' if calls == 1 else f'{calls} calls that still run'}"
+        return f"it is {self._link.state.value}"
+
+    def _log_file(self) -> str | None:
+        log_file = self._board.health().get("logFile")
+        return log_file if isinstance(log_file, str) else None
+
+    def _last_lines(self) -> list[str]:
+        proxy = self._board.health().get("proxy")
+        last = proxy.get("lastExit") if isinstance(proxy, dict) else None
+        lines = last.get("lastLines") if isinstance(last, dict) else None
+        return [str(line) for line in lines] if isinstance(lines, list) else []
