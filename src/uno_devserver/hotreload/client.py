@@ -1,0 +1,204 @@
+"""The process that uses the extension, as the config's `client` says: started, seen to be ready, started again.
+
+Every wait is bounded. A client that does not start, or never says that it is ready, has a `problem` and holds nobody
+up. One that a person has closed stays closed, until somebody asks for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+import tempfile
+import time
+from typing import TYPE_CHECKING, Any
+
+from ..instances.child import Output, spawn
+from ..system.files import decode
+from ..system.log import log
+from ..system.naming import name_for
+from ..system.programs import candidates
+from ..system.threads import apart, to_its_end
+from ..system.values import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ..instances.child import Child
+    from ..workspace.config import ClientCommand
+
+LONGEST_LINE = 10_000  # characters that a pattern is held against
+READ_BYTES = 1024 * 1024  # of the output, at a time
+
+
+class Policy(Value):
+    ready_seconds: float = 60.0  # an editor window with its extensions takes 5 to 20 s
+    alive_seconds: float = 0.5  # without a pattern: what cannot start has ended by then
+    look_seconds: float = 0.05  # between two looks at what it has printed
+
+
+class ClientProcess:
+    def __init__(
+        self,
+        command: ClientCommand,
+        folder: str,
+        environ: Mapping[str, str],
+        state: str,
+        policy: Policy | None = None,
+    ) -> None:
+        """`folder` is where it runs; `state` is the folder of our own files."""
+        self._command = command
+        self._folder = folder
+        self._environ = environ
+        self._policy = policy or Policy()
+        self._pattern = _compiled(command.ready_pattern)
+        self.log_file = os.path.join(state, "logs", f"client-{name_for(folder)}.log")
+        self._output: Output | None = None  # one for all starts
+        self._child: Child | None = None
+        self._turn = asyncio.Lock()
+        self._wish = 0  # counts what was asked for: who waits for readiness gives up when something newer is
+        self.ready = False
+        self.problem = ""  # why it is not there, or not ready
+
+    @property
+    def running(self) -> bool:
+        return self._child is not None and self._child.exit_code() is None
+
+    @property
+    def closed(self) -> bool:
+        """Whether a person has ended it, as far as one can see: it was there, and went in peace."""
+        return self.ready and self._child is not None and self._child.exit_code() == 0
+
+    def status(self) -> dict[str, Any]:
+        return {
+            "running": self.running,
+            "ready": self.running and self.ready,
+            "processId": self._child.pid if self._child is not None and self.running else None,
+            "logFile": self.log_file,
+            "problem": self.problem or None,
+        }
+
+    async def start(self) -> bool:
+        """Start it, if it does not run. Whether it is ready."""
+        async with self._turn:
+            if not self.running:
+                await self._launch()
+            return self.ready
+
+    async def restart(self) -> bool:
+        """End it, if it runs, and start it. Whether it is ready; False as well where a person has closed it."""
+        self._wish += 1
+        async with self._turn:
+            if self.closed:
+                return False
+            await self._end()
+            await self._launch()
+            return self.ready
+
+    async def stop(self) -> None:
+        self._wish += 1
+        async with self._turn:
+            await self._end()
+
+    async def _end(self) -> None:
+        self.ready = False
+        if self._child is not None and self.running:
+            await apart(self._child.stop)
+
+    async def _launch(self) -> None:
+        wish = self._wish
+        cancelled = False
+
+        def give_up() -> None:
+            nonlocal cancelled
+            cancelled = True
+
+        self.ready = False
+        await to_its_end(lambda: self._start(lambda: not cancelled and wish == self._wish), give_up)
+
+    def _start(self, go_on: Callable[[], bool]) -> None:
+        """On a thread of its own, until it is ready or will not be."""
+        shown = " ".join((self._command.command, *self._command.args))
+        try:
+            output = self._output = self._output or self._open_output()
+            begin = output.size()
+            line = (self._program(), *self._command.args)
+            self._child = child = spawn(line, folder=self._folder, environ=self._environ, output=output)
+        except (OSError, ValueError) as error:
+            self._say(f"The client '{shown}' cannot be started: {error}.")
+            return
+        log.info(f"The client '{shown}' was started (process {child.pid}).")
+        self.ready = self._gets_ready(child, begin, go_on)
+        if self.ready:
+            self.problem = ""
+            log.info("The client is ready.")
+        elif child.exit_code() is not None:
+            self._say(f"The client '{shown}' ended with exit code {child.exit_code()}; it printed:\n{child.printed()}")
+        elif go_on():
+            wait = f"{self._policy.ready_seconds:g} s"
+            self._say(f"The client '{shown}' has not printed a line that matches client.readyPattern within {wait}.")
+
+    def _open_output(self) -> Output:
+        try:
+            return Output(self.log_file)
+        except OSError as error:
+            # A home that is read-only is no reason to do without the client.
+            self.log_file = os.path.join(tempfile.mkdtemp(prefix="uno-devserver-"), os.path.basename(self.log_file))
+            log.warn(f"What the client prints goes to {self.log_file}, because of its usual place: {error.strerror}.")
+            return Output(self.log_file)
+
+    def _program(self) -> str:
+        for path in candidates(self._command.command, self._folder, self._environ, sys.platform):
+            if os.path.isfile(path) and os.access(path, os.X_OK):
+                return path
+        raise OSError(f"{self._command.command} is no program in the folders of PATH; correct client.command")
+
+    def _gets_ready(self, child: Child, begin: int, go_on: Callable[[], bool]) -> bool:
+        seconds = self._policy.ready_seconds if self._pattern else self._policy.alive_seconds
+        deadline = time.monotonic() + seconds
+        lines = _Lines(self.log_file, begin)
+        while go_on():
+            ended = child.exit_code() is not None
+            if self._pattern and any(self._pattern.search(line) for line in lines.new()):
+                return True
+            if ended:
+                return False
+            if time.monotonic() >= deadline:
+                return self._pattern is None
+            time.sleep(self._policy.look_seconds)
+        return False
+
+    def _say(self, problem: str) -> None:
+        self.problem = problem
+        log.warn(problem)
+
+
+class _Lines:
+    """What is printed into a file behind a place in it, line by line; a line that is not complete counts as well."""
+
+    def __init__(self, path: str, begin: int) -> None:
+        self._path = path
+        self._place = begin
+        self._rest = b""
+
+    def new(self) -> list[str]:
+        with open(self._path, "rb") as stream:
+            stream.seek(self._place)
+            chunk = stream.read(READ_BYTES)
+        self._place += len(chunk)
+        if not chunk:
+            return []
+        lines = (self._rest + chunk).split(b"\n")
+        self._rest = lines[-1][-LONGEST_LINE:]
+        return [decode(line)[:LONGEST_LINE].rstrip("\r") for line in lines]
+
+
+def _compiled(pattern: str | None) -> re.Pattern[str] | None:
+    if pattern is None:
+        return None
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        log.warn(f"client.readyPattern is not a regular expression ({error}); the client counts as ready when it runs.")
+        return None

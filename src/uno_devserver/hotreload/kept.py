@@ -1,0 +1,114 @@
+"""What is known of a workspace's packages from one proxy to the next: the content that last started well.
+
+Between a build and the good start of what it made, it is also kept what the output of the build stands for: several
+proxies share that output, and one may be killed at any moment. A file that cannot be read or written is as good as
+none; what this process itself has put is known to it all the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+from ..system.files import FileProblem, read_bytes, write_atomic
+from ..system.jsonc import JsonProblem, parse
+from ..system.locks import FileLock
+from ..system.log import log
+from ..system.naming import name_for
+from ..system.values import Value
+
+VERSION = 1
+MAX_BYTES = 1024 * 1024  # some hundred bytes per package
+LOCK_SECONDS = 2.0  # whoever has the file needs a few milliseconds
+UNKNOWN = ""  # a build was begun, and has not gone well
+
+
+class Kept(Value):
+    """Of one package; a digest of its sources each."""
+
+    started: str  # what last started well
+    built: str  # what the output of its build was made of; UNKNOWN counts as no content
+
+
+class KeptDigests:
+    """All methods block, for milliseconds as a rule."""
+
+    def __init__(self, state: str, workspace: str) -> None:
+        """`state` is the folder of our own files."""
+        self._state = state
+        self._path = os.path.join(state, "hotreload", f"{name_for(workspace)}.json")
+        self._own: dict[str, Kept] = {}  # what this process has put where the file could not be written
+
+    def get(self, key: str) -> Kept | None:
+        """None: the package was never seen to start."""
+        return self._own.get(key) or _entry(self._read().get(key))
+
+    def put(self, key: str, digest: str) -> None:
+        """A package without a build has started well with this content."""
+        self._change(key, lambda _before: Kept(digest, digest))
+
+    def building(self, key: str) -> None:
+        """A build begins: until it is done, nobody knows what its output is."""
+        self._change(key, lambda before: Kept(before.started if before else UNKNOWN, UNKNOWN))
+
+    def built(self, key: str, digest: str) -> None:
+        """A build of this content has gone well."""
+        self._change(key, lambda before: Kept(before.started if before else UNKNOWN, digest))
+
+    def started(self, key: str, digest: str) -> None:
+        """What was built has started well. Where somebody has built other content meanwhile, that stays known."""
+        self._change(key, lambda before: Kept(digest, before.built if before else digest))
+
+    def build_lock(self, root: str) -> FileLock:
+        """Held by the one process that builds this package, whichever workspace it belongs to."""
+        return FileLock(os.path.join(self._state, "locks", f"build-{name_for(root)}.lock"))
+
+    def _change(self, key: str, change: Callable[[Kept | None], Kept]) -> None:
+        lock = FileLock(os.path.join(self._state, "locks", f"hotreload-{os.path.basename(self._path)}.lock"))
+        try:
+            if not lock.acquire(LOCK_SECONDS, lambda _holder: None):
+                raise OSError(f"somebody else has had the lock of {self._path} for {LOCK_SECONDS:g} s")
+            try:
+                self._write(key, change)
+            finally:
+                lock.release()
+            self._own.pop(key, None)
+        except OSError as error:
+            log.debug(f"what is known of {key} is not kept: {error}")
+            self._own[key] = change(self.get(key))
+
+    def _write(self, key: str, change: Callable[[Kept | None], Kept]) -> None:
+        packages = self._read()
+        before = _entry(packages.get(key))
+        after = change(before)
+        if after == before:
+            return
+        packages[key] = {"sha256": after.started}
+        if after.built != after.started:
+            packages[key]["built"] = after.built
+        content = json.dumps({"version": VERSION, "packages": packages}, indent=2)
+        write_atomic(self._path, content.encode("ascii"))
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            document = parse(read_bytes(self._path, MAX_BYTES))
+        except FileNotFoundError:
+            return {}
+        except (FileProblem, JsonProblem) as problem:
+            log.debug(f"{self._path} is not used: {problem}")
+            return {}
+        packages = document.get("packages") if isinstance(document, dict) else None
+        if not isinstance(packages, dict) or not isinstance(document, dict) or document.get("version") != VERSION:
+            log.debug(f"{self._path} is not used: it was not written by this version.")
+            return {}
+        return packages
+
+
+def _entry(value: object) -> Kept | None:
+    started = value.get("sha256") if isinstance(value, dict) else None
+    if not isinstance(value, dict) or not isinstance(started, str):
+        return None
+    built = value.get("built", started)
+    return Kept(started, built if isinstance(built, str) else UNKNOWN)

@@ -1,0 +1,291 @@
+"""The authority of the process that owns the upstream: it looks whether code is newer than what runs, builds, restarts.
+
+All who ask at the same time share one check, and one restart; both go on when an asker is cancelled. For one change
+there is one restart. A content counts as running when a process that was started with it works, and not before.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ..protocol.running import Tasks
+from ..system.log import log
+from .authority import UNCHANGED, CheckResult, Restarted
+from .figures import Figures
+from .package import Role
+from .watched import NoAnswer, Watched
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from ..workspace.config import Strategy
+    from .client import ClientProcess
+    from .kept import KeptDigests
+    from .package import Package
+    from .watched import Made, Policy
+
+T = TypeVar("T")
+
+CLOSE_SECONDS = 1.0  # builds and looks have given up by then; the process may end without them
+RESTARTING = CheckResult(server_changed=True, server_rebuilt=True)
+
+
+class OwnAuthority:
+    def __init__(
+        self,
+        packages: Sequence[Package],
+        kept: KeptDigests,
+        environ: Mapping[str, str],
+        state: str,
+        *,
+        strategy: Strategy,
+        restart: Callable[[], Awaitable[Restarted]],
+        answers: Callable[[], Awaitable[bool]],
+        client: ClientProcess | None = None,
+        policy: Policy | None = None,
+    ) -> None:
+        """`restart` replaces the upstream, and returns when the next one works or does not; `answers` waits, within a
+        bound, until the upstream answers. `environ` is that of builds; `state` is the folder of our own files.
+        """
+        by_role = {package.role: Watched(package, kept, environ, state, policy) for package in packages}
+        self._extension = by_role.get(Role.EXTENSION)
+        self._server = by_role.get(Role.SERVER)
+        self._packages = tuple(by_role.values())
+        self._strategy = strategy
+        self._restart = restart
+        self._answers = answers
+        self._client = client
+        self._client_begun = False
+        self._tasks = Tasks()
+        self._tells: list[Callable[[str], None]] = []  # of those who wait for the check
+        self._checking: asyncio.Task[CheckResult] | None = None
+        self._restarting: asyncio.Task[Restarted] | None = None
+        self._due = False  # there is something new that is ready to be started
+        self._starts = 0  # counts what was told about the upstream
+        self._settled: int | None = None  # as of which of these the last check has found all as it should be
+        self._building = False
+        self._figures = Figures()
+
+    # --- what the pipeline asks
+
+    def news(self) -> bool | None:
+        heard = [watched.fingerprint.news() for watched in self._packages]
+        if True in heard:
+            return True
+        return False if self._settled == self._starts and None not in heard else None
+
+    async def check(self, tell: Callable[[str], None]) -> CheckResult:
+        """As the protocol says; NoAnswer where what lies on disk cannot be told in time."""
+        if self._restarting is not None:  # whoever asks can join it; waiting here could make it wait for us
+            return RESTARTING
+        self._tells.append(tell)
+        try:
+            if self._checking is None:
+                return await self._share_check()
+            result = await self._share_check()
+            if result == UNCHANGED and self.news() is not False:  # it may have looked before our asker saved
+                result = await self._share_check()
+            return result
+        finally:
+            self._tells.remove(tell)
+
+    async def ready_to_restart(self) -> Restarted:
+        if self._restarting is None:
+            if not self._due:  # somebody was faster, or the change was taken back
+                return self._figures.last_restarted
+            self._restarting = self._tasks.start(self._restart_server())
+            self._restarting.add_done_callback(self._restart_done)
+        try:
+            return await _shared(self._restarting)
+        except NoAnswer as error:
+            return Restarted(False, str(error))
+
+    # --- what the owner of the upstream tells
+
+    async def launched(self) -> None:
+        """An upstream is about to be started; to be awaited before, so that no save comes between unseen."""
+        self._starts += 1
+        if self._server is not None:
+            await self._server.launched()
+        if self._extension is not None and not self._extension.has_base:
+            await self._extension.launched()
+
+    def connected(self) -> None:
+        """It works."""
+        self._starts += 1
+        for watched in self._packages:
+            if watched.works():
+                self._tasks.start(watched.keep())
+        if self._client is not None and not self._client_begun:
+            self._client_begun = True
+            self._tasks.start(self._client.start())
+
+    def failed(self, *, old_runs: bool = False) -> None:
+        """It did not start. `old_runs`: its predecessor goes on. Of a restart of ours, its result tells."""
+        self._starts += 1
+        if self._server is not None and self._restarting is None:
+            self._server.did_not_start(old_runs=old_runs)
+
+    async def close(self) -> None:
+        """Nothing is left running."""
+        self._tasks.cancel()
+        await self._tasks.wait(CLOSE_SECONDS)
+        for watched in self._packages:
+            watched.close()
+        if self._client is not None:
+            await self._client.stop()
+
+    # --- what others may know
+
+    def status(self) -> dict[str, Any]:
+        return {
+            "state": self._state(),
+            "strategy": self._strategy.value,
+            "packages": [watched.status() for watched in self._packages],
+            "client": self._client.status() if self._client else None,
+            **self._figures.status(),
+        }
+
+    def _state(self) -> str:
+        if self._restarting is not None:
+            return "restarting"
+        if self._building:
+            return "building"
+        return "idle" if self._checking is None else "checking"
+
+    async def mcp_ready(self) -> dict[str, Any]:
+        """Returns when the server answers, or does not within its bound; brings the client along."""
+        ready = await self._answers()
+        if self._client is not None and ready:
+            self._client_begun = True
+            await self._client.start()
+        return {"ready": ready, "client": self._client.status() if self._client else None}
+
+    # --- a check
+
+    async def _share_check(self) -> CheckResult:
+        if self._checking is None:
+            self._checking = self._tasks.start(self._check())
+            self._checking.add_done_callback(self._check_done)
+        return await _shared(self._checking)
+
+    def _check_done(self, task: asyncio.Task[CheckResult]) -> None:
+        self._checking = None
+        if not task.cancelled():
+            task.exception()  # whoever asked may be gone
+
+    async def _check(self) -> CheckResult:
+        begun, starts = time.monotonic(), self._starts
+        result = None
+        try:
+            result = await self._check_server(await self._check_extension(UNCHANGED))
+        except NoAnswer as error:
+            log.warn(f"Whether code has changed is not known: {error}")
+            raise
+        finally:
+            self._settled = starts if result == UNCHANGED else None
+            self._figures.checked(time.monotonic() - begun, result)
+        return result
+
+    async def _check_extension(self, result: CheckResult) -> CheckResult:
+        extension = self._extension
+        if extension is None or not await self._has_changed(extension):
+            return result
+        made = await self._make(extension)
+        if made.error is not None:
+            return result.replace(extension_changed=True, extension_build_error=made.error)
+        if made.digest == extension.expected:  # it was taken back meanwhile
+            return result
+        extension.runs(made.digest)
+        await extension.keep()
+        reloaded = await self._reload_client()
+        self._figures.extension_reloaded(client=reloaded)
+        return result.replace(extension_changed=True, extension_rebuilt=True, client_reloaded=reloaded)
+
+    async def _reload_client(self) -> bool:
+        if self._client is None or not self._client_begun or self._client.closed:
+            return False
+        self._tell("the client is started again")
+        ready = await self._client.restart()
+        if not ready and self._client.problem:
+            self._tell(self._client.problem)
+        return ready
+
+    async def _check_server(self, result: CheckResult) -> CheckResult:
+        server = self._server
+        self._due = False
+        if server is None or not await self._has_changed(server):
+            return result
+        made = await self._make(server)
+        if made.error is not None:
+            return result.replace(server_changed=True, server_build_error=made.error)
+        self._due = made.digest != server.expected  # else it was taken back meanwhile
+        return result.replace(server_changed=self._due, server_rebuilt=self._due)
+
+    async def _has_changed(self, watched: Watched) -> bool:
+        if not watched.has_base:  # what runs was started before anybody could look
+            await watched.launched()
+        return watched.is_changed(await watched.look())
+
+    async def _make(self, watched: Watched) -> Made:
+        role, changed = watched.package.role, watched.fingerprint.changed_paths
+        log.info(f"The code of the {role.value} has changed: {_shown(changed)}.")
+        self._building = True
+        try:
+            made = await watched.make(self._tell)
+        finally:
+            self._building = False
+        self._figures.made(role, changed, made)
+        return made
+
+    def _tell(self, message: str) -> None:
+        for tell in tuple(self._tells):
+            tell(message)
+
+    # --- a restart
+
+    async def _restart_server(self) -> Restarted:
+        assert self._server is not None
+        self._due = False
+        begun = time.monotonic()
+        await self.launched()
+        try:
+            result = await self._restart()
+        except Exception as error:
+            log.warn(f"The restart of the server failed: {error!r}")
+            result = Restarted(False, f"The restart failed: {error or type(error).__name__}.")
+        if result.ok:
+            self.connected()
+            await self._server.keep()
+        else:
+            self._starts += 1
+            self._server.did_not_start(old_runs=result.kept)
+        self._figures.restarted(time.monotonic() - begun, result)
+        return result
+
+    def _restart_done(self, task: asyncio.Task[Restarted]) -> None:
+        self._restarting = None
+        if not task.cancelled():
+            task.exception()  # whoever asked may be gone
+
+
+async def _shared(task: asyncio.Task[T]) -> T:
+    """What comes of it; it goes on where the one who waits is cancelled."""
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        if task.cancelled() and not _is_cancelled():
+            raise NoAnswer("The proxy is ending.") from None
+        raise
+
+
+def _is_cancelled() -> bool:
+    current = asyncio.current_task()
+    return current is not None and current.cancelling() > 0
+
+
+def _shown(paths: Sequence[str]) -> str:
+    more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+    return (", ".join(paths[:3]) or "since it was last built") + more

@@ -1,0 +1,314 @@
+"""One package: which content runs, which lies on disk, and making the one ready to take the place of the other.
+
+A content is named by its digest. What is taken for running was read before it was started, never after, so that a save
+is seen again rather than missed; what is taken for built is what lay there before the build and behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ..protocol.running import Tasks
+from ..system.log import log
+from ..system.threads import apart, to_its_end
+from ..system.values import Value
+from .build_run import log_path, run_build
+from .builds import build_of
+from .fingerprint import Fingerprint
+from .kept import UNKNOWN
+from .package import Role
+from .sources.find import find_sources, kind_of
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from .builds import Build
+    from .kept import Kept, KeptDigests
+    from .package import Package
+
+
+class Policy(Value):
+    look_seconds: float = 10.0  # reading 100 MB takes 0.1 s, from a cold disk 2 s; calls wait for it
+    build_seconds: float = 300.0  # a large project, from scratch
+    lock_seconds: float = 330.0  # another process builds the same package, for as long as that may take
+    watch_seconds: float = 0.1  # a save that comes while its predecessor is built is noticed as soon as that
+    watch_share: int = 5  # where a look reads everything, it takes a fifth of the time at most
+    most_cancels: int = 10  # of builds by newer saves, in one check: then one may finish
+    most_builds: int = 3  # that find their sources changed when they are done, in one check
+
+
+class NoAnswer(Exception):
+    """What lies on disk cannot be told within the bound; says why."""
+
+
+class Made(Value):
+    """What came of making a content ready to run."""
+
+    digest: str
+    error: str | None = None  # what the build printed, where it failed
+    named: str = ""  # the build that ran last, if one had to
+    seconds: float = 0.0
+
+
+class Watched:
+    def __init__(
+        self, package: Package, kept: KeptDigests, environ: Mapping[str, str], state: str, policy: Policy | None = None
+    ) -> None:
+        self.package = package
+        cache: dict[str, Any] = {}
+        self.fingerprint = Fingerprint(lambda: find_sources(package, cache))
+        self.now: str | None = None  # what lay on disk at the last look
+        self.running: str | None = None  # what the process was started with that answers
+        self.starting: str | None = None  # what one is started with at the moment
+        self.failed: str | None = None  # what did not start
+        self._kept = kept
+        self._known: Kept | None = None  # what is kept, as it was last read
+        # Both roles may have one root, and two builds with outputs of their own.
+        self._key = os.path.realpath(package.root) + ("#extension" if package.role is Role.EXTENSION else "")
+        self._environ = environ
+        self._log_file = log_path(state, package.root)
+        self._policy = policy or Policy()
+        self._build: Build | None = None  # as of the last start or build; None: there is nothing to build
+        self._built_here: str | None = None  # what this process has built itself
+        self._looks = Tasks()
+        self._turn = asyncio.Lock()
+        self._next: asyncio.Task[str | NoAnswer] | None = None  # a look that was asked for and has not begun
+        self._late: asyncio.Task[str | NoAnswer] | None = None  # one that takes longer than anybody waits
+
+    # --- what lies on disk
+
+    async def look(self) -> str:
+        """The digest of what lies there, not earlier than now. NoAnswer if that takes too long or is not possible."""
+        if self._late is not None and not self._late.done():
+            raise NoAnswer(f"Reading the sources in {self.package.root} has not come to an end yet.")
+        if self._next is None:
+            self._next = self._looks.start(self._look())
+        look = self._next
+        done, _ = await asyncio.wait([look], timeout=self._policy.look_seconds)
+        if not done:
+            self._late = look
+            seconds = f"{self._policy.look_seconds:g} s"
+            raise NoAnswer(f"Reading the sources in {self.package.root} takes longer than {seconds}.")
+        seen = look.result()
+        if isinstance(seen, NoAnswer):
+            raise seen
+        return seen
+
+    async def _look(self) -> str | NoAnswer:
+        async with self._turn:
+            self._next = None  # what is asked for from here on needs another one
+            try:
+                self.now = await apart(self.fingerprint.digest)
+            except Exception as error:
+                return NoAnswer(f"The sources in {self.package.root} cannot be read: {error or type(error).__name__}.")
+            return self.now
+
+    # --- what runs
+
+    async def launched(self) -> None:
+        """A process is about to be started: find out with which content."""
+        self._build = await apart(self._find_build)
+        self._known = await apart(self._read_kept)
+        if self._build is not None and self._known is not None:
+            self.starting = self._known.built
+            return
+        try:
+            self.starting = await self.look()
+        except NoAnswer as error:
+            self.starting = UNKNOWN  # so that it is started again, once its content can be told
+            log.warn(f"With which content the {self.package.role.value} starts is not known: {error}")
+
+    def works(self) -> bool:
+        """What was being started does; whether something was."""
+        if self.starting is None:
+            return False
+        self.runs(self.starting)
+        return True
+
+    def runs(self, digest: str) -> None:
+        """Whatever uses this package has this content now."""
+        self.running, self.starting, self.failed = digest, None, None
+
+    def did_not_start(self, *, old_runs: bool) -> None:
+        if self.starting is not None:
+            self.failed, self.starting = self.starting, None
+        elif self.failed is None:
+            self.failed = UNKNOWN  # it was started before anybody looked
+        if not old_runs:
+            self.running = None
+
+    async def keep(self) -> None:
+        """Remember across processes what runs."""
+        digest = self.running
+        if digest:
+            put = self._kept.put if self._build is None else self._kept.started
+            await apart(partial(put, self._key, digest))
+            self._known = await apart(self._read_kept)
+
+    def is_changed(self, now: str) -> bool:
+        """Whether what lies on disk should run, and does not."""
+        if self.starting is not None:
+            return now != self.starting
+        if now == self.failed:  # trying again is no use, unless it was never built
+            return self.running is None and self._build is not None and self._built_here != now
+        return now != self.running
+
+    @property
+    def expected(self) -> str | None:
+        """What runs, or will in a moment."""
+        return self.running if self.starting is None else self.starting
+
+    @property
+    def has_base(self) -> bool:
+        """Whether it is known what runs, or that nothing does."""
+        return self.expected is not None or self.failed is not None
+
+    # --- making it ready
+
+    async def make(self, tell: Callable[[str], None]) -> Made:
+        """Build what lies on disk, if it has to be built, until what was built is what lies there."""
+        begun = time.monotonic()
+        self._build = await apart(self._find_build)
+        if self._build is None:
+            return Made(await self.look())
+        async with self._alone(self._build) as alone:
+            if not alone:
+                held = f"Another process has been building {self.package.root} for {self._policy.lock_seconds:g} s."
+                return Made(await self.look(), f"{held} Call a tool again when it is done, or end it.")
+            made = await self._build_newest(tell)
+        return made.replace(seconds=round(time.monotonic() - begun, 3))
+
+    async def _build_newest(self, tell: Callable[[str], None]) -> Made:
+        cancels = 0
+        moved: list[tuple[str, ...]] = []  # the sources that were others when a build was done than when it began
+        now = await self.look()
+        while True:
+            self._known = await apart(self._read_kept)
+            if self._known is not None and self._known.built == now and not self._is_doubtful(now):
+                log.debug(f"what lies in {self.package.root} was built already")
+                return Made(now)
+            self._build = build = await apart(self._find_build)
+            if build is None:
+                return Made(now)
+            if build.problem:
+                log.warn(f"{build.named} in {build.folder} cannot run: {build.problem}")
+                return Made(now, build.problem, build.named)
+            tell(f"{build.named} runs for the {self.package.role.value}")
+            await apart(partial(self._kept.building, self._key))
+            done, error = await self._run(build, now, may_be_cancelled=cancels < self._policy.most_cancels)
+            if not done:
+                cancels += 1
+                now = await self.look()
+                continue
+            after = await self.look()
+            if after != now:
+                moved.append(self.fingerprint.changed_paths)
+                if len(moved) < self._policy.most_builds:
+                    now = after
+                    continue
+                now = self._settled(moved, now, after)
+            if error is None:
+                self._built_here = now
+                await apart(partial(self._kept.built, self._key, now))
+            return Made(now, error, build.named)
+
+    def _is_doubtful(self, now: str) -> bool:
+        """Whether the output of the build may be missing, although somebody has built this content once."""
+        return now == self.failed and self._built_here != now
+
+    def _settled(self, moved: list[tuple[str, ...]], before: str, after: str) -> str:
+        """What counts as built where the sources were never the same before a build and behind it."""
+        paths = ", ".join(moved[-1][:5])
+        if len(set(moved)) == 1:
+            advice = f"Name what it writes in hotReload.exclude: {paths}."
+            log.warn(f"The build of {self.package.root} changes its own sources each time. {advice}")
+            return after
+        log.warn(f"The sources in {self.package.root} change all the time ({paths}); the next call looks again.")
+        return before
+
+    async def _run(self, build: Build, content: str, *, may_be_cancelled: bool) -> tuple[bool, str | None]:
+        """Whether it came to its end, and the error; False: it was cancelled, because there is newer content."""
+        running = asyncio.ensure_future(run_build(build, self._environ, self._log_file, self._policy.build_seconds))
+        pause = self._policy.watch_seconds
+        try:
+            while True:
+                await asyncio.wait([running], timeout=pause)
+                if running.done():
+                    return True, running.result()
+                if may_be_cancelled and self.fingerprint.news() is not False:
+                    begun = time.monotonic()
+                    if await self._is_other_than(content):
+                        log.info(f"{build.named} begins anew: a source has changed ({self._first_changed()}).")
+                        return False, None
+                    pause = max(self._policy.watch_seconds, (time.monotonic() - begun) * self._policy.watch_share)
+        finally:
+            if not running.done():
+                running.cancel()
+                await asyncio.wait([running])
+
+    async def _is_other_than(self, content: str) -> bool:
+        try:
+            return await self.look() != content
+        except NoAnswer:
+            return False  # the build may finish; it is looked for afterwards
+
+    def _first_changed(self) -> str:
+        return ", ".join(self.fingerprint.changed_paths[:3])
+
+    @contextlib.asynccontextmanager
+    async def _alone(self, build: Build) -> AsyncIterator[bool]:
+        """While no other process builds the package; False: one does for too long. Without a lock where none can be."""
+        lock = self._kept.build_lock(self.package.root)
+        wanted = True
+
+        def give_up() -> None:
+            nonlocal wanted
+            wanted = False
+
+        def wait(holder: int | None) -> None:
+            log.info(f"{build.named} waits: process {holder or '?'} builds {self.package.root}.")
+
+        try:
+            got = await to_its_end(lambda: lock.acquire(self._policy.lock_seconds, wait, lambda: wanted), give_up)
+        except OSError as error:
+            log.debug(f"{self.package.root} is built without a lock: {error}")
+            got = True
+        except asyncio.CancelledError:
+            lock.release()
+            raise
+        try:
+            yield got
+        finally:
+            lock.release()
+
+    def _find_build(self) -> Build | None:
+        return build_of(self.package, self._environ, sys.platform)
+
+    def _read_kept(self) -> Kept | None:
+        return self._kept.get(self._key)
+
+    # --- the rest
+
+    def status(self) -> dict[str, Any]:
+        return {
+            "role": self.package.role.value,
+            "root": self.package.root,
+            "kind": kind_of(self.package).value,
+            "files": self.fingerprint.file_count,
+            "sha256": {
+                "running": self.running or None,
+                "now": self.now,
+                "kept": self._known.started or None if self._known else None,
+            },
+            "build": self._build.named if self._build else None,
+        }
+
+    def close(self) -> None:
+        self._looks.cancel()
+        self.fingerprint.close()
