@@ -18,3 +18,6 @@ class Sources(Value):
     folders: frozenset[str]  # that were looked into: what appears in one of them may be a source
     deciding: frozenset[str] = frozenset()  # files that decide which others count: tsconfig.json and what it extends
     problems: tuple[str, ...] = ()  # sentences: what could not be read, and what was taken instead
+    # How the names of all that may count end, from the last dot on, in small letters; None: in any way. What appears in
+    # one of the folders under another name is no reason to look at all of them again.
+    endings: frozenset[str] | None = None

@@ -1,0 +1,109 @@
+"""The files of a .NET project: what the SDK's default globs give, changed by the project's own Compile items.
+
+Conditions are not evaluated: what may count, counts. The project file is one of the files, because it tells what is
+built of them.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ...msbuild.xml import XmlProblem, parse
+from ...system.files import FileProblem, read_bytes
+from .globs import Globs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from ...msbuild.xml import Element
+    from .walk import Tree
+
+PROJECTS = (".csproj", ".fsproj")
+MAX_PROJECT_BYTES = 4 * 1024 * 1024  # one that lists 20,000 files by name has 2 MB
+_OUTPUT = frozenset({"bin", "obj"})  # beside the project file; deeper they are folders like others
+_SWITCHES = ("enabledefaultitems", "enabledefaultcompileitems")
+
+
+def project_in(names: Collection[str]) -> str | None:
+    """The project file among the names in a folder; the first by name, where there are several."""
+    return min((name for name in names if name.lower().endswith(PROJECTS)), default=None)
+
+
+def find_dotnet(tree: Tree, project: str) -> frozenset[str] | None:
+    """Adds the files of the project in the root; tells how the names of all that may count end."""
+    tree.add(project)
+    compiled = _Compiled(tree, project)
+    endings = (*((".cs",) if compiled.by_default else ()), ".resx")
+    included, removed = compiled.included, compiled.removed
+
+    def takes(path: str) -> bool:
+        lower = path.lower()
+        if lower.endswith(".cs") and removed.describe(path):
+            return False
+        return lower.endswith(endings) or included.describe(path)
+
+    tree.walk("", takes, _passes)
+    for path in compiled.outside:
+        tree.add(path)
+    named = included.endings() if included.patterns else frozenset[str]()
+    return None if named is None else frozenset({*endings, *PROJECTS, *named})
+
+
+class _Compiled:
+    """What a project says about the files it compiles."""
+
+    def __init__(self, tree: Tree, project: str) -> None:
+        self.by_default = not project.lower().endswith(".fsproj")  # in F# the order of files counts, so each is named
+        self.outside: list[str] = []
+        include: list[str] = []
+        remove: list[str] = []
+        path = tree.path(project)
+        try:
+            root = parse(read_bytes(path, MAX_PROJECT_BYTES))
+        except FileNotFoundError:  # just removed: the next look finds another kind of package
+            root = None
+        except (FileProblem, XmlProblem) as problem:
+            tree.problems.append(f"{path} cannot be read: {problem.reason}. The default files of a project count.")
+            root = None
+        for element in _below(root) if root is not None else ():
+            name = element.name.lower()
+            if name in _SWITCHES and "".join(filter(None, map(_text, element.children))).strip().lower() == "false":
+                self.by_default = False
+            elif name == "compile":
+                for attribute, patterns in (("include", include), ("remove", remove)):
+                    patterns += self._patterns(element, attribute, path, tree)
+        self.included = Globs(include, f"{path}: Compile Include")
+        self.removed = Globs(remove, f"{path}: Compile Remove")
+        tree.problems += [*self.included.problems, *self.removed.problems]
+
+    def _patterns(self, element: Element, attribute: str, path: str, tree: Tree) -> Iterator[str]:
+        value = next((text for name, text in element.attributes.items() if name.lower() == attribute), "")
+        for pattern in filter(None, (part.strip().replace("\\", "/") for part in value.split(";"))):
+            if "$(" in pattern or "@(" in pattern or "%" in pattern:
+                tree.problems.append(
+                    f'{path}, line {element.line}: Compile "{pattern}" needs MSBuild to be told, and does not count. '
+                    "Name such files in hotReload.include."
+                )
+            elif pattern.startswith("../") and "*" not in pattern and "?" not in pattern:
+                self.outside.append(os.path.normpath(pattern).replace(os.sep, "/"))
+            else:
+                yield pattern
+
+
+def _passes(folder: str, names: Collection[str]) -> Collection[str]:
+    """As the SDK excludes: hidden folders everywhere; and node_modules, as the Web SDK does."""
+    passed = {name for name in names if name[0] == "." or name == "node_modules"}
+    return passed if folder else passed | {name for name in names if name.lower() in _OUTPUT}
+
+
+def _below(root: Element) -> Iterator[Element]:
+    waiting = [root]
+    while waiting:
+        element = waiting.pop()
+        yield element
+        waiting += element.elements
+
+
+def _text(child: object) -> str | None:
+    return str(child) if isinstance(child, str) else None
