@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -11,16 +12,34 @@ from hypothesis import strategies as st
 
 from support.files import write
 from uno_devserver.issues import REMEDIES
-from uno_devserver.workspace.config import Config, read_config
+from uno_devserver.workspace.config import (
+    FIELDS,
+    ClientCommand,
+    Config,
+    HotReload,
+    ServerCommand,
+    Strategy,
+    read_config,
+)
 
 
 def _read(tmp_path: Path, content: str | bytes) -> Config:
     return read_config(str(write(tmp_path / ".devtools" / "host.config.jsonc", content)))
 
 
+def _complaints(config: Config) -> list[str]:
+    """Without the path of the file."""
+    return [issue.message.removeprefix(config.path or "") for issue in config.issues]
+
+
 def test_without_a_config_the_defaults_count(tmp_path: Path) -> None:
-    assert read_config(None) == Config(wait_calls=False, issues=())
+    assert read_config(None) == Config()
     assert read_config(str(tmp_path / "gone.jsonc")) == Config()
+    assert not Config().names_server
+
+
+def test_an_empty_config_is_one_with_the_defaults(tmp_path: Path) -> None:
+    assert _read(tmp_path, "{}") == Config(path=str(tmp_path / ".devtools" / "host.config.jsonc"))
 
 
 @pytest.mark.parametrize(
@@ -29,47 +48,178 @@ def test_without_a_config_the_defaults_count(tmp_path: Path) -> None:
         ('{"proxy": {"waitCalls": true}}', True),
         ('{"proxy": {"waitCalls": false}}', False),
         ('{"proxy": {}}', False),
-        ("{}", False),
         ('// mine\n{"proxy": {"waitCalls": true, /* later */ },}', True),
         ('\ufeff{"proxy": {"waitCalls": true}}', True),
     ],
 )
 def test_calls_wait_where_the_config_says_so(tmp_path: Path, content: str, wait_calls: bool) -> None:
-    assert _read(tmp_path, content) == Config(wait_calls=wait_calls)
+    config = _read(tmp_path, content)
+
+    assert (config.wait_calls, config.issues) == (wait_calls, ())
 
 
-def test_what_others_read_is_not_complained_about(tmp_path: Path) -> None:
-    content = '{"hotReload": {"mode": "swap"}, "proxy": {"waitCalls": true, "later": [1]}, "servers": 3}'
+def test_every_field_is_read_and_paths_are_relative_to_the_file(tmp_path: Path) -> None:
+    for folder in ("app", "extension", "server", "server/run"):
+        (tmp_path / folder).mkdir()
+    write(tmp_path / "server" / "package.json", "{}")
 
-    assert _read(tmp_path, content) == Config(wait_calls=True)
+    config = _read(
+        tmp_path,
+        """{
+          "$schema": "./host.config.schema.json",
+          "clientWorkspace": "../app",
+          "extensionPath": "../extension",
+          "mcpServerRoot": "../server",
+          "mcpServer": {"command": "node", "args": ["a", ""], "env": {"A": "1", "B": ""}, "cwd": "../server/run"},
+          "client": {"command": "code", "args": ["."], "cwd": "../app", "readyPattern": "ready|go"},
+          "hotReload": {
+            "enabled": false, "mcpServerName": "mine", "restartDelay": 2000, "mcpStatusTimeout": 1,
+            "strategy": "swap", "include": ["data/*.json"], "exclude": ["**/*.test.ts"],
+          },
+          "pipeline": {"concurrency": 8},
+          "proxy": {"waitCalls": true},
+        }""",
+    )
+
+    assert config == Config(
+        path=f"{tmp_path}/.devtools/host.config.jsonc",
+        wait_calls=True,
+        concurrency=8,
+        client_workspace=f"{tmp_path}/app",
+        extension_path=f"{tmp_path}/extension",
+        server_root=f"{tmp_path}/server",
+        server=ServerCommand("node", ("a", ""), (("A", "1"), ("B", "")), f"{tmp_path}/server/run"),
+        client=ClientCommand("code", (".",), f"{tmp_path}/app", "ready|go"),
+        hot_reload=HotReload(False, "mine", 2000, 1, Strategy.SWAP, ("data/*.json",), ("**/*.test.ts",)),
+        given=frozenset(field.title for field in FIELDS),
+    )
 
 
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        ('{"proxy": {"waitCalls": 1}}', "proxy.waitCalls must be true or false"),
-        ('{"proxy": {"waitCalls": "true"}}', "proxy.waitCalls must be true or false"),
-        ('{"proxy": {"waitCalls": null}}', "proxy.waitCalls must be true or false"),
-        ('{"proxy": []}', "proxy must be an object"),
-        ("[]", "it must be an object"),
-        ("null", "it must be an object"),
+        ('{"proxy": {"waitCalls": 1}}', ":1:25: proxy.waitCalls: it must be true or false."),
+        ('{"proxy": {"waitCalls": "true"}}', ":1:25: proxy.waitCalls: it must be true or false."),
+        ('{"proxy": {"waitCalls": null}}', ":1:25: proxy.waitCalls: it must be true or false."),
+        ('{"proxy": []}', ":1:11: proxy: it must be an object."),
+        ("[]", ": it must be an object."),
+        ("null", ": it must be an object."),
+        (
+            '{\n // slow\n "hotReload": {"restartDelay": -1}}',
+            ":3:32: hotReload.restartDelay: it must be a whole number of milliseconds from 0 to 600000.",
+        ),
+        (
+            '{"hotReload": {"mcpStatusTimeout": 0}}',
+            ":1:36: hotReload.mcpStatusTimeout: it must be a whole number of milliseconds from 1 to 3600000.",
+        ),
+        (
+            '{"hotReload": {"restartDelay": true}}',
+            ":1:32: hotReload.restartDelay: it must be a whole number of milliseconds from 0 to 600000.",
+        ),
+        ('{"pipeline": {"concurrency": 0}}', ":1:30: pipeline.concurrency: it must be a whole number from 1 to 1024."),
+        ('{"hotReload": {"strategy": "swop"}}', ':1:28: hotReload.strategy: it must be "restart" or "swap".'),
+        ('{"hotReload": {"include": "*.ts"}}', ":1:27: hotReload.include: it must be a list of texts."),
+        ('{"hotReload": {"exclude": [1]}}', ":1:27: hotReload.exclude: it must be a list of texts."),
+        ('{"hotReload": {"mcpServerName": ""}}', ":1:33: hotReload.mcpServerName: it must be a text."),
+        ('{"mcpServer": {"command": " "}}', ":1:27: mcpServer.command: it must be the name or path of a program."),
+        ('{"mcpServer": {"env": {"A": 1}}}', ":1:23: mcpServer.env: it must be an object of texts."),
+        ('{"mcpServer": {"env": {"A=B": ""}}}', ":1:23: mcpServer.env: it must be an object of texts."),
+        ('{"mcpServer": {"args": ["a\\u0000"]}}', ":1:24: mcpServer.args: it must be a list of texts."),
+        ('{"mcpServerRoot": 5}', ":1:19: mcpServerRoot: it must be a folder."),
+        ('{"client": {"args": []}}', ":1:12: client: it needs a command, and is left out until it has one."),
+        (
+            '{"client": {"command": "x", "readyPattern": "("}}',
+            (
+                ":1:45: client.readyPattern: it must be a regular expression: "
+                "missing ), unterminated subpattern at position 0."
+            ),
+        ),
     ],
 )
-def test_a_wrong_type_is_named_by_its_place_in_the_file(tmp_path: Path, content: str, complaint: str) -> None:
+def test_what_is_wrong_is_named_by_its_place_and_the_default_counts(
+    tmp_path: Path, content: str, complaint: str
+) -> None:
     config = _read(tmp_path, content)
 
     (issue,) = config.issues
-    assert config.wait_calls is False
-    assert issue.message == f"{tmp_path}/.devtools/host.config.jsonc: {complaint}."
+    assert _complaints(config) == [complaint]
     assert (issue.code, issue.fatal, issue.remediation) == ("ConfigInvalid", False, REMEDIES["ConfigInvalid"])
+    assert (config.hot_reload, config.concurrency, config.wait_calls) == (HotReload(), None, False)
+    assert config.given <= {"client.args", "client.command"}
 
 
-def test_a_broken_file_is_reported_with_line_and_column(tmp_path: Path) -> None:
+def test_unknown_settings_are_named_with_what_was_probably_meant(tmp_path: Path) -> None:
+    config = _read(
+        tmp_path, '{\n  "mcpserverRoot": "..",\n  "hotReload": {"restart_delay": 5, "colour": 1},\n  "hotreload": {}\n}'
+    )
+
+    assert _complaints(config) == [
+        ":2:3: mcpserverRoot: there is no such setting; did you mean 'mcpServerRoot'?",
+        ":3:17: hotReload.restart_delay: there is no such setting; did you mean 'restartDelay'?",
+        ":3:37: hotReload.colour: there is no such setting.",
+        ":4:3: hotreload: there is no such setting; did you mean 'hotReload'?",
+    ]
+
+
+def test_a_file_of_strangers_leads_to_a_bounded_list(tmp_path: Path) -> None:
+    config = _read(tmp_path, json.dumps({"x" * 1000 + str(number): 1 for number in range(500)}))
+
+    assert len(config.issues) == 20
+    assert all(len(issue.message) < 300 for issue in config.issues)
+
+
+@pytest.mark.parametrize("key", ["clientWorkspace", "extensionPath"])
+def test_a_folder_that_does_not_exist_is_named_by_its_full_path(tmp_path: Path, key: str) -> None:
+    config = _read(tmp_path, f'{{"{key}": "../gone"}}')
+
+    (complaint,) = _complaints(config)
+    assert f"{key}: there is no folder {tmp_path}/gone; paths are relative to {tmp_path}/.devtools." in complaint
+    assert (config.client_workspace, config.extension_path) == (None, None)
+
+
+def test_a_server_whose_folder_is_missing_is_not_replaced_by_a_host(tmp_path: Path) -> None:
+    config = _read(tmp_path, '{"mcpServerRoot": "../gone"}')
+
+    assert len(config.issues) == 1
+    assert (config.names_server, config.server_root) == (True, f"{tmp_path}/gone")
+
+
+def test_a_root_without_a_package_is_told_what_paths_are_relative_to(tmp_path: Path) -> None:
+    here, above = _read(tmp_path, '{"mcpServerRoot": "."}'), _read(tmp_path, '{"mcpServerRoot": ".."}')
+
+    (complaint,), (other,) = _complaints(here), _complaints(above)
+    assert f"the folder {tmp_path}/.devtools has no package.json" in complaint
+    assert f"paths are relative to the folder of this file, so '..' is {tmp_path}." in complaint
+    assert other.endswith("paths are relative to the folder of this file.")
+
+
+@pytest.mark.parametrize("name", ["package.json", "pyproject.toml", "Server.csproj", "server.py"])
+def test_a_root_with_a_package_is_none_to_complain_about(tmp_path: Path, name: str) -> None:
+    write(tmp_path / name, "")
+
+    assert _read(tmp_path, '{"mcpServerRoot": ".."}').issues == ()
+
+
+@pytest.mark.parametrize(
+    ("content", "folder"),
+    [
+        ('{"mcpServer": {}}', ""),
+        ('{"mcpServer": {"command": "x"}}', ""),
+        ('{"mcpServer": {"command": "x", "cwd": "../run"}}', "/run"),
+        ('{"mcpServer": {"command": "x", "cwd": "../run"}, "mcpServerRoot": "../code"}', "/code"),
+    ],
+)
+def test_the_code_of_a_server_is_in_its_root_else_where_it_runs_else_in_the_workspace(
+    tmp_path: Path, content: str, folder: str
+) -> None:
+    assert _read(tmp_path, content).server_folder == f"{tmp_path}{folder}"
+
+
+def test_a_broken_file_is_reported_with_line_and_column_and_nothing_of_it_is_known(tmp_path: Path) -> None:
     config = _read(tmp_path, '{\n  "proxy": {"waitCalls": tru }\n}')
 
-    (issue,) = config.issues
-    assert "line 2, column 26" in issue.message
-    assert config.wait_calls is False
+    assert _complaints(config) == [":2:26: this is not valid JSON: Expecting value."]
+    assert (config.readable, config.wait_calls, config.server_folder) == (False, False, None)
 
 
 @pytest.mark.parametrize("kind", ["folder", "fifo", "too large"])
@@ -85,6 +235,38 @@ def test_what_is_no_readable_file_is_reported(tmp_path: Path, kind: str) -> None
     (issue,) = read_config(str(path)).issues
 
     assert issue.message.startswith(f"{path} cannot be read: ")
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+SETTINGS = st.dictionaries(st.sampled_from([field.key for field in FIELDS]), VALUES, max_size=2)
+
+
+@given(
+    st.dictionaries(st.sampled_from([field.section or field.key for field in FIELDS]), SETTINGS | VALUES, max_size=5)
+)
+def test_any_value_of_any_field_counts_or_is_complained_about(
+    tmp_path_factory: pytest.TempPathFactory, document: dict[str, object]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "some.jsonc"
+    path.write_text(json.dumps(document))
+
+    config = read_config(str(path))
+
+    given_there = {
+        field.title
+        for field in FIELDS
+        if field.key in (document if not field.section else _object(document.get(field.section)))
+    }
+    complained = {message.split(": ")[1] for message in _complaints(config)}
+    assert given_there <= config.given | complained
+
+
+def _object(value: object) -> dict[str, object]:
+    return value if isinstance(value, dict) else {}
 
 
 @given(st.binary(max_size=200))

@@ -1,18 +1,35 @@
 """`.devtools/host.config.jsonc`: what a workspace says about its server.
 
-Reading never raises. What is wrong is an issue that names the place inside the file, and the default counts there.
+Reading never raises. What is wrong is an issue that names the place in the file, and the default counts there. Cheap to
+import: it stands before the start of the server.
 """
 
 from __future__ import annotations
 
+import os
+import re
 from enum import Enum
 
 from ..issues import Issue, warning
 from ..system.files import FileProblem, read_bytes
-from ..system.jsonc import JsonProblem, parse
+from ..system.jsonc import JsonProblem, parse, position
 from ..system.values import Value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+    Document = Mapping[str, Any]
+    Trail = tuple[str, ...]  # the names that lead to a place in the file
+
 MAX_BYTES = 1024 * 1024  # a page in real life
+LONGEST_DELAY_MS = 600_000  # somebody who wants to wait for ten minutes meant seconds
+LONGEST_STATUS_MS = 3_600_000
+MOST_CALLS = 1024
+MOST_ISSUES = 20  # who has that many has given us another file
+LONGEST_NAME = 100  # of an unknown setting, where it is quoted
+SCHEMA = "$schema"  # for editors; nothing of it is read
 
 
 class Strategy(Enum):
@@ -23,9 +40,9 @@ class Strategy(Enum):
 
 
 class ServerCommand(Value):
-    """How the MCP server is started, where the config says so itself."""
+    """How the MCP server is started, as far as the config says so itself."""
 
-    command: str
+    command: str | None = None  # None: what the package in its root names
     args: tuple[str, ...] = ()
     env: tuple[tuple[str, str], ...] = ()  # in addition to ours
     cwd: str | None = None  # absolute; None: the server's root
@@ -54,6 +71,7 @@ class Config(Value):
     """All paths are absolute."""
 
     path: str | None = None  # None: there is none
+    readable: bool = True  # False: what it says is not known, and all of this are defaults
     wait_calls: bool = False  # hold calls until the upstream is ready, instead of answering that it is not
     concurrency: int | None = None  # pipeline.concurrency: how many calls may run at once; None: not said
     client_workspace: str | None = None
@@ -62,6 +80,7 @@ class Config(Value):
     server: ServerCommand | None = None  # mcpServer
     client: ClientCommand | None = None
     hot_reload: HotReload = HotReload()
+    given: frozenset[str] = frozenset()  # the fields that the file gives, and that count
     issues: tuple[Issue, ...] = ()
 
     @property
@@ -69,16 +88,75 @@ class Config(Value):
         """Whether the config declares an MCP server, so that this is behind the proxy and not a Host."""
         return self.server is not None or self.server_root is not None
 
+    @property
+    def server_folder(self) -> str | None:
+        """Where the code of that server lies; None where none is declared."""
+        if self.path is None or not self.names_server:
+            return None
+        return self.server_root or (self.server and self.server.cwd) or os.path.dirname(os.path.dirname(self.path))
 
-class _Field(Value):
-    path: tuple[str, ...]
-    name: str  # in Config
-    kind: type
-    expected: str  # "must be …"
+
+class Kind(Enum):
+    """What a field may hold; the sentence goes on behind "must be"."""
+
+    SWITCH = "true or false"
+    NUMBER = "a whole number"
+    TEXT = "a text"
+    TEXTS = "a list of texts"
+    VARIABLES = "an object of texts"
+    FOLDER = "a folder"
+    PROGRAM = "the name or path of a program"
+    PATTERN = "a regular expression"
+    STRATEGY = '"restart" or "swap"'
 
 
-# All that is read of the file; what is not here belongs to somebody else.
-_FIELDS = (_Field(("proxy", "waitCalls"), "wait_calls", bool, "true or false"),)
+class Field(Value):
+    section: str  # empty: it stands at the top
+    key: str
+    name: str  # in the class of the section
+    kind: Kind
+    least: int = 0
+    most: int = 0
+    stays: bool = False  # a folder that is missing is not replaced by the default: nothing else may run instead
+
+    @property
+    def trail(self) -> Trail:
+        return (self.section, self.key) if self.section else (self.key,)
+
+    @property
+    def title(self) -> str:
+        return ".".join(self.trail)
+
+
+# All that is read of the file.
+FIELDS = (
+    Field("", "clientWorkspace", "client_workspace", Kind.FOLDER),
+    Field("", "extensionPath", "extension_path", Kind.FOLDER),
+    Field("", "mcpServerRoot", "server_root", Kind.FOLDER, stays=True),
+    Field("mcpServer", "command", "command", Kind.PROGRAM),
+    Field("mcpServer", "args", "args", Kind.TEXTS),
+    Field("mcpServer", "env", "env", Kind.VARIABLES),
+    Field("mcpServer", "cwd", "cwd", Kind.FOLDER, stays=True),
+    Field("client", "command", "command", Kind.PROGRAM),
+    Field("client", "args", "args", Kind.TEXTS),
+    Field("client", "cwd", "cwd", Kind.FOLDER),
+    Field("client", "readyPattern", "ready_pattern", Kind.PATTERN),
+    Field("hotReload", "enabled", "enabled", Kind.SWITCH),
+    Field("hotReload", "mcpServerName", "server_name", Kind.TEXT),
+    Field("hotReload", "restartDelay", "restart_delay_ms", Kind.NUMBER, 0, LONGEST_DELAY_MS),
+    Field("hotReload", "mcpStatusTimeout", "status_timeout_ms", Kind.NUMBER, 1, LONGEST_STATUS_MS),
+    Field("hotReload", "strategy", "strategy", Kind.STRATEGY),
+    Field("hotReload", "include", "include", Kind.TEXTS),
+    Field("hotReload", "exclude", "exclude", Kind.TEXTS),
+    Field("pipeline", "concurrency", "concurrency", Kind.NUMBER, 1, MOST_CALLS),
+    Field("proxy", "waitCalls", "wait_calls", Kind.SWITCH),
+)
+SECTIONS = tuple(dict.fromkeys(field.section for field in FIELDS if field.section))
+
+# What makes a folder that of a server; without one of these there is neither a command to find nor code to watch.
+_PACKAGES = ("package.json", "pyproject.toml")
+_CODE = (".csproj", ".fsproj", ".py")
+_NEEDED = "package.json, pyproject.toml, .csproj or Python file"
 
 
 def read_config(path: str | None) -> Config:
@@ -86,40 +164,170 @@ def read_config(path: str | None) -> Config:
     if path is None:
         return Config()
     try:
-        document = parse(read_bytes(path, MAX_BYTES))
+        text = read_bytes(path, MAX_BYTES)
+        document = parse(text)
     except FileNotFoundError:
         return Config()
     except FileProblem as problem:
-        return _invalid(f"{path} cannot be read: {problem.reason}.")
+        return _unreadable(path, f"{path} cannot be read: {problem.reason}.")
     except JsonProblem as problem:
-        where = f"line {problem.line}, column {problem.column}"
-        return _invalid(f"{path} is not valid JSON: {where}: {problem.reason}.")
-    values: dict[str, object] = {}
-    issues: dict[Issue, None] = {}  # fields share the objects around them
-    for field in _FIELDS:
-        try:
-            value = _value(document, field)
-        except ValueError as error:
-            issues[warning("ConfigInvalid", f"{path}: {error}.")] = None
-            continue
-        if value is not None:
-            values[field.name] = value
-    return Config(**values, issues=tuple(issues))  # type: ignore[arg-type]  # the kinds were checked
+        return _unreadable(path, f"{path}:{problem.line}:{problem.column}: this is not valid JSON: {problem.reason}.")
+    if not isinstance(document, dict):
+        return _unreadable(path, f"{path}: it must be an object.")
+    return _Reading(path, text, document).config()
 
 
-def _invalid(message: str) -> Config:
-    return Config(issues=(warning("ConfigInvalid", message),))
+def _unreadable(path: str, message: str) -> Config:
+    return Config(path=path, readable=False, issues=(warning("ConfigInvalid", message),))
 
 
-def _value(document: object, field: _Field) -> object | None:
-    """The value of a field; None where it is not given. ValueError says which part of the way is wrong, and how."""
-    value = document
-    for depth, name in enumerate(field.path):
-        if not isinstance(value, dict):
-            raise ValueError(f"{'.'.join(field.path[:depth]) or 'it'} must be an object")
-        if name not in value:
+class _Reading:
+    """One file, field by field."""
+
+    def __init__(self, path: str, text: bytes, document: Document) -> None:
+        self._path = path
+        self._text = text
+        self._document = document
+        self._folder = os.path.dirname(os.path.abspath(path))
+        self._given: set[str] = set()
+        self._issues: list[tuple[tuple[int, int], str]] = []  # where, and what
+
+    def config(self) -> Config:
+        self._look_for_strangers()
+        found: dict[str, dict[str, Any]] = {"": {}, **{section: {} for section in SECTIONS}}
+        for field in FIELDS:
+            if (value := self._value(field)) is not None:
+                found[field.section][field.name] = value
+                self._given.add(field.title)
+        client = self._client(found["client"])
+        config = Config(
+            path=self._path,
+            **found[""],
+            **found["pipeline"],
+            **found["proxy"],
+            server=ServerCommand(**found["mcpServer"]) if self._section("mcpServer") is not None else None,
+            client=client,
+            hot_reload=HotReload(**found["hotReload"]),
+        )
+        self._look_at_root(config)
+        return config.replace(given=frozenset(self._given), issues=self._told())
+
+    def _section(self, name: str) -> Document | None:
+        """None where the file has none, or something else in its place."""
+        section = self._document if not name else self._document.get(name)
+        return section if isinstance(section, dict) else None
+
+    def _value(self, field: Field) -> Any | None:
+        section = self._section(field.section)
+        if section is None or field.key not in section:
             return None
-        value = value[name]
-    if type(value) is not field.kind:
-        raise ValueError(f"{'.'.join(field.path)} must be {field.expected}")
-    return value
+        try:
+            value = _checked(field, section[field.key])
+        except ValueError as problem:
+            self._complain(field.trail, str(problem))
+            return None
+        if field.kind is Kind.FOLDER:
+            value = os.path.normpath(os.path.join(self._folder, value))
+            if not os.path.isdir(value):
+                self._complain(field.trail, f"there is no folder {value}; paths are relative to {self._folder}")
+                return value if field.stays else None
+        return value
+
+    def _client(self, found: Mapping[str, Any]) -> ClientCommand | None:
+        section = self._section("client")
+        if section is None:
+            return None
+        if "command" not in section:
+            self._complain(("client",), "it needs a command, and is left out until it has one")
+        return ClientCommand(**found) if "command" in found else None
+
+    def _look_for_strangers(self) -> None:
+        known = {SCHEMA, *SECTIONS, *(field.key for field in FIELDS if not field.section)}
+        self._unknown((), known, self._document)
+        for name in SECTIONS:
+            if name in self._document and self._section(name) is None:
+                self._complain((name,), "it must be an object")
+            else:
+                keys = {field.key for field in FIELDS if field.section == name}
+                self._unknown((name,), keys, self._section(name) or {})
+
+    def _unknown(self, trail: Trail, known: set[str], section: Document) -> None:
+        for key in section:
+            if key not in known:
+                self._complain((*trail, key), f"there is no such setting{_meant(key, known)}", at_key=True)
+
+    def _look_at_root(self, config: Config) -> None:
+        """A root that is not the server's is the usual mistake: the config does not lie beside what it tells of."""
+        root = config.server_root
+        if root is None or not os.path.isdir(root) or config.hot_reload.include or _is_package(root):
+            return
+        above = os.path.dirname(self._folder)
+        hint = "" if root == above else f", so '..' is {above}"
+        problem = f"the folder {root} has no {_NEEDED}; paths are relative to the folder of this file{hint}"
+        self._complain(("mcpServerRoot",), problem)
+
+    def _complain(self, trail: Trail, problem: str, *, at_key: bool = False) -> None:
+        if len(self._issues) < MOST_ISSUES:
+            place = position(self._text, trail, at_key=at_key)
+            self._issues.append((place, f"{'.'.join(trail)[:LONGEST_NAME]}: {problem}"))
+
+    def _told(self) -> tuple[Issue, ...]:
+        """In the order of the file."""
+        return tuple(
+            warning("ConfigInvalid", f"{self._path}:{line}:{column}: {problem}{'' if problem[-1] == '?' else '.'}")
+            for (line, column), problem in sorted(self._issues)
+        )
+
+
+def _checked(field: Field, value: object) -> Any:
+    """The value as the classes above have it; ValueError says what it must be."""
+    kind = field.kind
+    if kind is Kind.SWITCH and isinstance(value, bool):
+        return value
+    if kind is Kind.NUMBER and type(value) is int and field.least <= value <= field.most:
+        return value
+    if kind is Kind.TEXTS and isinstance(value, list) and all(_is_text(item) for item in value):
+        return tuple(value)
+    if kind is Kind.VARIABLES and isinstance(value, dict) and all(_is_variable(*item) for item in value.items()):
+        return tuple(value.items())
+    if isinstance(value, str) and _is_text(value) and value.strip():
+        if kind in (Kind.TEXT, Kind.FOLDER, Kind.PROGRAM):
+            return value
+        if kind is Kind.STRATEGY and value in Strategy._value2member_map_:
+            return Strategy(value)
+        if kind is Kind.PATTERN:
+            try:
+                re.compile(value)
+            except (re.error, RecursionError, OverflowError) as error:
+                raise ValueError(f"it must be {kind.value}: {error}") from error
+            return value
+    unit = " of milliseconds" if field.name.endswith("_ms") else ""
+    bounds = f"{unit} from {field.least} to {field.most}" if kind is Kind.NUMBER else ""
+    raise ValueError(f"it must be {kind.value}{bounds}")
+
+
+def _is_text(value: object) -> bool:
+    """Whether a program can be given it; the system knows no text with a null in it."""
+    return isinstance(value, str) and "\0" not in value
+
+
+def _is_variable(name: str, value: object) -> bool:
+    return bool(name) and "=" not in name and _is_text(name) and _is_text(value)
+
+
+def _meant(key: str, known: set[str]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(key.lower(), {name.lower(): name for name in known}, 1)
+    return f"; did you mean '{next(name for name in known if name.lower() == close[0])}'?" if close else ""
+
+
+def _is_package(folder: str) -> bool:
+    return any(name in _PACKAGES or name.endswith(_CODE) for name in _names(folder))
+
+
+def _names(folder: str) -> Iterator[str]:
+    try:
+        yield from os.listdir(folder)
+    except OSError:
+        return

@@ -25,6 +25,7 @@ from uno_devserver.workspace.transitions import Transition
 class Hosts(ScriptedUpstream):
     """Takes the place of the Hosts that would be launched."""
 
+    named = "The Host"
     trusted: bool | None = None
     refusal = "the user has not agreed to it"
     sources: int | None = 0
@@ -41,7 +42,7 @@ class World:
         self.hosts = Hosts(self.host)
         monkeypatch.setattr(module, "HostUpstream", Hosts)
         monkeypatch.setattr(mending, "HostUpstream", Hosts)
-        monkeypatch.setattr(module, "host_upstream", self._host_for)
+        monkeypatch.setattr(module, "workspace_upstream", self._host_for)
         monkeypatch.setenv("XDG_DATA_HOME", str(folder.parent / "data"))
         self.workspaces = Workspaces(self.options)
         first = self.workspaces.initial()
@@ -224,7 +225,7 @@ async def test_a_saved_file_is_a_reason_to_try_again_what_did_not_work(
 ) -> None:
     world = World(workspace_at(tmp_path / "ws"), monkeypatch)
     assert await world.kept.keeper.until_connected(5)
-    world.kept.keeper._do(world.kept.lifecycle.halt("It does not work."))
+    world.kept.keeper.do(world.kept.lifecycle.halt("It does not work."))
     assert world.kept.keeper.state.value == "Degraded"
 
     world.placement._changed()

@@ -10,7 +10,7 @@ import time
 
 from .lifecycle import Lifecycle, Start
 from .starts import Starts
-from .supply import host_upstream, named_upstream
+from .supply import named_upstream, workspace_upstream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,4 +77,4 @@ class Begun:
         self.decision = self.workspaces.initial()
         if self.decision.transition is not Transition.START:
             return None
-        return host_upstream(options, self.decision.workspace)
+        return workspace_upstream(options, self.decision.workspace)

@@ -16,17 +16,19 @@ from ...instances.health_report import ConnectionState
 from ...protocol.running import Tasks
 from ...system.folders import folders
 from ...system.threads import apart
+from ...system.values import Value
 from ...workspace.addins import sources_key
 from ...workspace.config import read_config
 from ...workspace.transitions import Transition
-from ...workspace.trust import agreement_path, is_trusted
+from ...workspace.trust import agreement_path, is_trusted, refusal
 from ..health.ailments import upstream_issues
 from ..place.results import initialized
 from ..place.roots import RootsInquiry, can_be_asked, falls_back
+from ..upstream.configured import ConfiguredUpstream
 from ..upstream.host import HostUpstream
 from ..upstream.host_running import HostRunning
 from .mending import Mending
-from .supply import host_upstream
+from .supply import workspace_upstream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +50,18 @@ if TYPE_CHECKING:
 LOADING_SECONDS = 1.0  # between two questions whether the add-ins are loaded by now
 READY_SECONDS = 120.0  # uno_app_initialize waits so long for its server, as agents know it
 GREETING_SECONDS = 1.0  # a client says who it is at once; without a word from it, nobody will name the workspace
+UNTIL_THEN = "; what runs stays until its next start"
+
+
+class Seen(Value):
+    """What a look at the disk has found."""
+
+    decision: Decision
+    config: Config
+    trusted: bool
+    refusal: str  # why not: the end of a sentence
+    sources: int
+    recalled: Recollection | None
 
 
 class Placement:
@@ -147,15 +161,33 @@ class Placement:
         if self._knowledge.facts.trusted is False and await apart(lambda: _is_trusted(workspace)):
             self._agreed()
 
+    def _agreed(self) -> None:
+        """The code of the workspace may run by now."""
+        if self._knowledge.facts.trusted is not False:  # somebody was faster
+            return
+        if self._upstream is not None and self._upstream.trusted:  # what runs was agreed to, before the config changed
+            self._changed()
+        else:
+            self._keeper.begin(workspace_upstream(self._options, self.workspace))
+
     # What became of it.
 
     def launched(self, running: Running | None) -> None:
-        """A Host was started or found, or could not be."""
-        upstream = self._keeper.upstream
-        assert isinstance(upstream, HostUpstream)
+        """A server was started or found, or could not be."""
+        upstream = self._upstream
+        assert upstream is not None
         left_out = running.left_out if isinstance(running, HostRunning) else None
-        self._knowledge.learn(trusted=upstream.trusted, refusal=upstream.refusal, left_out=left_out, host=None)
+        self._keeper.named = upstream.named
+        self._offering.adapt(uses_host=isinstance(upstream, HostUpstream))
+        self._knowledge.learn(
+            named=upstream.named, trusted=upstream.trusted, refusal=upstream.refusal, left_out=left_out, host=None
+        )
         self._knowledge.blame("launch", upstream.issues)
+
+    @property
+    def _upstream(self) -> HostUpstream | ConfiguredUpstream | None:
+        upstream = self._keeper.upstream
+        return upstream if isinstance(upstream, HostUpstream | ConfiguredUpstream) else None
 
     async def ask_host(self) -> None:
         """Learn what the Host tells of itself and its add-ins; again, while it still loads them."""
@@ -203,20 +235,28 @@ class Placement:
     async def _decided(self, operation: Callable[[], Decision]) -> Decision:
         """`operation` looks for itself whether something is started: decisions before it may change that."""
 
-        def look() -> tuple[Decision, Config, bool, int, Recollection | None]:
+        def look() -> Seen:
             decision = operation()
             workspace = decision.workspace
-            recalled = self._offering.recall(workspace) if workspace.resolved else None
-            sources = sources_key(workspace.working_directory)
-            return decision, read_config(workspace.config), _is_trusted(workspace), sources, recalled
+            folder = workspace.working_directory
+            trusted = _is_trusted(workspace)
+            return Seen(
+                decision,
+                read_config(workspace.config),
+                trusted,
+                "" if trusted else refusal(folders().state, folder),
+                sources_key(folder),
+                self._offering.recall(workspace) if workspace.resolved else None,
+            )
 
         async with self._deciding:
             looked_at = time.time()
-            decision, self._config, trusted, sources, recalled = await apart(look)
+            seen = await apart(look)
+            decision, self._config = seen.decision, seen.config
             self._looked_at, self._issues = looked_at, decision.issues
-            if recalled is not None and self._offering.change(recalled):
-                self._offers_anew(recalled)
-            self._carry_out(decision, trusted=trusted, sources=sources)
+            if seen.recalled is not None and self._offering.change(seen.recalled):
+                self._offers_anew(seen.recalled)
+            self._carry_out(seen)
             self._settle()
         self.look()
         return decision
@@ -230,27 +270,34 @@ class Placement:
             catalogue_sdk=found.sdk_version if found else None,
         )
 
-    def _carry_out(self, decision: Decision, *, trusted: bool, sources: int) -> None:
+    def _carry_out(self, seen: Seen) -> None:
+        decision = seen.decision
         due, keeper, workspace = decision.transition, self._keeper, decision.workspace
         if due in (Transition.START, Transition.RESTART):
             self._say_where()
-            keeper.begin(host_upstream(self._options, workspace))
+            keeper.begin(workspace_upstream(self._options, workspace))
         elif due is Transition.STOP:
             self._give_up()
         elif due is Transition.REFRESH and decision.result is None:
-            if trusted and self._knowledge.facts.trusted is False:
-                self._agreed()
-            else:
-                self._mending.saved(sources)
+            self._refresh(seen)
+
+    def _refresh(self, seen: Seen) -> None:
+        """The same workspace, with other files. Only what the user has agreed to, as it is now, replaces what runs."""
+        upstream = self._upstream
+        if upstream is not None:
+            outdated = _is_outdated(upstream, seen.config)
+            if outdated and seen.trusted:
+                self._keeper.begin(workspace_upstream(self._options, self.workspace))
+                return
+            if seen.trusted and self._knowledge.facts.trusted is False:
+                self._knowledge.learn(trusted=upstream.trusted, refusal="")
+            elif not seen.trusted and upstream.trusted is not False and (upstream.trusted or outdated):
+                self._knowledge.learn(trusted=False, refusal=seen.refusal + UNTIL_THEN)
+        self._mending.saved(seen.sources)
 
     def _restart(self) -> None:
         self._announcements.say("info", "The Host is started again: its add-ins were changed.")
-        self._keeper.begin(host_upstream(self._options, self.workspace))
-
-    def _agreed(self) -> None:
-        """The code of the workspace may run by now."""
-        if self._knowledge.facts.trusted is False:  # and nobody was faster
-            self._keeper.begin(host_upstream(self._options, self.workspace))
+        self._keeper.begin(workspace_upstream(self._options, self.workspace))
 
     def _say_where(self) -> None:
         place, solution = self.workspace.working_directory, self.workspace.solution
@@ -277,6 +324,20 @@ class Placement:
         self._knowledge.blame("workspace", (*self._issues, *self._config.issues))
         self._knowledge.learn(fallback=self.fallback, wait_calls=wait_calls)
         self._keeper.moved()
+
+
+def _is_outdated(upstream: HostUpstream | ConfiguredUpstream, config: Config) -> bool:
+    """Whether the workspace wants another server than the one that was last started, or can have more of it."""
+    if upstream.trusted is False:
+        return True
+    if not config.readable:  # it is just being written; who knows what it will say
+        return False
+    if isinstance(upstream, HostUpstream):
+        return config.names_server
+    before = upstream.config
+    if before is None:  # the first start is about to read what is there now
+        return not config.names_server
+    return (before.server, before.server_root) != (config.server, config.server_root)
 
 
 def _is_trusted(workspace: Workspace) -> bool:

@@ -1,4 +1,4 @@
-"""What is to be started behind a proxy, by its options. Cheap to import: the first start waits for it."""
+"""What is to be started behind a proxy, by its options and workspace. Cheap to import: the first start waits for it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...workspace.resolver import Workspace
     from ..options import Options
+    from ..upstream.configured import ConfiguredUpstream
     from ..upstream.host import HostUpstream
     from ..upstream.upstream import Upstream
 
 
-def host_upstream(options: Options, workspace: Workspace) -> HostUpstream:
-    """A Host of this workspace."""
-    from ...workspace.trust import is_trusted
+def workspace_upstream(options: Options, workspace: Workspace) -> HostUpstream | ConfiguredUpstream:
+    """The server that the workspace's config names, else a Host."""
+    if _names_server(workspace):
+        from ..upstream.configured import ConfiguredUpstream
+
+        return ConfiguredUpstream(workspace, folders(), os.environ, trusts=_trusts)
     from ..upstream.host import HostUpstream
 
     return HostUpstream(
         workspace,
         folders(),
         os.environ,
-        trusts=lambda place: is_trusted(os.environ, place.working_directory),
+        trusts=_trusts,
         port=options.port,
         forwarded=options.forwarded,
     )
@@ -38,3 +42,17 @@ def named_upstream(options: Options) -> Upstream:
     from ..upstream.command import CommandUpstream
 
     return CommandUpstream(options.command, options.directory, os.environ, folders().state)
+
+
+def _names_server(workspace: Workspace) -> bool:
+    if workspace.config is None:
+        return False
+    from ...workspace.config import read_config
+
+    return read_config(workspace.config).names_server
+
+
+def _trusts(workspace: Workspace) -> bool:
+    from ...workspace.trust import is_trusted
+
+    return is_trusted(os.environ, workspace.working_directory)

@@ -90,7 +90,7 @@ _INITIALIZE = (
 def _why_not_started(facts: ProxyFacts) -> tuple[str, str]:
     if facts.fallback:
         return "No Host runs: the proxy has not been told its workspace.", _INITIALIZE
-    what = facts.options.upstream_name
+    what = facts.upstream_name
     if facts.state is not ConnectionState.DEGRADED:
         return f"{what} has not been started yet; the proxy is about to.", "Wait a moment, then try again."
     cause = _cause(facts)
@@ -118,7 +118,7 @@ def _why_no_mcp(facts: ProxyFacts) -> tuple[str, str]:
 
 
 def _not_connected(facts: ProxyFacts) -> Iterator[Issue]:
-    what, gone = facts.options.upstream_name, facts.last_end
+    what, gone = facts.upstream_name, facts.last_end
     degraded = facts.state is ConnectionState.DEGRADED
     if facts.options.url is not None:
         yield from _out_of_reach(facts)
@@ -148,7 +148,7 @@ def _not_connected(facts: ProxyFacts) -> Iterator[Issue]:
 
 def _out_of_reach(facts: ProxyFacts) -> Iterator[Issue]:
     """A server elsewhere has no crashes that we could see, nor could we start it."""
-    what = facts.options.upstream_name
+    what = facts.upstream_name
     if facts.connect_error:
         step = f"Make sure that {shown_url(facts.options.url or '')} is the address of an MCP server."
         yield fatal("UpstreamError", f"{what} cannot be used over MCP: {facts.connect_error.rstrip('.')}.", step)
@@ -181,7 +181,8 @@ def _last_words(facts: ProxyFacts) -> str:
 
 
 def _after_crashes(facts: ProxyFacts) -> str:
-    cause = "An add-in that does not fit is the usual cause. " if facts.options.uses_host else ""
+    is_host = facts.options.uses_host and not _is_command(facts)
+    cause = "An add-in that does not fit is the usual cause. " if is_host else ""
     log = facts.upstream.log_file if facts.upstream else None
     return f"{cause}{TRY_AGAIN}" + (f" What it printed is in {log}." if log else "")
 
@@ -189,6 +190,9 @@ def _after_crashes(facts: ProxyFacts) -> str:
 def _not_trusted(facts: ProxyFacts) -> Issue:
     """The rest is served; a start that this makes useless tells it as its failure."""
     folder = facts.workspace.working_directory if facts.workspace else facts.options.directory
-    what = f"Code of the workspace {folder} ({ADDINS}, packages in it, or its build)"
-    message = f"{what} is not run: {facts.refusal}."
-    return warning(NOT_TRUSTED, message)
+    code = "the commands of its config" if _is_command(facts) else f"{ADDINS}, packages in it, or its build"
+    return warning(NOT_TRUSTED, f"Code of the workspace {folder} ({code}) is not run: {facts.refusal}.")
+
+
+def _is_command(facts: ProxyFacts) -> bool:
+    return facts.upstream is not None and facts.upstream.kind is HostKind.COMMAND

@@ -49,6 +49,7 @@ class ProxyFacts(Value):
     state: ConnectionState = ConnectionState.INITIALIZING
     discovery: Discovery | None = None  # of the present workspace; None: not looked, or not needed
     issues: tuple[Issue, ...] = ()  # why the last start failed, until one succeeds; and what else is wrong
+    named: str | None = None  # what the upstream is called, at the beginning of a sentence; None: by the options
     upstream: UpstreamFacts | None = None  # the present one or, where it died, the last; None: nothing was started
     host: Probe | None = None  # what the Host tells of itself, where it was asked
     left_out: tuple[str, ...] | None = None  # add-ins that the Host had to be launched without
@@ -72,6 +73,10 @@ class ProxyFacts(Value):
     servers: tuple[ActiveServer, ...] = ()  # all Hosts of this machine, as last seen
     control_channel: str | None = None  # the path on which this proxy is asked for new code; None: it owns no upstream
     hot_reload: Mapping[str, object] | None = None  # as `getStatus` tells it; None: it is off
+
+    @property
+    def upstream_name(self) -> str:
+        return self.named or self.options.upstream_name
 
     @property
     def connected(self) -> bool:

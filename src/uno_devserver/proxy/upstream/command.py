@@ -16,6 +16,7 @@ from ...issues import Issue, fatal, warning
 from ...system.log import log
 from ...system.naming import name_for
 from ...system.programs import candidates
+from ...system.values import Value
 from .upstream import StartFailure
 
 TYPE_CHECKING = False
@@ -29,6 +30,16 @@ if TYPE_CHECKING:
 PASSING = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY})
 
 
+class Named(Value):
+    """Where the user has named the command, so that they can name another there."""
+
+    where: str = "behind '--'"
+    with_interpreter: str = "'-- python {}'"  # how a script is named that cannot be executed by itself
+
+
+TYPED = Named()
+
+
 class CommandUpstream:
     def __init__(
         self,
@@ -37,13 +48,17 @@ class CommandUpstream:
         environ: Mapping[str, str],
         state: str,
         policy: Policy | None = None,
+        *,
+        named: Named = TYPED,
+        log_file: str | None = None,
     ) -> None:
-        """`state` is the folder of our own files."""
+        """`state` is the folder of our own files. `log_file`: of a command that may become another one."""
         self._command = tuple(command)
         self._directory = directory
         self._environ = environ
         self._policy = policy
-        self._log_path = log_path(state, directory, command)
+        self._named = named
+        self._log_path = log_file or log_path(state, directory, command)
         self._output: Output | None = None  # one for all starts
         self._may_probe = True  # no server has ended, or kept silent, because of the modern era's first question
 
@@ -75,7 +90,7 @@ class CommandUpstream:
         for path in found:
             if os.path.isfile(path) and os.access(path, os.X_OK):
                 return path
-        raise StartFailure(_not_found(name, found), final=True)
+        raise StartFailure(_not_found(name, found, self._named), final=True)
 
     def _open_output(self) -> Output:
         try:
@@ -89,13 +104,13 @@ class CommandUpstream:
             return Output(path)
 
     def _not_started(self, program: str, error: OSError | ValueError) -> StartFailure:
-        step = "Repair that, or name another command behind '--'."
+        step = f"Repair that, or name another command {self._named.where}."
         if not os.path.isdir(self._directory):
             why = f"there is no folder {self._directory}"
         elif isinstance(error, OSError):
             why = error.strerror or str(error)
             if error.errno == errno.ENOEXEC:
-                step = f"Name the program that runs it, too, as in '-- python {self._command[0]}'."
+                step = f"Name the program that runs it, too, as in {_interpreted(self._named, self._command[0])}."
         else:
             why = str(error)
         passing = isinstance(error, OSError) and error.errno in PASSING
@@ -113,13 +128,17 @@ def log_path(state: str, directory: str, command: Sequence[str]) -> str:
     return os.path.join(state, "logs", f"command-{name_for(directory)}-{key:08x}.log")
 
 
-def _not_found(name: str, found: Sequence[str]) -> Issue:
+def _not_found(name: str, found: Sequence[str], named: Named) -> Issue:
     there = next((path for path in found if os.path.isfile(path)), None)
     if there is not None:
-        step = f"Make it executable, or name the program that runs it, too, as in '-- python {name}'."
+        step = f"Make it executable, or name the program that runs it, too, as in {_interpreted(named, name)}."
         return fatal("HostBinaryNotFound", f"The server {there} is a file that cannot be executed.", step)
     if os.path.dirname(name):
         message = f"The server {found[0] if found else name} does not exist."
-        return fatal("HostBinaryNotFound", message, "Name one that exists behind '--'.")
+        return fatal("HostBinaryNotFound", message, f"Name one that exists {named.where}.")
     message = f"The command '{name}' is not in the folders of PATH."
-    return fatal("HostBinaryNotFound", message, "Install it, or name it by its full path behind '--'.")
+    return fatal("HostBinaryNotFound", message, f"Install it, or name it by its full path {named.where}.")
+
+
+def _interpreted(named: Named, script: str) -> str:
+    return named.with_interpreter.replace("{}", script)

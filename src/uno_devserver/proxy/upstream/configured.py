@@ -1,0 +1,100 @@
+"""The MCP server that the workspace's config names: a command, started only if the user has agreed to that config.
+
+The config is read at each start, so an edited one counts at the next; what it said at the last is known. All that it
+leads to is printed into one log. What is imported here stands before the start of the server, so it is little.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from ...issues import Issue, Severity, fatal
+from ...workspace.config import read_config
+from ...workspace.server_command import server_command, server_name
+from .command import CommandUpstream, Named, log_path
+from .upstream import StartFailure
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ...system.folders import Folders
+    from ...workspace.config import Config
+    from ...workspace.resolver import Workspace
+    from ...workspace.server_command import ServerLine
+    from .command_running import CommandRunning, Policy
+    from .upstream import StartObserver
+
+UNNAMED = "The server of the workspace"
+
+
+class ConfiguredUpstream:
+    def __init__(
+        self,
+        workspace: Workspace,
+        folders: Folders,
+        environ: Mapping[str, str],
+        *,
+        trusts: Callable[[Workspace], bool],
+        policy: Policy | None = None,
+    ) -> None:
+        self._workspace = workspace
+        self._state = folders.state
+        self._environ = environ
+        self._trusts = trusts
+        self._policy = policy
+        self._log_file = log_path(folders.state, workspace.working_directory, ("config",))
+        self._line: ServerLine | None = None
+        self._command: CommandUpstream | None = None  # that of the line
+        self.config: Config | None = None  # what the last start has read
+        self.named = UNNAMED  # at the beginning of a sentence
+        self.trusted: bool | None = None  # at the last start
+        self.refusal = ""  # why not: the end of a sentence
+        self.issues: tuple[Issue, ...] = ()  # what is wrong with the config, its readers say
+
+    def start(self, observer: StartObserver) -> CommandRunning:
+        self._ask_for_trust()
+        self.config = config = read_config(self._workspace.config)
+        if not config.names_server:
+            raise StartFailure(_nothing_named(config, self._workspace), final=True)
+        try:
+            return self._command_of(config).start(observer)
+        finally:
+            self.named = f"The server '{server_name(config)}'"  # it has the time now, while the server starts
+
+    def _ask_for_trust(self) -> None:
+        self.trusted = self._trusts(self._workspace)
+        self.refusal = ""
+        if self.trusted:
+            return
+        from ...workspace.trust import refusal
+
+        folder = self._workspace.working_directory
+        self.refusal = refusal(self._state, folder)
+        message = f"The server that {self._workspace.config} names is a command of the workspace, and {self.refusal}."
+        raise StartFailure(fatal("WorkspaceNotTrusted", message), final=True)
+
+    def _command_of(self, config: Config) -> CommandUpstream:
+        found = server_command(config, self._environ, sys.platform)
+        if isinstance(found, Issue):
+            raise StartFailure(found, final=True)
+        if self._command is None or found != self._line:
+            self._line = found
+            self._command = CommandUpstream(
+                found.line,
+                found.folder,
+                found.environ(self._environ),
+                self._state,
+                self._policy,
+                named=Named(f"as mcpServer.command in {config.path}", '"command": "python", "args": ["{}"]'),
+                log_file=self._log_file,
+            )
+        return self._command
+
+
+def _nothing_named(config: Config, workspace: Workspace) -> Issue:
+    """It did when this was chosen; whoever watches the file chooses anew when it is saved."""
+    if not config.readable:
+        return config.issues[0].replace(severity=Severity.FATAL)
+    message = f"{workspace.config} names no server any more."
+    return fatal("ConfigInvalid", message, "Write mcpServerRoot or mcpServer into it.")

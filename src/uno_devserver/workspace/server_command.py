@@ -1,0 +1,178 @@
+"""How the MCP server of a config is started: as the config says, else as the package in its folder does.
+
+Nothing is run, and no program is looked for but `uv`; whoever starts the server does that. What cannot be known is an
+issue that says what to write. Cheap to import: it stands before the start of the server.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..issues import Issue, fatal
+from ..system.files import FileProblem, read_bytes
+from ..system.jsonc import JsonProblem, parse
+from ..system.run import program_candidates
+from ..system.values import Value
+from .config import ServerCommand
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from .config import Config
+
+MAX_BYTES = 1024 * 1024  # of a package.json or pyproject.toml; a page or two in real life
+NODE = "node"
+PACKAGE = "package.json"
+PYPROJECT = "pyproject.toml"
+PROJECTS = (".csproj", ".fsproj")
+
+
+class ServerLine(Value):
+    """A command line without a shell."""
+
+    line: tuple[str, ...]  # the program as it was named: a path, relative to the folder, or a name
+    folder: str  # where it runs
+    environment: tuple[tuple[str, str], ...]  # in addition to ours
+    origin: str  # who says so, in words
+
+    def environ(self, ours: Mapping[str, str]) -> dict[str, str]:
+        return {**ours, **dict(self.environment)}
+
+
+class _Problem(Exception):
+    """There is a package, and it does not say how its server is started."""
+
+
+def server_command(config: Config, environ: Mapping[str, str], platform: str) -> ServerLine | Issue:
+    """For a config that names a server."""
+    root = config.server_folder
+    assert root is not None
+    own = config.server or ServerCommand()
+    folder = own.cwd or root
+    if own.command is not None:
+        return ServerLine((own.command, *own.args), folder, own.env, f"mcpServer in {config.path}")
+    try:
+        found = _of_package(root) or _of_pyproject(root, {**environ, **dict(own.env)}, platform) or _of_project(root)
+    except _Problem as problem:
+        return _unknown(config, str(problem))
+    if found is None:
+        lacks = (
+            f"there is no {PACKAGE}, {PYPROJECT} or {PROJECTS[0]}" if os.path.isdir(root) else "there is no such folder"
+        )
+        return _unknown(config, f"{lacks}: {root}")
+    line, origin = found
+    between = ("--",) if own.args and line[0] == "dotnet" else ()
+    return ServerLine((*line, *between, *own.args), folder, own.env, origin)
+
+
+def server_name(config: Config) -> str:
+    """What the server of a config that names one is called."""
+    if config.hot_reload.server_name:
+        return config.hot_reload.server_name
+    root = config.server_folder
+    assert root is not None
+    try:
+        named = _read_json(root).get("name") or _read_toml(root).get("project", {}).get("name")
+    except (_Problem, AttributeError):
+        named = None
+    if isinstance(named, str) and named.strip():
+        return named
+    command = config.server.command if config.server else None
+    return os.path.basename(command or root) or root
+
+
+def _unknown(config: Config, why: str) -> Issue:
+    message = f"How the server of {config.path} is started is not known: {why}."
+    step = 'Write it into that file, as in "mcpServer": {"command": "node", "args": ["dist/index.js"]}.'
+    return fatal("ConfigInvalid", message, step)
+
+
+# The packages that we know.
+
+
+def _of_package(root: str) -> tuple[tuple[str, ...], str] | None:
+    package, path = _read_json(root), os.path.join(root, PACKAGE)
+    programs, name = package.get("bin"), package.get("name")
+    chosen, key = programs, "bin"
+    if isinstance(programs, dict):
+        chosen = _chosen(programs, str(name).rpartition("/")[2], f"'bin' of {path}")
+    if chosen is None:
+        chosen, key = package.get("main"), "main"
+    if chosen is None:
+        return None
+    if not isinstance(chosen, str) or not chosen.strip():
+        raise _Problem(f"'{key}' of {path} names no file")
+    return (NODE, os.path.normpath(os.path.join(root, chosen))), f"'{key}' of {path}"
+
+
+def _of_pyproject(root: str, environ: Mapping[str, str], platform: str) -> tuple[tuple[str, ...], str] | None:
+    project, path = _read_toml(root).get("project"), os.path.join(root, PYPROJECT)
+    if not isinstance(project, dict) or not isinstance(project.get("scripts"), dict):
+        return None
+    scripts = project["scripts"]
+    name = _chosen({script: script for script in scripts}, str(project.get("name")), f"'project.scripts' of {path}")
+    if name is None:
+        return None
+    origin = f"'project.scripts' of {path}"
+    installed = (".venv", "Scripts", f"{name}.exe") if platform == "win32" else (".venv", "bin", name)
+    program = os.path.join(root, *installed)
+    if os.path.isfile(program):
+        return (program,), origin
+    if os.path.isfile(os.path.join(root, "uv.lock")) and _is_there("uv", environ, platform):
+        return ("uv", "run", "--project", root, name), origin
+    return (name,), origin
+
+
+def _of_project(root: str) -> tuple[tuple[str, ...], str] | None:
+    try:
+        projects = sorted(name for name in os.listdir(root) if name.endswith(PROJECTS))
+    except OSError:
+        return None
+    if len(projects) > 1:
+        raise _Problem(f"{root} has several projects: {', '.join(projects)}")
+    path = os.path.join(root, projects[0]) if projects else None
+    return (("dotnet", "run", "--no-build", "--project", path), path) if path else None
+
+
+def _chosen(programs: Mapping[str, Any], package: str, where: str) -> Any | None:
+    """The program that is named like its package, else the only one."""
+    if package in programs or len(programs) < 2:
+        return programs.get(package, next(iter(programs.values()), None))
+    raise _Problem(f"{where} has several programs: {', '.join(programs)}")
+
+
+def _is_there(name: str, environ: Mapping[str, str], platform: str) -> bool:
+    return any(os.path.isfile(path) for path in program_candidates(name, environ, platform))
+
+
+def _read_json(root: str) -> dict[str, Any]:
+    path = os.path.join(root, PACKAGE)
+    try:
+        document = parse(read_bytes(path, MAX_BYTES))
+    except FileNotFoundError:
+        return {}
+    except FileProblem as problem:
+        raise _Problem(f"{path} cannot be read: {problem.reason}") from problem
+    except JsonProblem as problem:
+        raise _Problem(f"{path}:{problem.line}:{problem.column}: {problem.reason}") from problem
+    if not isinstance(document, dict):
+        raise _Problem(f"{path} must be an object")
+    return document
+
+
+def _read_toml(root: str) -> dict[str, Any]:
+    path = os.path.join(root, PYPROJECT)
+    try:
+        content = read_bytes(path, MAX_BYTES)
+    except FileNotFoundError:
+        return {}
+    except FileProblem as problem:
+        raise _Problem(f"{path} cannot be read: {problem.reason}") from problem
+    import tomllib  # 10 ms, which only Python's servers need, who take far longer themselves
+
+    try:
+        return tomllib.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise _Problem(f"{path}: {error}") from error
