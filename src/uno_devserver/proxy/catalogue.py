@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 
 from ..system.files import FileProblem, read_bytes, write_atomic
 from ..system.log import log
 from ..system.naming import name_for
+from ..system.sha256 import sha256
 from ..system.values import Value
 from .lists import Offered
 from .tools import Circumstances
@@ -128,7 +128,7 @@ def _read(data: bytes, identity: Identity) -> Catalogue:
     sealing = json.loads(seal)
     if sealing["version"] != VERSION:
         raise _Unusable("another version of uno-devserver wrote it")
-    if sealing["sha256"] != _sha256(sealed):
+    if sealing["sha256"] != sha256(sealed):
         raise _Unusable("its checksum is wrong")
     first, *lines = sealed.removesuffix(b"\n").split(b"\n")
     about = json.loads(first)
@@ -173,7 +173,7 @@ def _written(identity: Identity, catalogue: Catalogue) -> bytes:
     }
     lines = [_json(about), *(text for found in lists for _, text in found), b""]
     sealed = b"\n".join(lines)
-    return _json({"version": VERSION, "sha256": _sha256(sealed)}) + b"\n" + sealed
+    return _json({"version": VERSION, "sha256": sha256(sealed)}) + b"\n" + sealed
 
 
 def _identity_in(about: Mapping[str, Any]) -> Identity:
@@ -181,7 +181,7 @@ def _identity_in(about: Mapping[str, Any]) -> Identity:
 
 
 def _workspace_hash(identity: Identity) -> str:
-    return _sha256(identity.workspace.encode("utf-8", "surrogatepass"))[:HASH_DIGITS]
+    return sha256(identity.workspace.encode("utf-8", "surrogatepass"))[:HASH_DIGITS]
 
 
 def _is_name(name: object) -> bool:
@@ -190,17 +190,3 @@ def _is_name(name: object) -> bool:
 
 def _json(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode("ascii")
-
-
-def _sha256(data: bytes) -> str:
-    return str(_hasher()(data).hexdigest())
-
-
-def _hasher() -> Any:
-    """The module behind hashlib, which itself takes 3 ms to import."""
-    try:
-        return __import__("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256
-    except ImportError:  # another Python than CPython
-        import hashlib
-
-        return hashlib.sha256

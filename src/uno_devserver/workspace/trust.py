@@ -14,6 +14,7 @@ from ..system.files import FileProblem, read_bytes, write_atomic
 from ..system.folders import folders
 from ..system.jsonc import JsonProblem, parse
 from ..system.naming import name_for
+from ..system.sha256 import sha256
 from ..system.values import Value
 from .addins import workspace_addins
 from .config import MAX_BYTES
@@ -54,9 +55,7 @@ def question(directory: str) -> Question:
         content = read_bytes(config, MAX_BYTES)
     except FileNotFoundError:
         return Question(directory, addins, None, "")
-    import hashlib  # 3 ms, which most answers do not need
-
-    return Question(directory, addins, config, hashlib.sha256(content).hexdigest())
+    return Question(directory, addins, config, sha256(content))
 
 
 def is_agreed(state: str, directory: str) -> bool:

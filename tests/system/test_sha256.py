@@ -1,0 +1,22 @@
+"""Our way to SHA-256 gives what hashlib gives."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+
+import pytest
+
+from uno_devserver.system.sha256 import sha256
+
+
+@pytest.mark.parametrize("data", [b"", b"a", bytes(range(256)) * 1000])
+def test_the_digest_is_hashlibs(data: bytes) -> None:
+    assert sha256(data) == hashlib.sha256(data).hexdigest()
+
+
+def test_it_does_without_hashlib() -> None:
+    code = "import sys; from uno_devserver.system import sha256; assert sha256.sha256(b'') and 'hashlib' not in sys.modules"
+
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
