@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import stat
+import sys
 import time
 from pathlib import Path
 
@@ -149,11 +150,15 @@ async def test_what_a_check_is_at_is_told_and_repeated_while_it_is_silent() -> N
 async def test_an_answer_in_a_half_closed_connection_still_arrives() -> None:
     """As in `echo … | nc -NU path`."""
     async with open_channel() as opened:
+        opened.authority.goes_on.clear()
         client = await Client.connect(opened.path)
-        client.ask("getStatus")
+        number = client.ask("checkForChanges")
+        await until(lambda: opened.authority.checks)
         client.writer.write_eof()
+        await (await Client.connect(opened.path)).call("system.ping")
+        opened.authority.goes_on.set()
 
-        assert (await client.hear())["result"]["enabled"] is True
+        assert (await client.hear())["id"] == number
         assert await client.hear() == {}
 
 
@@ -217,6 +222,24 @@ async def test_a_peer_that_never_answers_is_waited_for_within_the_bound_and_only
 
 
 @asynchronous
+async def test_a_peer_that_was_late_and_says_ready_is_waited_for_again() -> None:
+    async with open_channel() as opened:
+        client = await Client.connect(opened.path)
+        await client.result("checkForChanges")
+        await opened.channel.announce_restart(0.01)
+        opened.channel.announce_restarted(Restarted(True))
+        await client.result("readyToRestart")
+
+        announcing = asyncio.create_task(opened.channel.announce_restart(SECONDS))
+        assert (await client.hear())["method"] == "hotReload/restarting"
+        await client.result("getStatus")
+
+        assert not announcing.done()
+        client.ask("readyToRestart")
+        await announcing
+
+
+@asynchronous
 async def test_a_peer_that_only_looks_is_told_and_not_waited_for() -> None:
     async with open_channel() as opened:
         client = await Client.connect(opened.path)
@@ -243,7 +266,7 @@ async def test_a_peer_that_goes_is_not_waited_for() -> None:
 @asynchronous
 async def test_a_restart_goes_on_when_the_peer_that_wanted_it_has_gone() -> None:
     done: list[str] = []
-    async with open_channel() as opened:
+    async with open_channel(policy=Policy(limits=Limits(finish_seconds=0.0))) as opened:
         opened.authority.goes_on.clear()
         restart = opened.authority.ready_to_restart
 
@@ -258,8 +281,7 @@ async def test_a_restart_goes_on_when_the_peer_that_wanted_it_has_gone() -> None
         await until(lambda: opened.authority.restarts)
 
         client.writer.transport.abort()
-        other = await Client.connect(opened.path)
-        await other.call("system.ping")
+        await until(lambda: not opened.channel._peers)
         opened.authority.goes_on.set()
 
         await until(lambda: done)
@@ -297,7 +319,8 @@ async def test_what_cannot_be_understood_is_answered_and_the_connection_stays(
         error = (await client.hear())["error"]
         assert error["code"] == code
         assert words in error["message"]
-        assert (await client.call("system.ping"))["result"]["pong"] is True
+        number = client.ask("system.ping")
+        assert (await client.hear())["id"] == number, "and it is answered once"
 
 
 @asynchronous
@@ -341,6 +364,57 @@ async def test_a_peer_that_floods_is_answered_in_full_and_holds_up_nobody() -> N
         answers = [await flooder.hear() for _ in range(2 * flood - 1)]
         assert sorted(told["id"] for told in answers if "result" in told) == list(range(flood))
         assert longest < 1.0, "it takes some ms"
+
+
+@asynchronous
+async def test_between_the_lines_of_a_flood_others_have_their_turn() -> None:
+    async with open_channel() as opened:
+        flooder = await Client.connect(opened.path)
+        turns, lines = 0, 10_000
+
+        async def take_turns() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        ticking = asyncio.create_task(take_turns())
+        flooder.write(b"x\n" * lines)
+        for _ in range(lines):
+            assert (await flooder.hear())["error"]["code"] == -32700
+        ticking.cancel()
+
+        assert turns > 250, "there is one after every 32 lines"
+
+
+@asynchronous
+async def test_of_the_requests_of_one_peer_only_so_many_are_under_way() -> None:
+    async with open_channel(policy=Policy(limits=Limits(requests=4))) as opened:
+        opened.authority.goes_on.clear()
+        eager, other = await Client.connect(opened.path), await Client.connect(opened.path)
+        numbers = [eager.ask("checkForChanges") for _ in range(10)]
+        await until(lambda: opened.authority.checks >= 4)
+        await other.call("system.ping")
+
+        assert opened.authority.checks == 4
+        opened.authority.goes_on.set()
+        assert sorted([(await eager.hear())["id"] for _ in numbers]) == numbers
+
+
+@asynchronous
+async def test_a_peer_that_asks_and_does_not_read_is_not_heard_any_further() -> None:
+    async with open_channel(policy=Policy(limits=Limits(requests=1))) as opened:
+        opened.authority.result = CheckResult(True, False, "x" * 500_000)
+        deaf, other = await Client.connect(opened.path), await Client.connect(opened.path)
+        deaf.writer.transport.pause_reading()  # type: ignore[attr-defined]
+        for _ in range(100):
+            deaf.ask("checkForChanges")
+        await until(lambda: opened.authority.checks)
+
+        for _ in range(200):
+            await other.call("system.ping")
+
+        assert opened.authority.checks < 10
 
 
 @asynchronous
@@ -406,6 +480,24 @@ async def test_the_socket_is_this_users_alone_and_goes_with_the_channel() -> Non
         assert await client.hear() == {}, "peers see the end at once"
 
 
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs two users, and who may be both")
+@asynchronous
+async def test_another_user_is_not_served_even_where_the_socket_lets_everybody_in() -> None:
+    asks = (
+        "import os, socket, sys; os.setuid(int(sys.argv[2])); pipe = socket.socket(socket.AF_UNIX);"
+        "pipe.connect(sys.argv[1]); print(pipe.makefile('rwb').read())"
+    )
+    async with open_channel() as opened:
+        os.chmod(os.path.dirname(opened.path), 0o755)
+        os.chmod(opened.path, 0o666)
+        argv = [sys.executable, "-ISc", asks, opened.path, "65534"]
+        stranger = await asyncio.create_subprocess_exec(*argv, stdout=asyncio.subprocess.PIPE)
+
+        printed, _ = await asyncio.wait_for(stranger.communicate(), SECONDS)
+
+        assert printed == b"b''\n"
+
+
 @asynchronous
 async def test_closing_is_quick_whatever_peers_do() -> None:
     async with open_channel() as opened:
@@ -436,3 +528,10 @@ async def test_a_socket_that_a_cleaner_removed_is_there_again_under_its_path() -
         other = await Client.connect(opened.path)
         assert (await other.call("system.ping"))["result"]["pong"]
         assert (await client.call("system.ping"))["result"]["pong"], "who was connected does not notice"
+        await until(lambda: listening(opened.path) == 1)
+
+
+def listening(path: str) -> int:
+    """How many sockets listen under that name; one whose file was removed still has it."""
+    rows = [row.split() for row in Path("/proc/net/unix").read_text().splitlines()]
+    return sum(row[-1] == path and row[3] == "00010000" for row in rows)

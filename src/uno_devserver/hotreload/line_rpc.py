@@ -144,7 +144,7 @@ class LineRpc:
                 handled += 1
                 if handled % LINES_PER_TURN == 0:
                     await asyncio.sleep(0)
-            await self._writer.drain()  # whoever does not read our answers is not asked for more questions
+                await self._writer.drain()  # whoever does not read our answers is not heard any further
 
     async def _take(self, line: bytes | None) -> None:
         message = _message_in(line, self._limits.line_bytes)
