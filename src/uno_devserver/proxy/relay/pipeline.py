@@ -248,7 +248,7 @@ class Pipeline:
 
     def _take(self, result: CheckResult, trigger: _Waiting) -> None:
         if not trigger.waits:  # it was cancelled, and the next takes its place
-            trigger = next((waiting for waiting in self._queue if waiting.checked and waiting.waits), trigger)
+            trigger = next((waiting for waiting in self._queue if waiting.waits), trigger)
         about_extension = self._extension_notes(result)
         if result.restart_due:
             self._failing = self._told_failure = None

@@ -1,0 +1,764 @@
+"""What becomes of tool calls where code is reloaded, rule by rule."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgspec
+import pytest
+
+from support.authorities import CHANGED, ScriptedAuthority, failed_build
+from support.relays import QUICK, ScriptedCall, said, text_of, tool_call
+from support.virtual_time import run_virtually, turns
+from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, Restarted
+from uno_devserver.protocol.jsonrpc import RpcError
+from uno_devserver.protocol.service import Result
+from uno_devserver.proxy.relay.outcomes import UNAVAILABLE, NoAnswer
+from uno_devserver.proxy.relay.pipeline import Pipeline
+from uno_devserver.proxy.relay.reload_messages import META_KEY
+from uno_devserver.workspace.config import Strategy
+
+POLICY = QUICK.replace(check_seconds=10.0, restart_seconds=120.0, progress_seconds=1.0)
+
+
+def virtual(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run an async test on a clock of its own."""
+
+    @functools.wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        run_virtually(test(*args, **kwargs))
+
+    return run
+
+
+class Run:
+    """A call, and what became of it."""
+
+    def __init__(self, stage: Stage, call: ScriptedCall) -> None:
+        self.call = call
+        self.began = False
+        self.cancelled = False
+        self.ending: asyncio.Future[Result | msgspec.Raw] = asyncio.get_running_loop().create_future()
+        self._stage = stage
+        self.task = asyncio.ensure_future(stage.pipeline.run(call, self._execute))
+
+    async def _execute(self) -> Result | msgspec.Raw:
+        self.began = True
+        self._stage.order.append(self)
+        try:
+            return await self.ending
+        except asyncio.CancelledError:
+            self.cancelled = True
+            raise
+
+    def finish(self, result: Result | msgspec.Raw | None = None) -> None:
+        self.ending.set_result({"content": []} if result is None else result)
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """Instead of having been run."""
+        assert not self.began
+        result = said(self.task.result())
+        assert result["isError"] is True
+        assert result["_meta"][META_KEY]["run"] is False
+        return dict(result["_meta"][META_KEY])
+
+    @property
+    def noted(self) -> dict[str, Any] | None:
+        """Beside its result."""
+        assert self.began
+        meta = said(self.task.result()).get("_meta", {}).get(META_KEY)
+        assert meta is None or meta["run"] is True
+        return meta
+
+
+class Stage:
+    def __init__(
+        self,
+        news: bool | None = None,
+        *,
+        concurrency: int | None = None,
+        strategy: Strategy = Strategy.RESTART,
+        waits: bool = False,
+    ) -> None:
+        self.authority = ScriptedAuthority(news)
+        self.order: list[Run] = []
+        self.pipeline = Pipeline(
+            self.authority,
+            concurrency=concurrency,
+            strategy=strategy,
+            waits=lambda: waits,
+            name="The Acme server",
+            policy=POLICY,
+        )
+
+    def call(self, **more: Any) -> Run:
+        return Run(self, tool_call(**more))
+
+    async def calls(self, count: int) -> list[Run]:
+        runs = [self.call() for _ in range(count)]
+        await turns()
+        return runs
+
+    async def checked(self, outcome: CheckResult | Exception) -> None:
+        """The last check has this outcome."""
+        check = self.authority.checks[-1]
+        if isinstance(outcome, Exception):
+            check.set_exception(outcome)
+        else:
+            check.set_result(outcome)
+        await turns()
+
+    async def restarted(self, outcome: Restarted | None = None) -> None:
+        self.authority.restarts[-1].set_result(outcome or Restarted(ok=True))
+        await turns()
+
+
+def began(runs: list[Run]) -> list[bool]:
+    return [run.began for run in runs]
+
+
+async def finish(*runs: Run) -> None:
+    for run in runs:
+        run.finish()
+    await turns()
+
+
+# Batches.
+
+
+@virtual
+async def test_where_nothing_has_changed_a_call_runs_without_a_check() -> None:
+    stage = Stage(news=False)
+
+    runs = await stage.calls(3)
+
+    assert began(runs) == [True] * 3
+    assert stage.authority.checks == []
+
+
+@virtual
+async def test_the_first_call_of_a_batch_has_the_code_checked_and_the_others_wait_for_that() -> None:
+    stage = Stage(news=None)
+
+    runs = await stage.calls(4)
+    before = began(runs)
+    await stage.checked(UNCHANGED)
+    late = stage.call()
+    await turns()
+
+    assert before == [False] * 4
+    assert began([*runs, late]) == [True] * 5
+    assert len(stage.authority.checks) == 1
+
+
+@virtual
+async def test_a_batch_ends_when_nothing_runs_and_the_next_is_checked_again() -> None:
+    stage = Stage(news=None)
+    runs = await stage.calls(2)
+    await stage.checked(UNCHANGED)
+
+    await finish(runs[0])
+    joining = stage.call()
+    await turns()
+    await finish(runs[1], joining)
+    next_batch = stage.call()
+    await turns()
+
+    assert joining.began
+    assert not next_batch.began
+    assert len(stage.authority.checks) == 2
+
+
+@virtual
+async def test_a_source_that_is_known_to_have_changed_begins_a_new_batch_while_others_run() -> None:
+    stage = Stage(news=False)
+    [running] = await stage.calls(1)
+
+    stage.authority.known = True
+    call = stage.call()
+    await turns()
+    stage.authority.known = False
+    await stage.checked(UNCHANGED)
+
+    assert running.began
+    assert len(stage.authority.checks) == 1
+    assert call.began
+
+
+@virtual
+async def test_an_edit_during_a_check_is_seen_by_the_call_that_comes_after_it() -> None:
+    stage = Stage(news=True)
+    [first] = await stage.calls(1)
+
+    [late] = await stage.calls(1)
+    await stage.checked(UNCHANGED)  # it had looked before the edit
+
+    assert first.began
+    assert not late.began
+    assert len(stage.authority.checks) == 2
+    stage.authority.known = False
+    await stage.checked(CHANGED)
+    assert late.told["state"] == "restarting"
+
+
+@virtual
+async def test_one_at_a_time_means_in_the_order_of_coming() -> None:
+    stage = Stage(news=False, concurrency=1)
+
+    runs = await stage.calls(3)
+    seen = [began(runs)]
+    for run in runs:
+        await finish(run)
+        seen.append(began(runs))
+
+    assert seen[:3] == [[True, False, False], [True, True, False], [True, True, True]]
+    assert stage.order == runs
+
+
+@virtual
+async def test_as_many_run_at_once_as_are_allowed() -> None:
+    stage = Stage(news=False, concurrency=2)
+
+    runs = await stage.calls(4)
+    first = began(runs)
+    await finish(runs[1])
+
+    assert first == [True, True, False, False]
+    assert began(runs) == [True, True, True, False]
+
+
+@virtual
+async def test_the_error_of_a_call_is_its_own_and_makes_room_for_the_next() -> None:
+    stage = Stage(news=False, concurrency=1)
+    runs = await stage.calls(2)
+
+    runs[0].ending.set_exception(RpcError(-1, "no"))
+    await turns()
+
+    assert isinstance(runs[0].task.exception(), RpcError)
+    assert runs[1].began
+
+
+# Cancelling.
+
+
+@virtual
+async def test_a_cancelled_call_leaves_the_queue_and_is_not_run() -> None:
+    stage = Stage(news=False, concurrency=1)
+    running, waiting, last = await stage.calls(3)
+
+    waiting.task.cancel()
+    await turns()
+    gone = waiting.task.cancelled()
+    await finish(running)
+
+    assert gone
+    assert not waiting.began
+    assert last.began
+
+
+@virtual
+async def test_a_call_that_is_cancelled_in_the_moment_of_its_turn_gives_its_place_to_the_next() -> None:
+    stage = Stage(news=False, concurrency=1)
+    running, waiting, last = await stage.calls(3)
+
+    running.finish()
+    waiting.task.cancel()
+    await turns()
+
+    assert running.task.result() == {"content": []}
+    assert not waiting.began
+    assert last.began
+
+
+@pytest.mark.parametrize("moment", range(8))
+@virtual
+async def test_at_whatever_moment_a_call_is_cancelled_its_place_is_free(moment: int) -> None:
+    stage = Stage(news=None, concurrency=1)
+    trigger, other = await stage.calls(2)
+
+    stage.authority.checks[0].set_result(UNCHANGED)
+    await turns(moment)
+    trigger.task.cancel()
+    await turns()
+
+    assert trigger.task.cancelled()
+    assert trigger.cancelled is trigger.began
+    assert other.began
+
+
+@virtual
+async def test_cancelling_the_call_that_asked_does_not_cancel_the_check_for_the_others() -> None:
+    stage = Stage(news=None)
+    trigger, other = await stage.calls(2)
+
+    trigger.task.cancel()
+    await turns()
+    await stage.checked(failed_build("error 1"))
+
+    assert trigger.task.cancelled()
+    assert other.told["state"] == "buildFailed", "somebody has to hear of it"
+
+
+@virtual
+async def test_a_call_that_runs_is_cancelled_by_its_client_as_ever() -> None:
+    stage = Stage(news=False)
+    [run] = await stage.calls(1)
+
+    run.task.cancel()
+    await turns()
+
+    assert run.cancelled
+    assert run.task.cancelled()
+
+
+# Restarting.
+
+
+@virtual
+async def test_with_new_code_the_trigger_and_all_who_wait_are_told_and_there_is_one_restart() -> None:
+    stage = Stage(news=None)
+    runs = await stage.calls(8)
+
+    await stage.checked(CHANGED)
+    restarts = len(stage.authority.restarts)
+    await stage.restarted()
+
+    assert [run.told for run in runs] == [{"state": "restarting", "run": False}] * 8
+    trigger, *others = [text_of(run.task.result()) for run in runs]
+    assert "The code of The Acme server has changed" in trigger
+    assert all("mcpStatus" in text and "not been run" in text for text in (trigger, *others))
+    assert all(len(text) < len(trigger) for text in others)
+    assert restarts == len(stage.authority.restarts) == len(stage.authority.checks) == 1
+
+
+@virtual
+async def test_calls_that_run_are_waited_for_and_those_that_come_meanwhile_are_told() -> None:
+    stage = Stage(news=False)
+    [running] = await stage.calls(1)
+    stage.authority.known = True
+    [trigger] = await stage.calls(1)
+
+    await stage.checked(CHANGED)
+    [late] = await stage.calls(1)
+    waited = stage.authority.restarts == []
+    await finish(running)
+
+    assert trigger.told["state"] == late.told["state"] == "restarting"
+    assert waited
+    assert len(stage.authority.restarts) == 1
+    assert running.noted is None
+
+
+@virtual
+async def test_after_the_restart_calls_run_again() -> None:
+    stage = Stage(news=None)
+    await stage.calls(1)
+    await stage.checked(CHANGED)
+
+    during = await stage.pipeline.settled(0.5)
+    await stage.restarted()
+    after = await stage.pipeline.settled(0.5)
+    [run] = await stage.calls(1)
+    await stage.checked(UNCHANGED)
+
+    assert (during, after) == (False, True)
+    assert run.began
+
+
+@virtual
+async def test_with_wait_calls_they_are_held_and_run_on_the_new_server() -> None:
+    stage = Stage(news=False, waits=True)
+    [running] = await stage.calls(1)
+    stage.authority.known = None
+    await finish(running)
+    runs = await stage.calls(2)
+
+    await stage.checked(CHANGED)
+    [late] = await stage.calls(1)
+    held = began([*runs, late])
+    await stage.restarted()
+    await finish(*runs, late)
+
+    assert held == [False] * 3
+    assert [run.noted for run in (*runs, late)] == [{"state": "reloaded", "run": True}] * 3
+
+
+@pytest.mark.parametrize("strategy", Strategy)
+@virtual
+async def test_a_restart_function_that_pauses_and_resumes_itself_does_no_harm(strategy: Strategy) -> None:
+    stage = Stage(news=None, strategy=strategy)
+    paused = asyncio.Event()
+
+    async def replace() -> Restarted:
+        await stage.pipeline.pause(hold=strategy is Strategy.SWAP)
+        paused.set()
+        stage.pipeline.resume()
+        return Restarted(ok=True)
+
+    stage.authority.ready_to_restart = replace  # type: ignore[method-assign]
+    [trigger] = await stage.calls(1)
+    await stage.checked(CHANGED)
+    await turns()
+
+    assert paused.is_set()
+    assert await stage.pipeline.settled(0)
+    assert trigger.began is (strategy is Strategy.SWAP)
+
+
+@virtual
+async def test_a_restart_that_somebody_else_wants_is_the_same_for_calls() -> None:
+    stage = Stage(news=False)
+    [running] = await stage.calls(1)
+
+    pausing = asyncio.ensure_future(stage.pipeline.pause(hold=False))
+    await turns()
+    [meanwhile] = await stage.calls(1)
+    waits = not pausing.done()
+    await finish(running)
+    paused = pausing.done()
+    stage.pipeline.resume()
+    [after] = await stage.calls(1)
+
+    assert meanwhile.told["state"] == "restarting"
+    assert waits
+    assert paused
+    assert after.began
+    assert stage.authority.restarts == []
+
+
+@virtual
+async def test_calls_that_wait_for_a_check_are_told_of_a_restart_that_comes_first() -> None:
+    stage = Stage(news=None)
+    runs = await stage.calls(2)
+
+    await stage.pipeline.pause(hold=False)
+    await turns()
+    await stage.checked(UNCHANGED)
+    stage.pipeline.resume()
+
+    assert [run.told["state"] for run in runs] == ["restarting"] * 2
+
+
+@virtual
+async def test_a_pause_that_holds_returns_at_once_and_held_calls_run_afterwards() -> None:
+    stage = Stage(news=False)
+    [running] = await stage.calls(1)
+
+    await stage.pipeline.pause(hold=True)
+    [held] = await stage.calls(1)
+    before = held.began
+    stage.pipeline.resume()
+    await turns()
+
+    assert running.began
+    assert not before
+    assert held.began
+
+
+@virtual
+async def test_a_new_server_that_does_not_start_is_told_with_the_next_answer() -> None:
+    stage = Stage(news=None)
+    await stage.calls(1)
+    await stage.checked(CHANGED)
+    await stage.restarted(Restarted(ok=False, problem="It ended with exit code 1.", last_lines=("SyntaxError",)))
+
+    [run] = await stage.calls(1)
+    await stage.checked(UNCHANGED)
+    run.ending.set_exception(NoAnswer(UNAVAILABLE, "The dev server does not work.", "Repair it."))
+    await turns()
+
+    result = said(run.task.result())
+    assert result["content"][0]["text"] == "The dev server does not work. Repair it."
+    assert "exit code 1" in result["content"][1]["text"]
+    assert "SyntaxError" in result["content"][1]["text"]
+    assert result["_meta"][META_KEY]["state"] == "failed"
+
+
+# Swapping.
+
+
+@virtual
+async def test_a_swap_holds_calls_and_runs_them_on_the_new_server() -> None:
+    stage = Stage(news=False, strategy=Strategy.SWAP)
+    [running] = await stage.calls(1)
+    stage.authority.known = True
+    runs = await stage.calls(2)
+    stage.authority.known = False
+
+    await stage.checked(CHANGED)
+    [late] = await stage.calls(1)
+    asked = len(stage.authority.restarts)
+    held = began([*runs, late])
+    await stage.restarted()
+    await finish(running, *runs, late)
+
+    assert asked == 1, "the one that runs is not waited for"
+    assert held == [False] * 3
+    assert running.noted is None
+    assert [run.noted for run in (*runs, late)] == [{"state": "swapped", "run": True}] * 3
+    assert said(late.task.result())["content"] == [], "there is nothing that a model needs to know"
+
+
+@virtual
+async def test_a_swap_that_fails_runs_the_held_calls_on_the_old_server_and_the_next_result_says_why() -> None:
+    stage = Stage(news=None, strategy=Strategy.SWAP)
+    runs = await stage.calls(2)
+    await stage.checked(CHANGED)
+
+    problem = Restarted(ok=False, kept=True, problem="It ended at once.", last_lines=("line 1", "NameError: x"))
+    await stage.restarted(problem)
+    await finish(*runs)
+
+    first, second = runs
+    assert first.noted == {"state": "swapFailed", "run": True}
+    text = text_of(first.task.result())
+    assert "It ended at once." in text
+    assert "NameError: x" in text
+    assert "old code still answers" in text
+    assert second.noted is None
+
+
+@virtual
+async def test_held_calls_report_that_they_wait() -> None:
+    stage = Stage(news=None, strategy=Strategy.SWAP)
+    run = stage.call(_meta={"progressToken": "tok"})
+    await turns()
+
+    stage.authority.tells[-1]("Building with npm.")
+    await asyncio.sleep(1.5)
+    await stage.checked(CHANGED)
+    await asyncio.sleep(1)
+    await stage.restarted()
+
+    notices = [params for method, params in run.call.heard if method == "notifications/progress" and params]
+    values = [notice["progress"] for notice in notices]
+    assert [notice["message"] for notice in notices][:2] == [
+        "Building with npm.",
+        "Waiting for the new code of The Acme server.",
+    ]
+    assert values == sorted(set(values))
+    assert max(values) < 0.001, "the upstream is waited for later, and progress only grows"
+    assert run.began
+
+
+# Failed builds.
+
+
+@virtual
+async def test_a_failed_build_is_told_once_in_full_and_the_other_calls_run_on_the_old_server() -> None:
+    stage = Stage(news=None)
+    trigger, other = await stage.calls(2)
+
+    await stage.checked(failed_build("a.ts(1,2): error TS1005", "d1"))
+    await finish(other)
+
+    assert trigger.told["state"] == "buildFailed"
+    assert "```\na.ts(1,2): error TS1005\n```" in text_of(trigger.task.result())
+    assert other.noted == {"state": "buildFailed", "run": True}
+    assert "old code" in text_of(other.task.result())
+    assert stage.authority.restarts == []
+
+
+@virtual
+async def test_while_the_same_code_still_fails_each_batch_tries_again_and_its_calls_run_with_a_note() -> None:
+    stage = Stage(news=None)
+    await stage.calls(1)
+    await stage.checked(failed_build("took 1.2 s", "d1"))
+    stage.authority.known = False  # nothing was edited
+
+    [again] = await stage.calls(1)
+    await stage.checked(failed_build("took 1.3 s", "d1"))
+    [joining] = await stage.calls(1)
+    await finish(again, joining)
+
+    assert len(stage.authority.checks) == 2
+    assert [run.noted for run in (again, joining)] == [{"state": "buildFailed", "run": True}] * 2
+
+
+@virtual
+async def test_other_code_that_fails_is_told_anew_and_well_built_code_restarts() -> None:
+    stage = Stage(news=None)
+    outcomes = []
+    for result in (failed_build("e", "d1"), failed_build("e", "d2"), CHANGED):
+        [run] = await stage.calls(1)
+        await stage.checked(result)
+        outcomes.append(run.told["state"])
+    await stage.restarted()
+    [after] = await stage.calls(1)
+    await stage.checked(UNCHANGED)
+    await finish(after)
+
+    assert outcomes == ["buildFailed", "buildFailed", "restarting"]
+    assert after.noted is None
+
+
+@virtual
+async def test_an_authority_that_names_no_digest_is_told_apart_by_what_its_builds_print() -> None:
+    stage = Stage(news=None)
+    told = []
+    for output in ("error 1", "error 2", "error 2"):
+        [run] = await stage.calls(1)
+        await stage.checked(failed_build(output))
+        told.append(not run.began)
+        if run.began:
+            await finish(run)
+
+    assert told == [True, True, False]
+
+
+@virtual
+async def test_a_failed_build_that_was_edited_away_is_of_no_interest_any_more() -> None:
+    stage = Stage(news=None)
+    await stage.calls(1)
+    await stage.checked(failed_build("e", "d1"))
+
+    [run] = await stage.calls(1)
+    await stage.checked(UNCHANGED)
+    await finish(run)
+
+    assert run.noted is None
+
+
+# The extension.
+
+
+@virtual
+async def test_a_call_that_had_the_extension_rebuilt_runs_and_says_so_once() -> None:
+    stage = Stage(news=None)
+    runs = await stage.calls(2)
+
+    await stage.checked(CheckResult(extension_changed=True, extension_rebuilt=True, client_reloaded=True))
+    await finish(*runs)
+
+    assert [run.noted for run in runs] == [{"state": "extensionReloaded", "run": True}, None]
+
+
+@virtual
+async def test_an_extension_that_cannot_be_built_is_told_in_full_the_first_time() -> None:
+    stage = Stage(news=None)
+    texts = []
+    for _ in range(2):
+        [run] = await stage.calls(1)
+        await stage.checked(CheckResult(extension_changed=True, extension_build_error="TS2304"))
+        await finish(run)
+        assert run.noted == {"state": "extensionBuildFailed", "run": True}
+        texts.append(text_of(run.task.result()))
+
+    assert "TS2304" in texts[0]
+    assert "TS2304" not in texts[1]
+    assert "still fails" in texts[1]
+
+
+@virtual
+async def test_where_both_have_changed_the_trigger_hears_of_both() -> None:
+    stage = Stage(news=None)
+    [trigger] = await stage.calls(1)
+
+    await stage.checked(CHANGED.replace(extension_changed=True, extension_rebuilt=True))
+
+    assert trigger.told == {"state": "restarting", "run": False, "also": ["extensionReloaded"]}
+    assert "extension" in text_of(trigger.task.result())
+
+
+# An authority that fails.
+
+
+@virtual
+async def test_an_authority_that_fails_stops_no_call_and_the_log_says_so_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    stage = Stage(news=None)
+    for outcome in (OSError("disk gone"), OSError("disk gone"), UNCHANGED, OSError("disk gone again")):
+        [run] = await stage.calls(1)
+        await stage.checked(outcome)
+        assert run.began
+        await finish(run)
+
+    log = capsys.readouterr().err
+    assert log.count("disk gone.") == 1
+    assert log.count("disk gone again") == 1
+
+
+@virtual
+async def test_news_that_cannot_be_told_are_as_good_as_unknown() -> None:
+    stage = Stage()
+    stage.authority.known = RuntimeError("no")
+
+    [run] = await stage.calls(1)
+    await stage.checked(UNCHANGED)
+
+    assert run.began
+
+
+@virtual
+async def test_an_authority_that_is_silent_is_given_up_and_nobody_waits_for_the_same_answer_again() -> None:
+    stage = Stage(news=None)
+    loop = asyncio.get_running_loop()
+    first = stage.call()
+
+    await asyncio.sleep(9.9)
+    before = first.began
+    await asyncio.sleep(0.2)
+    await finish(first)
+    begun = loop.time()
+    [second] = await stage.calls(1)
+    await finish(second)
+    stage.authority.checks[0].set_result(UNCHANGED)
+    await turns()
+    [third] = await stage.calls(1)
+
+    assert not before
+    assert first.task.done()
+    assert second.task.done()
+    assert loop.time() == begun
+    assert not third.began, "it has come to itself, and is asked again"
+    assert len(stage.authority.checks) == 2
+
+
+@virtual
+async def test_a_build_that_says_what_it_does_is_waited_for() -> None:
+    stage = Stage(news=None)
+    [run] = await stage.calls(1)
+
+    for second in range(60):
+        stage.authority.tells[0](f"Building for {second} s.")
+        await asyncio.sleep(9)
+    before = run.began
+    await stage.checked(UNCHANGED)
+
+    assert not before
+    assert run.began
+
+
+@virtual
+async def test_a_restart_that_fails_or_never_ends_lets_calls_through() -> None:
+    stage = Stage(news=None)
+    await stage.calls(1)
+    await stage.checked(CHANGED)
+    stage.authority.restarts[-1].set_exception(ConnectionError("gone"))
+    await turns()
+    after_failure = await stage.pipeline.settled(0)
+    [again] = await stage.calls(1)
+    await stage.checked(CHANGED)
+
+    settled = await stage.pipeline.settled(121)
+
+    assert after_failure
+    assert not again.began
+    assert settled
+
+
+@virtual
+async def test_the_end_of_hot_reload_runs_whatever_waits() -> None:
+    stage = Stage(news=None, concurrency=1)
+    runs = await stage.calls(3)
+
+    stage.pipeline.close()
+    await turns()
+
+    assert began(runs) == [True] * 3

@@ -1,0 +1,253 @@
+"""Whatever comes in whatever order: every call has one outcome, and nothing runs on a server that is being replaced."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.authorities import CHANGED, failed_build
+from support.relays import QUICK, said, tool_call
+from support.virtual_time import run_virtually, turns
+from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, Restarted
+from uno_devserver.protocol.service import Result
+from uno_devserver.proxy.relay.pipeline import Pipeline
+from uno_devserver.proxy.relay.reload_messages import META_KEY
+from uno_devserver.workspace.config import Strategy
+
+POLICY = QUICK.replace(check_seconds=10.0, restart_seconds=120.0, progress_seconds=1.0)
+LONG_SECONDS = 1000.0  # longer than every bound together
+# How long a check or a restart takes, in seconds; at the last it is given up.
+DURATIONS = (0.0, 0.5, 500.0)
+
+
+class Code:
+    """Sources that are edited, a server that runs some version of them, and the authority over both."""
+
+    def __init__(self, world: World, *, watched: bool) -> None:
+        self.world = world
+        self.watched = watched
+        self.source = 0
+        self.looked = 0  # the version that the last check saw
+        self.running = 0
+        self.broken: set[int] = set()
+        self.check_takes = self.restart_takes = 0.0
+        self.check_fails = self.restart_fails = False
+        self.faults = 0
+        self.replaced: list[int] = []
+
+    def news(self) -> bool | None:
+        return self.source != self.looked if self.watched else None
+
+    async def check(self, tell: Callable[[str], None]) -> CheckResult:
+        tell("Looking.")
+        self.looked = seen = self.source
+        takes, fails = self.check_takes, self.check_fails
+        self.faults += fails or takes > POLICY.check_seconds
+        await asyncio.sleep(takes)
+        if fails:
+            raise OSError("The disk is gone.")
+        if seen == self.running:
+            return UNCHANGED
+        return failed_build(f"version {seen}", str(seen)) if seen in self.broken else CHANGED
+
+    async def ready_to_restart(self) -> Restarted:
+        world = self.world
+        world.demand(self.running != self.source, "there was nothing to restart for")
+        takes, fails, version = self.restart_takes, self.restart_fails, self.source
+        self.faults += fails or takes > POLICY.restart_seconds
+        if world.strategy is Strategy.RESTART:
+            world.demand(not world.executing, "calls still ran")
+            world.replacing += 1
+        try:
+            # One that is given up goes on; calls are made meanwhile.
+            await asyncio.sleep(min(takes, POLICY.restart_seconds))
+        finally:
+            if world.strategy is Strategy.RESTART:
+                world.replacing -= 1
+        if fails:
+            return Restarted(ok=False, problem="It ended.", kept=world.strategy is Strategy.SWAP)
+        if takes > POLICY.restart_seconds:
+            raise ConnectionError("gone")
+        self.running = version
+        self.replaced.append(version)
+        return Restarted(ok=True)
+
+
+class Made:
+    """A call, and all that became of it."""
+
+    def __init__(self, world: World, number: int) -> None:
+        self.number = number
+        self.since = world.code.source  # what it may expect to run on
+        self.begun = 0
+        self.cancelled = False
+        self.ending = asyncio.Event()
+        self.world = world
+        self.task = asyncio.ensure_future(world.pipeline.run(tool_call(), self._execute))
+
+    async def _execute(self) -> Result:
+        world, code = self.world, self.world.code
+        assert not world.replacing
+        assert not world.paused
+        self.begun += 1
+        world.order.append(self.number)
+        world.executing += 1
+        assert world.executing <= world.limit
+        unbuilt = code.broken.intersection(range(code.running + 1, code.source + 1))
+        assert not code.watched or code.faults or unbuilt or code.running >= self.since, "it ran on old code"
+        try:
+            await self.ending.wait()
+        finally:
+            world.executing -= 1
+        return {"content": []}
+
+
+class World:
+    def __init__(self, strategy: Strategy, concurrency: int | None, *, watched: bool, waits: bool) -> None:
+        self.strategy = strategy
+        self.limit = concurrency or 1_000_000
+        self.code = Code(self, watched=watched)
+        self.made: list[Made] = []
+        self.wrong: list[str] = []
+        self.order: list[int] = []
+        self.executing = 0
+        self.replacing = 0
+        self.paused = False  # by somebody else, and nothing runs
+        self.pausing: list[asyncio.Task[None]] = []
+        self.pipeline = Pipeline(
+            self.code, concurrency=concurrency, strategy=strategy, waits=lambda: waits, name="It", policy=POLICY
+        )
+
+    def demand(self, fact: bool, else_wrong: str) -> None:
+        """An authority that raises stops no call, so what it sees is judged at the end."""
+        if not fact:
+            self.wrong.append(else_wrong)
+
+    def submit(self, count: int) -> None:
+        for _ in range(count):
+            self.made.append(Made(self, len(self.made)))
+
+    def cancel(self, which: int) -> None:
+        open_ones = [made for made in self.made if not made.task.done()]
+        if open_ones:
+            made = open_ones[which % len(open_ones)]
+            made.cancelled = made.task.cancel() or made.cancelled
+
+    def finish(self, which: int) -> None:
+        running = [made for made in self.made if made.begun and not made.task.done()]
+        if running:
+            running[which % len(running)].ending.set()
+
+    def edit(self, well: bool) -> None:
+        self.code.source += 1
+        if not well:
+            self.code.broken.add(self.code.source)
+
+    def checks(self, takes: float, fail: bool) -> None:
+        self.code.check_takes, self.code.check_fails = takes, fail
+
+    def restarts(self, takes: float, fail: bool) -> None:
+        self.code.restart_takes, self.code.restart_fails = takes, fail
+
+    def pause(self, hold: bool) -> None:
+        async def pause() -> None:
+            await self.pipeline.pause(hold=hold)
+            self.paused = not hold
+
+        self.pausing.append(asyncio.ensure_future(pause()))
+
+    def resume(self) -> None:
+        for task in self.pausing:
+            task.cancel()
+        self.paused = False
+        self.pipeline.resume()
+
+    async def end(self) -> None:
+        """Now everything works: whatever still waits has its outcome."""
+        self.checks(0.0, False)
+        self.restarts(0.0, False)
+        self.resume()
+        async with asyncio.timeout(LONG_SECONDS):
+            while not all(made.task.done() for made in self.made):
+                for made in self.made:
+                    made.ending.set()
+                await asyncio.sleep(0.1)
+            assert await self.pipeline.settled(LONG_SECONDS)
+        await turns()
+
+
+which = st.integers(0, 9)
+durations = st.sampled_from(DURATIONS)
+steps = st.one_of(
+    st.tuples(st.just("submit"), st.integers(1, 4)),
+    st.tuples(st.just("submit"), st.integers(1, 4)),
+    st.tuples(st.just("finish"), which),
+    st.tuples(st.just("finish"), which),
+    st.tuples(st.just("cancel"), which),
+    st.tuples(st.just("edit"), st.booleans()),
+    st.tuples(st.just("edit"), st.just(True)),
+    st.tuples(st.just("checks"), durations, st.booleans()),
+    st.tuples(st.just("checks"), st.sampled_from(DURATIONS[:2]), st.just(False)),
+    st.tuples(st.just("restarts"), durations, st.booleans()),
+    st.tuples(st.just("restarts"), st.sampled_from(DURATIONS[:2]), st.just(False)),
+    st.tuples(st.just("pause"), st.booleans()),
+    st.tuples(st.just("resume")),
+    st.tuples(st.just("resume")),
+)
+# Until the next step: turns of the loop, or seconds.
+gaps = st.sampled_from((0, 0, 0, 1, 1, 2, 3, 5, 8, 0.3, 2.0, 200.0))
+
+
+@settings(max_examples=600, deadline=None)
+@given(
+    st.lists(st.tuples(steps, gaps), min_size=12, max_size=40),
+    st.sampled_from(Strategy),
+    st.sampled_from((None, 1, 3)),
+    st.booleans(),
+    st.booleans(),
+)
+def test_every_call_has_one_outcome_and_every_change_one_restart(
+    script: list[tuple[tuple[Any, ...], float]],
+    strategy: Strategy,
+    concurrency: int | None,
+    watched: bool,
+    waits: bool,
+) -> None:
+    async def play() -> World:
+        world = World(strategy, concurrency, watched=watched, waits=waits)
+        for (name, *arguments), gap in script:
+            getattr(world, name)(*arguments)
+            if isinstance(gap, float):
+                await asyncio.sleep(gap)
+            else:
+                await turns(gap)
+        await world.end()
+        return world
+
+    world = run_virtually(play())
+
+    assert world.wrong == []
+    for made in world.made:
+        _check(made)
+    if concurrency == 1:
+        assert world.order == sorted(world.order)
+    assert len(world.code.replaced) == len(set(world.code.replaced)), "one restart per change"
+
+
+def _check(made: Made) -> None:
+    assert made.begun <= 1
+    if made.task.cancelled():
+        assert made.cancelled
+        return
+    result = said(made.task.result())
+    state = result.get("_meta", {}).get(META_KEY)
+    if made.begun:
+        assert state is None or state["run"] is True
+    else:
+        assert state is not None
+        assert state["run"] is False
+        assert result["isError"] is True

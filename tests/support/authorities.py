@@ -1,0 +1,38 @@
+"""An authority that says and does what a test wants."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from uno_devserver.hotreload.authority import CheckResult, Restarted
+
+CHANGED = CheckResult(server_changed=True, server_rebuilt=True)
+
+
+def failed_build(output: str, digest: str | None = None) -> CheckResult:
+    return CheckResult(server_changed=True, server_build_error=output, server_digest=digest)
+
+
+class ScriptedAuthority:
+    def __init__(self, news: bool | None = None) -> None:
+        self.known: bool | Exception | None = news
+        self.checks: list[asyncio.Future[CheckResult]] = []  # each waits for what the test makes of it
+        self.tells: list[Callable[[str], None]] = []
+        self.restarts: list[asyncio.Future[Restarted]] = []
+        self.restarting: Callable[[], object] = lambda: None  # what happens when a restart is asked for
+
+    def news(self) -> bool | None:
+        if isinstance(self.known, Exception):
+            raise self.known
+        return self.known
+
+    async def check(self, tell: Callable[[str], None]) -> CheckResult:
+        self.tells.append(tell)
+        self.checks.append(asyncio.get_running_loop().create_future())
+        return await self.checks[-1]
+
+    async def ready_to_restart(self) -> Restarted:
+        self.restarting()
+        self.restarts.append(asyncio.get_running_loop().create_future())
+        return await self.restarts[-1]
