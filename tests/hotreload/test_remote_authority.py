@@ -332,15 +332,19 @@ async def test_a_restart_that_does_not_wait_any_longer_breaks_off_the_waiting_an
         await adopter.authority.close()
 
 
+@pytest.mark.parametrize("calls_run", [False, True])
 @asynchronous
-async def test_an_owner_that_goes_in_the_middle_of_a_restart_is_told_as_such() -> None:
+async def test_an_owner_that_goes_in_the_middle_of_a_restart_is_told_as_such(calls_run: bool) -> None:
     async with open_channel() as opened:
         adopter = Adopter(opened.path)
         await adopter.check()
+        if calls_run:
+            adopter.idle.clear()
         announcing = asyncio.create_task(opened.channel.announce_restart(SECONDS))
-        await until(lambda: announcing.done())
+        await until(lambda: adopter.announced if calls_run else announcing.done())
 
         await opened.channel.close()
+        await announcing
 
         await until(lambda: adopter.restarted)
         assert [outcome.ok for outcome in adopter.restarted] == [False]
