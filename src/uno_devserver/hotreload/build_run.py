@@ -109,7 +109,9 @@ class Printed:
         return _ESCAPES.sub("", decode(bytes(self._head + between + tail))).strip()
 
     def _keep(self, chunk: bytes) -> None:
-        self._log(chunk[: max(0, LOGGED_BYTES - self._count)])
+        logged = chunk[: max(0, LOGGED_BYTES - self._count)]
+        self._write(logged)
+        self._log(logged)
         self._count += len(chunk)
         room = KEPT_BYTES // 2 - len(self._head)
         self._head += chunk[:room]
@@ -117,13 +119,15 @@ class Printed:
         if len(self._tail) > KEPT_BYTES:  # it is cut at twice its size, so that a flood is not moved for each chunk
             del self._tail[: -KEPT_BYTES // 2]
 
-    def _log(self, chunk: bytes) -> None:
+    def _write(self, chunk: bytes) -> None:
         if self._file is not None:
             try:
                 self._file.write(chunk)
             except OSError as error:
                 log.debug(f"{self._log_file} cannot be written any more: {error}")
                 self._file = None
+
+    def _log(self, chunk: bytes) -> None:
         *lines, rest = chunk.split(b"\n")
         for line in lines:
             log.debug(f"build: {decode(bytes(self._line + line))[:LONGEST_LINE].rstrip()}")

@@ -76,6 +76,7 @@ class Watched:
         self._policy = policy or Policy()
         self._build: Build | None = None  # as of the last start or build; None: there is nothing to build
         self._built_here: str | None = None  # what this process has built itself
+        self._problems: tuple[str, ...] = ()  # that were told
         self._looks = Tasks()
         self._turn = asyncio.Lock()
         self._next: asyncio.Task[str | NoAnswer] | None = None  # a look that was asked for and has not begun
@@ -107,6 +108,10 @@ class Watched:
                 self.now = await apart(self.fingerprint.digest)
             except Exception as error:
                 return NoAnswer(f"The sources in {self.package.root} cannot be read: {error or type(error).__name__}.")
+            if self.fingerprint.problems != self._problems:
+                self._problems = self.fingerprint.problems
+                for problem in self._problems:
+                    log.warn(problem)
             return self.now
 
     # --- what runs
@@ -307,6 +312,7 @@ class Watched:
                 "kept": self._known.started or None if self._known else None,
             },
             "build": self._build.named if self._build else None,
+            "problems": list(self._problems),
         }
 
     def close(self) -> None:

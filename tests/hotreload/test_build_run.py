@@ -1,0 +1,216 @@
+"""Builds that run: what they print is kept and logged, within bounds, and nothing of them is left."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from protocol.conversations import asynchronous
+from uno_devserver.hotreload import build_run
+from uno_devserver.hotreload.build_run import log_path, run_build
+from uno_devserver.hotreload.builds import Build, build_of
+from uno_devserver.hotreload.package import Package, Role
+from uno_devserver.system.log import DEBUG, log
+
+from .projects import Project, is_running, program, real_npm, until
+
+NEVER = 60.0
+
+
+def python(code: str, folder: Path, **more: str) -> Build:
+    return Build("the build", (sys.executable, "-ISc", code), str(folder), **more)
+
+
+async def run(build: Build, folder: Path, seconds: float = NEVER) -> str | None:
+    return await run_build(build, os.environ, str(folder / "logs" / "build.log"), seconds)
+
+
+@asynchronous
+async def test_a_build_by_npm_that_goes_well_says_nothing(tmp_path: Path) -> None:
+    project = Project(tmp_path / "server", real_npm(tmp_path / "bin"))
+    build = build_of(Package(Role.SERVER, str(project.root)), project.environ, "linux")
+    assert build
+
+    error = await run_build(build, project.environ, log_path(str(tmp_path), str(project.root)), NEVER)
+
+    assert error is None
+    assert (project.root / "dist" / "main.js").read_text() == "one"
+
+
+@asynchronous
+async def test_a_build_by_npm_that_fails_tells_what_it_printed_on_both_streams(tmp_path: Path) -> None:
+    project = Project(tmp_path / "server", real_npm(tmp_path / "bin"))
+    project.save("broken")
+    build = build_of(Package(Role.SERVER, str(project.root)), project.environ, "linux")
+    assert build
+    path = log_path(str(tmp_path), str(project.root))
+
+    error = await run_build(build, project.environ, path, NEVER)
+
+    assert error
+    assert "src/main.js: there is an error\nand one line on stderr" in error
+    assert error.endswith("npm run build ended with exit code 2.")
+    assert "there is an error" in Path(path).read_text()
+
+
+@pytest.mark.parametrize("manager", ["pnpm", "yarn", "bun"])
+@asynchronous
+async def test_other_managers_are_called_with_run_and_the_script(tmp_path: Path, manager: str) -> None:
+    lockfile = {"pnpm": "pnpm-lock.yaml", "yarn": "yarn.lock", "bun": "bun.lock"}[manager]
+    (tmp_path / lockfile).touch()
+    (tmp_path / "package.json").write_text('{"scripts": {"build": "tsc"}}')
+    program(tmp_path / manager, '#!/bin/sh\necho "$0 $*" > called\n')
+    build = build_of(Package(Role.SERVER, str(tmp_path)), {"PATH": str(tmp_path)}, "linux")
+    assert build
+
+    assert await run(build, tmp_path) is None
+
+    assert (tmp_path / "called").read_text() == f"{tmp_path / manager} run build\n"
+
+
+@asynchronous
+async def test_a_hint_comes_behind_what_was_printed(tmp_path: Path) -> None:
+    error = await run(python("print('tsc: not found'); raise SystemExit(127)", tmp_path, hint="Install it."), tmp_path)
+
+    assert error == "tsc: not found\nthe build ended with exit code 127.\nInstall it."
+
+
+@asynchronous
+async def test_colours_are_not_for_agents(tmp_path: Path) -> None:
+    code = r"print('\x1b[91merror\x1b[0m \x1b]8;;http://x\x07TS1\x1b]8;;\x07: \x1b[7m1\x1b[0m'); raise SystemExit(1)"
+
+    error = await run(python(code, tmp_path), tmp_path)
+
+    assert error
+    assert error.startswith("error TS1: 1\n")
+
+
+@asynchronous
+async def test_a_build_that_hangs_is_ended_with_all_that_it_started_and_what_it_printed_is_told(tmp_path: Path) -> None:
+    # given a build that leaves a child, says something, and never ends
+    code = (
+        "import os, signal\nif not (pid := os.fork()): signal.pause()\n"
+        f"open({str(tmp_path / 'pids')!r}, 'w').write(f'{{os.getpid()}} {{pid}}')\n"
+        "os.write(1, b'half way')\nsignal.pause()\n"
+    )
+
+    # when it runs
+    error = await run(python(code, tmp_path), tmp_path, seconds=0.5)
+
+    # then it is told why it was ended
+    assert error == "half way\nthe build gave no answer within 0.5 s and was stopped."
+    await until(lambda: not any(is_running(int(pid)) for pid in (tmp_path / "pids").read_text().split()))
+
+
+@asynchronous
+async def test_cancelling_a_build_ends_all_of_it_before_it_returns(tmp_path: Path) -> None:
+    code = (
+        "import os, signal\nif not (pid := os.fork()): signal.pause()\n"
+        f"open({str(tmp_path / 'part')!r}, 'w').write(f'{{os.getpid()}} {{pid}}')\n"
+        f"os.rename({str(tmp_path / 'part')!r}, {str(tmp_path / 'pids')!r})\nsignal.pause()\n"
+    )
+    running = asyncio.ensure_future(run(python(code, tmp_path), tmp_path))
+    await until((tmp_path / "pids").exists)
+
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+    assert [is_running(int(pid)) for pid in (tmp_path / "pids").read_text().split()] == [False, False]
+
+
+@asynchronous
+async def test_of_a_flood_the_beginning_and_the_end_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # given small bounds
+    monkeypatch.setattr(build_run, "KEPT_BYTES", 2000)
+    monkeypatch.setattr(build_run, "LOGGED_BYTES", 5000)
+    code = "print('first'); print('x' * 100_000); print('last'); raise SystemExit(1)"
+
+    # when a build prints more
+    error = await run(python(code, tmp_path), tmp_path)
+
+    # then what is missing is counted, and it is said where there is more of it
+    path = tmp_path / "logs" / "build.log"
+    assert error
+    assert error.startswith("first\nxxx")
+    assert f"[… 98,012 bytes left out; see {path} …]" in error
+    assert "xxx\nlast\nthe build ended with exit code 1." in error
+    assert len(error) < 2200
+    assert path.stat().st_size == 5000
+
+
+@asynchronous
+async def test_a_flood_of_megabytes_takes_no_time(tmp_path: Path) -> None:
+    code = "import os\nfor _ in range(1000): os.write(1, b'y' * 99_999 + b'\\n')\nraise SystemExit(1)"
+
+    error = await run(python(code, tmp_path), tmp_path, seconds=20)
+
+    assert error
+    assert len(error) < build_run.KEPT_BYTES + 1000
+    assert (tmp_path / "logs" / "build.log").stat().st_size == build_run.LOGGED_BYTES
+
+
+@asynchronous
+async def test_each_line_is_in_our_log_while_the_build_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "level", DEBUG)
+    go = tmp_path / "go"
+    code = (
+        "import os, time\nos.write(1, b'one\\ntw')\n"
+        f"while not os.path.exists({str(go)!r}): time.sleep(0.01)\nos.write(1, b'o\\nthree')"
+    )
+    said: list[str] = []
+
+    def hears(line: str) -> bool:
+        said.append(capsys.readouterr().err)
+        return line in "".join(said)
+
+    running = asyncio.ensure_future(run(python(code, tmp_path), tmp_path))
+    await until(lambda: hears("build: one\n"))
+    assert not running.done()
+    go.touch()
+    await running
+
+    assert hears("build: two\n")
+    assert hears("build: three\n")
+    assert hears("the build is done after")
+
+
+@asynchronous
+async def test_a_log_that_cannot_be_written_is_no_reason_not_to_build(tmp_path: Path) -> None:
+    (tmp_path / "logs").write_text("a file where a folder should be")
+
+    assert await run(python("print('fine')", tmp_path), tmp_path) is None
+
+
+@asynchronous
+async def test_a_build_whose_program_vanished_says_so(tmp_path: Path) -> None:
+    error = await run(Build("the build", (str(tmp_path / "gone"), "run"), str(tmp_path)), tmp_path)
+
+    assert error
+    assert error.startswith("the build could not be started: ")
+
+
+@asynchronous
+async def test_what_a_build_left_running_elsewhere_may_print_for_ever(tmp_path: Path) -> None:
+    # given a build that leaves a process in a session of its own, which holds the output open and prints
+    code = (
+        "import os, time\n"
+        "if not os.fork():\n"
+        "    os.setsid()\n"
+        f"    open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
+        "    while True:\n        os.write(1, b'still here\\n'); time.sleep(0.01)\n"
+        f"while not os.path.exists({str(tmp_path / 'pid')!r}): time.sleep(0.01)\n"
+    )
+
+    # when it is done
+    error = await run(python(code, tmp_path), tmp_path)
+
+    # then nobody waits for the rest
+    os.kill(int((tmp_path / "pid").read_text()), 9)
+    assert error is None
