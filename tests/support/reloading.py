@@ -467,11 +467,23 @@ def poll(condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> 
     return value
 
 
-def changed_proxy(*lines: str) -> list[str]:
-    """A prefix for `Proxies.start`: the program with something changed inside it, as a limit that takes too long."""
-    program = ["import os, sys", "del sys.argv[0]", *lines]
-    program += ["from uno_devserver.__main__ import main", "sys.exit(main())"]
-    return [sys.executable, "-P", "-c", "\n".join(program)]
+def changed_proxy(module: str, policy: str, **limits: float) -> list[str]:
+    """A prefix for `Proxies.start`: the program with other limits, where waiting for the real ones takes too long."""
+    program = f"""
+import sys
+from uno_devserver.{module} import {policy}
+
+limits = {limits!r}
+assert limits.keys() <= {policy}._defaults.keys()
+{policy}._defaults.update(limits)
+for value in list(vars(sys.modules[{policy}.__module__]).values()):
+    if isinstance(value, {policy}):
+        value.__dict__.update(limits)
+del sys.argv[0]
+from uno_devserver.__main__ import main
+sys.exit(main())
+"""
+    return [sys.executable, "-P", "-c", program]
 
 
 def git(folder: Path, *words: str) -> None:

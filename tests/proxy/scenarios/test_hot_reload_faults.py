@@ -35,7 +35,6 @@ from support.reloading import (
     was_run,
 )
 
-BUILD_LIMIT = ("from uno_devserver.hotreload import builds", "builds.BUILD_SECONDS = 0.5")
 KINDS = pytest.mark.parametrize("kind", [BuiltServer, PythonServer])
 
 _ADDIN = """\
@@ -135,6 +134,21 @@ def test_a_save_during_a_swap_is_served_in_the_end(proxies: Proxies, kind: type[
     assert until_answers(client, "three")
     assert [event["mark"] for event in server.journal.events("call")].count("held") == 1
     assert server.journal.starts == 3
+
+
+def test_a_save_during_the_first_start_is_served_in_the_end(proxies: Proxies) -> None:
+    server = PythonServer(proxies.machine)
+    server.say("one", "waits")
+    client = proxies.start()
+    client.initialize()
+    server.journal.wait("start")
+
+    server.say("two")
+    server.open("start")
+    client.wait_connected()
+
+    until_answers(client, "two")
+    assert server.journal.starts <= 2
 
 
 def test_a_crash_after_an_edit_needs_no_second_restart(proxies: Proxies) -> None:
@@ -254,11 +268,8 @@ def test_a_python_server_with_a_syntax_error_is_told_and_healed(proxies: Proxies
 @pytest.mark.parametrize("strategy", ["restart", "swap"])
 def test_a_new_server_that_never_answers_is_given_up_and_a_save_heals_it(proxies: Proxies, strategy: str) -> None:
     server = PythonServer(proxies.machine, hotReload={"strategy": strategy})
-    limit = (
-        "from uno_devserver.proxy.upstream import command_running",
-        "object.__setattr__(command_running.DEFAULT_POLICY, 'ready_seconds', 0.7)",
-    )
-    client = proxies.connected(prefix=changed_proxy(*limit))
+    prefix = changed_proxy("proxy.upstream.command_running", "Policy", ready_seconds=0.7)
+    client = proxies.connected(prefix=prefix)
     server.say("two", "silent")
 
     first = client.call_result("answer")
@@ -487,7 +498,7 @@ def test_an_intended_restart_is_no_crash(proxies: Proxies) -> None:
 
 def test_a_build_that_hangs_is_ended_and_told(proxies: Proxies) -> None:
     server = BuiltServer(proxies.machine)
-    client = proxies.connected(prefix=changed_proxy(*BUILD_LIMIT))
+    client = proxies.connected(prefix=changed_proxy("hotreload.watched", "Policy", build_seconds=0.5))
     server.say("two", "build waits")
 
     result = client.call_result("answer")
