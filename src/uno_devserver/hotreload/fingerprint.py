@@ -93,40 +93,43 @@ class Fingerprint:
         sources = before.sources if before is not None and seen is not None and not seen.listing else None
         for tries_left in reversed(range(MAX_TRIES)):
             if sources is None:
-                sources = self._list()
+                sources, same_folders = self._list()
+                seen = seen if same_folders else None  # the same names in other folders: all files may be others
             if before is not None and _holds(before, sources, sources.files if seen is None else seen.files):
-                return before.replace(sources=sources)
+                return before if sources is before.sources else before.replace(sources=sources)
             try:
+                if before is not None and sources is before.sources:
+                    sources, _ = self._list()  # a file that imports another one may count it in
                 return _read(sources, leave_out_missing=not tries_left)
             except FileNotFoundError as error:
                 log.debug(f"{error.filename} vanished while the sources were read; they are listed again.")
                 sources = None
         raise AssertionError("the last try leaves out what is missing")
 
-    def _list(self) -> Sources:
-        """The sources as they are now, watched from before they were listed."""
+    def _list(self) -> tuple[Sources, bool]:
+        """The sources as they are now, watched from before they were listed; whether in the same folders as before."""
         sources = self._find()
         if not self._may_watch:
-            return sources
+            return sources, False
         from ..system import inotify
 
         if not inotify.available(sys.platform):
             self._may_watch = False
-            return sources
+            return sources, False
         from .watch import Unwatchable, Watch
 
         try:
             self._watch = self._watch or Watch()
-            for _ in range(MAX_TRIES):
+            for tries in range(MAX_TRIES):
                 if self._watch.cover(sources):
-                    return sources
+                    return sources, not tries
                 sources = self._find()
             self._watch.doubt()  # folders come and go all the time; the next question looks again
         except Unwatchable as reason:
             log.info(f"The sources in {sources.root} are read at each check, because {reason}.")
             self._may_watch = False
             self._stop_watching()
-        return sources
+        return sources, False
 
     def _stop_watching(self) -> None:
         watch, self._watch = self._watch, None
@@ -143,7 +146,7 @@ class _State(Value):
 
 def _holds(state: _State, sources: Sources, names: Iterable[str]) -> bool:
     """Whether there are the same files as in that state, and these of them have the content that they had."""
-    if sources.files.keys() != state.sources.files.keys():
+    if sources is not state.sources and sources.files.keys() != state.sources.files.keys():
         return False
     try:
         return all(_content_digest(sources.files[name]) == state.digests.get(name) for name in names)

@@ -1,0 +1,73 @@
+"""Patterns of hotReload.include and exclude."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from uno_devserver.hotreload.sources.globs import Globs
+
+
+def fits(pattern: str, path: str) -> bool:
+    return Globs([pattern], "hotReload.include").describe(path)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "expected"),
+    [
+        ("*.sql", "a.sql", True),
+        ("*.sql", "db/a.sql", False),  # from the root
+        ("**/*.sql", "a.sql", True),
+        ("**/*.sql", "db/deep/a.sql", True),
+        ("db/**/*.sql", "db/a.sql", True),
+        ("db/**", "db/x/y", True),
+        ("db/**", "dbx/y", False),
+        ("db", "db/x/y", True),  # a folder means all that is in it
+        ("./db/", "db/x", True),
+        ("a?.py", "ab.py", True),
+        ("a?.py", "a/.py", False),
+        ("a*", "a/b", True),
+        ("*.{yaml,yml}", "x.yml", True),
+        ("*.{yaml,yml}", "x.json", False),
+        ("{a,b}/{c,d}.py", "b/c.py", True),
+        ("a.b", "axb", False),  # a dot is a dot
+        ("[ab].py", "a.py", False),
+        ("[ab].py", "[ab].py", True),
+        ("src\\*.py", "src/a.py", True),
+        ("**/gen/**", "src/gen/x.py", True),
+        ("**/gen/**", "src/general/x.py", False),
+        ("src/**/**/x.py", "src/x.py", True),
+    ],
+)
+def test_a_pattern_describes_paths_from_the_root(pattern: str, path: str, expected: bool) -> None:
+    assert fits(pattern, path) is expected
+
+
+@pytest.mark.parametrize("pattern", ["../x", "a/../../x", "/etc/passwd", "C:\\x", "", " ", "x" * 2000, "{a,b}" * 12])
+def test_one_that_leads_out_or_is_too_much_is_left_out_with_a_sentence(pattern: str) -> None:
+    globs = Globs([pattern, "ok.py"], "hotReload.include")
+
+    assert globs.patterns == ["ok.py"]
+    [problem] = globs.problems
+    assert problem.startswith('hotReload.include: "')
+
+
+def test_where_a_search_has_to_begin() -> None:
+    assert Globs(["db/x/*.sql", "*.py", "a/b.txt"], "").starts() == {"db/x", "", "a/b.txt"}
+
+
+@pytest.mark.parametrize(
+    ("patterns", "expected"),
+    [(["*.sql", "x/*.d.TS"], {".sql", ".ts"}), (["db/**"], None), (["*.s?l"], None), (["Makefile"], None), ([], set())],
+)
+def test_how_described_names_can_end(patterns: list[str], expected: set[str] | None) -> None:
+    assert Globs(patterns, "").endings() == expected
+
+
+def test_a_hostile_pattern_takes_no_time() -> None:
+    globs = Globs(["**/a*a*a*a*b/**/**/a*a*b/**/*x"], "")
+    start = time.monotonic()
+
+    assert not globs.describe("/".join(["a" * 60] * 12))
+    assert time.monotonic() - start < 2

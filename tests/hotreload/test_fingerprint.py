@@ -1,0 +1,364 @@
+"""The digest of a package: what goes into it, and what makes it another."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from hotreload.trees import fingerprint, fresh_digest, watched
+from support.files import write, write_all
+from uno_devserver.hotreload.fingerprint import Fingerprint
+from uno_devserver.hotreload.sources.sources import Sources
+
+# printf 'a.py\0002\000hipkg/\303\244.py\0000\000' | sha256sum
+VECTOR_FILES = {"pkg/ä.py": "", "a.py": "hi"}
+VECTOR_INPUT = b"a.py\x002\x00hi" + b"pkg/\xc3\xa4.py\x000\x00"
+VECTOR = "6b90b24cad6ea3095368aaa1db0fbbecec0985f50c97eafb1a23a99ca831cdbd"
+
+BOTH_WAYS = pytest.mark.parametrize("watches", [True, False], ids=["watching", "reading"])
+
+
+def git(root: Path, *words: str) -> None:
+    settings = ("-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "core.hooksPath=/dev/null")
+    subprocess.run(["git", *settings, *words], cwd=root, check=True, capture_output=True, timeout=60)
+
+
+# --- what goes into it ---
+
+
+def test_the_digest_is_that_of_paths_lengths_and_bytes_in_the_order_of_paths(tmp_path: Path) -> None:
+    write_all(tmp_path, VECTOR_FILES)
+
+    assert fingerprint(tmp_path).digest() == VECTOR
+    assert hashlib.sha256(VECTOR_INPUT).hexdigest() == VECTOR
+
+
+def test_the_order_is_that_of_whole_paths_not_of_folders(tmp_path: Path) -> None:
+    write_all(tmp_path, {"a/z.py": "1", "a.py": "2", "a-b/c.py": "3"})
+
+    expected = b"a-b/c.py\x001\x003" + b"a.py\x001\x002" + b"a/z.py\x001\x001"
+    assert fingerprint(tmp_path).digest() == hashlib.sha256(expected).hexdigest()
+
+
+def test_a_name_that_is_no_text_counts_with_its_bytes(tmp_path: Path) -> None:
+    Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff.py")).write_bytes(b"x")
+    write(tmp_path / "é.py", "y")
+
+    expected = "é.py".encode() + b"\x001\x00y" + b"\xff.py\x001\x00x"
+    assert fingerprint(tmp_path).digest() == hashlib.sha256(expected).hexdigest()
+
+
+def test_bytes_cannot_move_from_one_file_to_the_next_unnoticed(tmp_path: Path) -> None:
+    write_all(tmp_path, {"one/a.py": "xb.py", "two/a.py": "x"})
+    write(tmp_path / "two/b.py", "")
+
+    assert fresh_digest(tmp_path / "one") != fresh_digest(tmp_path / "two")
+
+
+def test_where_the_package_lies_does_not_count(tmp_path: Path) -> None:
+    write_all(tmp_path / "here", VECTOR_FILES)
+    write_all(tmp_path / "deep/there", VECTOR_FILES)
+
+    assert fresh_digest(tmp_path / "here") == fresh_digest(tmp_path / "deep/there")
+
+
+def test_no_files_have_a_digest_too(tmp_path: Path) -> None:
+    assert fingerprint(tmp_path).digest() == hashlib.sha256().hexdigest()
+
+
+# --- what makes it another ---
+
+
+@BOTH_WAYS
+def test_one_changed_byte_makes_another_digest_and_the_file_is_named(tmp_path: Path, watches: bool) -> None:
+    write_all(tmp_path, {"a.py": "hello", "b/c.py": "x"})
+    one = fingerprint(tmp_path, watches=watches)
+    before = one.digest()
+
+    write(tmp_path / "a.py", "hellp")
+
+    assert one.news() is (True if watches else None)
+    assert one.digest() != before
+    assert one.changed_paths == ("a.py",)
+    assert one.news() is (False if watches else None)
+    one.close()
+
+
+@BOTH_WAYS
+def test_files_that_come_go_or_are_renamed_make_another_digest(tmp_path: Path, watches: bool) -> None:
+    write_all(tmp_path, {"a.py": "1", "b.py": "2"})
+    one = fingerprint(tmp_path, watches=watches)
+    seen = [one.digest()]
+
+    (tmp_path / "b.py").rename(tmp_path / "c.py")
+    seen.append(one.digest())
+    renamed = one.changed_paths
+    (tmp_path / "c.py").unlink()
+    seen.append(one.digest())
+    write(tmp_path / "new/deep/er/d.py", "3")
+    seen.append(one.digest())
+
+    assert len(set(seen)) == 4
+    assert renamed == ("b.py", "c.py")
+    assert one.changed_paths == ("new/deep/er/d.py",)
+    assert one.file_count == 2
+    one.close()
+
+
+@BOTH_WAYS
+def test_touch_chmod_and_saving_the_same_bytes_change_nothing(tmp_path: Path, watches: bool) -> None:
+    path = write(tmp_path / "pkg/a.py", "hello")
+    write(tmp_path / "b.py", "x")
+    one = fingerprint(tmp_path, watches=watches)
+    before = one.digest()
+
+    subprocess.run(["touch", "-d", "2001-01-01", str(path)], check=True)
+    assert one.digest() == before
+    path.chmod(0o755)
+    assert one.digest() == before
+    path.write_text("hello")
+    assert one.digest() == before
+    temporary = write(tmp_path / "pkg/a.py.tmp", "hello")
+    temporary.replace(path)
+    assert one.digest() == before
+    path.rename(tmp_path / "away")
+    (tmp_path / "away").rename(path)
+    assert one.digest() == before
+    (tmp_path / "pkg").rename(tmp_path / "gone")
+    (tmp_path / "gone").rename(tmp_path / "pkg")
+    assert one.digest() == before
+    assert one.changed_paths == ()
+    one.close()
+
+
+@BOTH_WAYS
+def test_git_back_and_forth_changes_nothing(tmp_path: Path, watches: bool) -> None:
+    write_all(tmp_path, {"a.py": "one", "b/c.py": "1"})
+    git(tmp_path, "init", "-q", "-b", "first")
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "1")
+    git(tmp_path, "checkout", "-qb", "second")
+    write_all(tmp_path, {"a.py": "two", "d/e.py": "2"})
+    git(tmp_path, "add", ".")
+    git(tmp_path, "commit", "-qm", "2")
+    one = fingerprint(tmp_path, watches=watches)
+    second = one.digest()
+
+    git(tmp_path, "checkout", "-q", "first")
+    git(tmp_path, "checkout", "-q", "second")
+    assert one.digest() == second
+    assert one.changed_paths == ()
+
+    git(tmp_path, "checkout", "-q", "first")
+    first = one.digest()
+    assert first != second
+    git(tmp_path, "checkout", "-q", "second")
+    assert one.digest() == second
+
+    write(tmp_path / "a.py", "three")
+    edited = one.digest()
+    git(tmp_path, "add", "a.py")
+    assert one.digest() == edited
+    git(tmp_path, "stash", "-q")
+    git(tmp_path, "stash", "pop", "-q")
+    assert one.digest() == edited
+    git(tmp_path, "stash", "-q")
+    assert one.digest() == second
+    one.close()
+
+
+# --- faults ---
+
+
+@BOTH_WAYS
+def test_a_file_that_cannot_be_read_counts_with_its_path_and_is_told(tmp_path: Path, watches: bool) -> None:
+    folder = tmp_path / "strange.py"
+    folder.mkdir()
+    write(tmp_path / "a.py", "x")
+    files = {"a.py": str(tmp_path / "a.py"), "strange.py": str(folder)}
+    one = Fingerprint(lambda: Sources(str(tmp_path), files, frozenset({str(tmp_path)})), watches=watches)
+
+    assert one.digest() == hashlib.sha256(b"a.py\x001\x00x" + b"strange.py\x00unreadable\x00").hexdigest()
+    assert str(folder) in one.problems[0]
+    folder.rmdir()
+    write(folder, "now")
+    assert one.digest() == hashlib.sha256(b"a.py\x001\x00x" + b"strange.py\x003\x00now").hexdigest()
+    assert one.problems == ()
+    one.close()
+
+
+@BOTH_WAYS
+def test_a_file_that_is_listed_but_never_there_is_left_out_in_the_end(tmp_path: Path, watches: bool) -> None:
+    write(tmp_path / "a.py", "x")
+    files = {name: str(tmp_path / name) for name in ("a.py", "ghost.py")}
+    one = Fingerprint(lambda: Sources(str(tmp_path), files, frozenset({str(tmp_path)})), watches=watches)
+
+    assert one.digest() == hashlib.sha256(b"a.py\x001\x00x").hexdigest()
+    assert one.digest() == hashlib.sha256(b"a.py\x001\x00x").hexdigest()
+    write(tmp_path / "ghost.py", "")
+    assert one.digest() == hashlib.sha256(b"a.py\x001\x00x" + b"ghost.py\x000\x00").hexdigest()
+    one.close()
+
+
+@BOTH_WAYS
+def test_files_that_come_and_go_while_it_reads_do_no_harm(tmp_path: Path, watches: bool) -> None:
+    write_all(tmp_path, {f"keep{number}/m.py": str(number) for number in range(50)})
+    one = fingerprint(tmp_path, watches=watches)
+    stopped = threading.Event()
+
+    def churn(number: int) -> None:
+        folder = tmp_path / f"churn{number}"
+        while not stopped.is_set():
+            write(folder / "x.py", "x" * 5000)
+            write(folder / "deep/y.py", "y")
+            (folder / "x.py").unlink()
+            (folder / "deep/y.py").unlink()
+            (folder / "deep").rmdir()
+            folder.rmdir()
+
+    threads = [threading.Thread(target=churn, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        deadline = time.monotonic() + 1.5
+        rounds = 0
+        while time.monotonic() < deadline:
+            start = time.monotonic()
+            one.digest()
+            assert time.monotonic() - start < 5
+            rounds += 1
+    finally:
+        stopped.set()
+        for thread in threads:
+            thread.join()
+
+    assert rounds > 1
+    assert one.digest() == fresh_digest(tmp_path)
+    one.close()
+
+
+def test_a_change_while_a_file_is_read_is_seen_by_the_next_question(tmp_path: Path) -> None:
+    paths = [write(tmp_path / f"m{number}.py", "0" * 10_000) for number in range(200)]
+    one = fingerprint(tmp_path)
+    stopped = threading.Event()
+
+    def edit() -> None:
+        number = 0
+        while not stopped.is_set():
+            number += 1
+            write(paths[number % len(paths)], str(number))
+
+    thread = threading.Thread(target=edit)
+    thread.start()
+    try:
+        for _ in range(30):
+            one.digest()
+    finally:
+        stopped.set()
+        thread.join()
+
+    assert one.digest() == fresh_digest(tmp_path)
+    one.close()
+
+
+def test_news_does_not_wait_for_a_digest_that_is_under_way(tmp_path: Path) -> None:
+    write(tmp_path / "a.py", "x")
+    begun, go_on = threading.Event(), threading.Event()
+    sources = Sources(str(tmp_path), {"a.py": str(tmp_path / "a.py")}, frozenset({str(tmp_path)}))
+
+    def find() -> Sources:
+        begun.set()
+        assert go_on.wait(20)
+        return sources
+
+    one = Fingerprint(find)
+    thread = threading.Thread(target=one.digest)
+    thread.start()
+    assert begun.wait(20)
+
+    assert one.news() is None
+    one.close()  # returns at once, too
+    go_on.set()
+    thread.join()
+
+    assert not one.watching
+    assert one.digest() == fresh_digest(tmp_path)
+
+
+def test_after_a_finder_has_failed_everything_is_read_again(tmp_path: Path) -> None:
+    write(tmp_path / "a.py", "x")
+    failing = False
+    sources = Sources(str(tmp_path), {"a.py": str(tmp_path / "a.py")}, frozenset({str(tmp_path)}))
+
+    def find() -> Sources:
+        if failing:
+            raise RuntimeError("broken")
+        return sources
+
+    one = Fingerprint(find)
+    one.digest()
+    failing = True
+    write(tmp_path / "a.py", "y")
+    with pytest.raises(RuntimeError):
+        one.digest()
+    failing = False
+
+    assert one.news() is None
+    assert one.digest() == fresh_digest(tmp_path)
+    one.close()
+
+
+LIMITED = """
+import ctypes, sys
+from pathlib import Path
+libc = ctypes.CDLL(None, use_errno=True)
+if libc.unshare(0x10000000):
+    sys.exit(77)
+try:
+    Path("/proc/sys/user/" + sys.argv[2]).write_text(sys.argv[3])
+except OSError:
+    sys.exit(77)
+from hotreload.trees import fingerprint, fresh_digest
+root = Path(sys.argv[1])
+one = fingerprint(root)
+before = one.digest()
+print(one.watching, one.news())
+(root / "a.py").write_text("other")
+assert one.digest() == fresh_digest(root) != before
+"""
+
+
+@pytest.mark.parametrize(("limit", "value"), [("max_inotify_instances", "0"), ("max_inotify_watches", "3")])
+def test_where_the_system_gives_no_more_watches_everything_is_read(tmp_path: Path, limit: str, value: str) -> None:
+    write_all(tmp_path, {"a.py": "x", "b/c.py": "y", "d/e.py": "z"})
+    tests = str(Path(__file__).parents[1])
+
+    run = subprocess.run(
+        [sys.executable, "-c", LIMITED, str(tmp_path), limit, value],
+        env={**os.environ, "PYTHONPATH": tests},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    if run.returncode == 77:
+        pytest.skip("user namespaces are not allowed here")
+    assert run.stdout == "False None\n", run.stderr
+
+
+def test_closing_ends_the_watching_and_digests_can_still_be_asked_for(tmp_path: Path) -> None:
+    write(tmp_path / "a.py", "x")
+    with watched(tmp_path) as one:
+        one.close()
+
+        assert one.news() is None
+        write(tmp_path / "a.py", "y")
+        assert one.digest() == fresh_digest(tmp_path)
+        assert not one.watching
