@@ -59,6 +59,7 @@ class OwnAuthority:
         self._client = client
         self._client_begun = False
         self._tasks = Tasks()
+        self._keeps = Tasks()  # what is written down when a start went well; takes milliseconds
         self._tells: list[Callable[[str], None]] = []  # of those who wait for the check
         self._checking: asyncio.Task[CheckResult] | None = None
         self._restarting: asyncio.Task[Restarted] | None = None
@@ -67,6 +68,8 @@ class OwnAuthority:
         self._settled: int | None = None  # as of which of these the last check has found all as it should be
         self._building = False
         self._figures = Figures()
+        self.say: Callable[[str, str], None] = lambda _level, text: log.info(text)  # for people, with MCP's level
+        self.moved: Callable[[], None] = lambda: None  # `status` has something new to tell
 
     # --- what the pipeline asks
 
@@ -104,11 +107,13 @@ class OwnAuthority:
 
     # --- what the owner of the upstream tells
 
-    async def launched(self) -> None:
-        """An upstream is about to be started; to be awaited before, so that no save comes between unseen."""
+    async def launched(self, content: str | None = None) -> None:
+        """An upstream is about to be started; to be awaited before, so that no save comes between unseen. Of one that
+        was started before there was anybody to ask, `content` is the digest of its code as it was read then.
+        """
         self._starts += 1
         if self._server is not None:
-            await self._server.launched()
+            await self._server.launched(content)
         if self._extension is not None and not self._extension.has_base:
             await self._extension.launched()
 
@@ -117,7 +122,7 @@ class OwnAuthority:
         self._starts += 1
         for watched in self._packages:
             if watched.works():
-                self._tasks.start(watched.keep())
+                self._keeps.start(watched.keep())
         if self._client is not None and not self._client_begun:
             self._client_begun = True
             self._tasks.start(self._client.start())
@@ -131,7 +136,7 @@ class OwnAuthority:
     async def close(self) -> None:
         """Nothing is left running."""
         self._tasks.cancel()
-        await self._tasks.wait(CLOSE_SECONDS)
+        await asyncio.gather(self._tasks.wait(CLOSE_SECONDS), self._keeps.wait(CLOSE_SECONDS))
         for watched in self._packages:
             watched.close()
         if self._client is not None:
@@ -187,6 +192,8 @@ class OwnAuthority:
         finally:
             self._settled = starts if result == UNCHANGED else None
             self._figures.checked(time.monotonic() - begun, result)
+        if result != UNCHANGED:
+            self.moved()
         return result
 
     async def _check_extension(self, result: CheckResult) -> CheckResult:
@@ -231,13 +238,18 @@ class OwnAuthority:
 
     async def _make(self, watched: Watched) -> Made:
         role, changed = watched.package.role, watched.fingerprint.changed_paths
-        log.info(f"The code of the {role.value} has changed: {_shown(changed)}.")
+        self.say("info", f"The code of the {role.value} has changed: {_shown(changed)}.")
         self._building = True
         try:
             made = await watched.make(self._tell)
         finally:
             self._building = False
         self._figures.made(role, changed, made)
+        if made.error is not None:
+            build = made.named or "The build"
+            self.say("warning", f"{build} of the {role.value} failed: what runs is the code before.")
+        elif made.named:
+            self.say("info", f"{made.named} of the {role.value} took {made.seconds:.1f} s.")
         return made
 
     def _tell(self, message: str) -> None:
@@ -263,6 +275,7 @@ class OwnAuthority:
             self._starts += 1
             self._server.did_not_start(old_runs=result.kept)
         self._figures.restarted(time.monotonic() - begun, result)
+        self.moved()
         return result
 
     def _restart_done(self, task: asyncio.Task[Restarted]) -> None:

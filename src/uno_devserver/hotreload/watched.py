@@ -116,12 +116,15 @@ class Watched:
 
     # --- what runs
 
-    async def launched(self) -> None:
-        """A process is about to be started: find out with which content."""
+    async def launched(self, content: str | None = None) -> None:
+        """A process is about to be started, or was: find out with which content, unless that is known."""
         self._build = await apart(self._find_build)
         self._known = await apart(self._read_kept)
         if self._build is not None and self._known is not None:
             self.starting = self._known.built
+            return
+        if content is not None:
+            self.starting = content
             return
         try:
             self.starting = await self.look()

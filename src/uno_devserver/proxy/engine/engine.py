@@ -6,11 +6,13 @@ starts. What is imported at the top of this module, and of those that it names, 
 
 from __future__ import annotations
 
+import os
 import time
 
+from ...hotreload.channel_name import channel_name
 from .lifecycle import Lifecycle, Start
 from .starts import Starts
-from .supply import named_upstream, workspace_upstream
+from .supply import named_upstream, names_server, workspace_upstream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +42,7 @@ def run(
     begun = Begun(options, timeline)
     if begun.upstream is not None:
         begun.starts.wait_until_launched(LAUNCH_SECONDS)
+        begun.look_at_code(options)
     import asyncio
     import gc
 
@@ -61,6 +64,9 @@ class Begun:
         self.looked_at = time.time()
         self.workspaces: Workspaces | None = None  # None: the upstream does not depend on one
         self.decision: Decision | None = None
+        self.channel_name = channel_name()  # of the control channel, should there be one
+        self.is_host = False
+        self.content: str | None = None  # the digest of the code that was launched, if there is any to be watched
         self.upstream = self._first(options)
         if self.upstream is not None:
             for action in self.lifecycle.begin(time.monotonic()):
@@ -77,4 +83,13 @@ class Begun:
         self.decision = self.workspaces.initial()
         if self.decision.transition is not Transition.START:
             return None
-        return workspace_upstream(options, self.decision.workspace)
+        workspace = self.decision.workspace
+        self.is_host = not names_server(workspace)
+        return workspace_upstream(options, workspace, self.channel_name)
+
+    def look_at_code(self, options: Options) -> None:
+        """While the server is on its way to it. A Host is in a hurry, and was looked at when it was launched."""
+        if not self.is_host:
+            from .reload_subject import content_at_launch
+
+            self.content = content_at_launch(options, self.decision.workspace if self.decision else None, os.environ)

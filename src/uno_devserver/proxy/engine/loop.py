@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ..timeline import Timeline
     from .engine import Begun
     from .http_face import HttpFace
+    from .reloading import Reloading
 
 CLOSE_SECONDS = 0.23  # the front gives us 0.25 s
 READY_SECONDS = 1.0  # some clients never say that they are initialized
@@ -107,9 +108,15 @@ class _Engine:
         self._stdio = Stdio(self._relay, write)
         self.keeper.shared_peer = self._relay.everybody
         self.keeper.changed = self._relay.upstream_changed
+        self.keeper.replaced = self._relay.upstream_replaced
+        self.keeper.unused = self._relay.until_unused
         self._chores = Chores(self.keeper, self._knowledge, self._offering)
         self.keeper.settled = self._settled
         self.keeper.listed_anew = self._chores.listed_anew
+        self._offering.adapted = self._chores.listed_anew
+        self._begun = begun
+        self._reloading: Reloading | None = None  # None: it is too early for it
+        self.keeper.launching = self._launching
         if begun.workspaces is not None:
             self._place(begun)
 
@@ -123,6 +130,7 @@ class _Engine:
             begun.workspaces,
             begun.decision,
             begun.looked_at,
+            begun.channel_name,
             keeper=self.keeper,
             knowledge=self._knowledge,
             offering=self._offering,
@@ -134,6 +142,8 @@ class _Engine:
         self._loop.call_later(LINGER_SECONDS, self._knowledge.linger)
         if self.keeper.placement is not None:
             self.keeper.placement.begin()
+        if not self._begun.is_host:  # which reads its code within milliseconds, and is in a hurry
+            self._reload()
         if self._board.holds_tools:
             self._loop.call_later(TOOLS_SECONDS, self._release_tools)
         if self._options.http_port is not None:
@@ -157,7 +167,7 @@ class _Engine:
             await self._chores.keep()
             return None
         issues = (*self._knowledge.facts.issues, *(keeper.placement.workspace.issues if keeper.placement else ()))
-        why, step = f"{self._options.upstream_name} did not start.", "See what it prints."
+        why, step = f"{keeper.named} did not start.", "See what it prints."
         if issues:
             # What the proxy would do by itself is said behind a semicolon; here it ends.
             why, step = issues[0].message, issues[0].remediation.partition("; the ")[0].rstrip(".") + "."
@@ -169,7 +179,7 @@ class _Engine:
         if placement is not None:
             placement.close()
         closing = [self.keeper.close(), self._stdio.close(), self._relay.close(), apart(self._knowledge.close)]
-        closing += [self._face.close()] if self._face else []
+        closing += [part.close() for part in (self._face, self._reloading) if part is not None]
         await asyncio.wait([asyncio.ensure_future(one) for one in closing], timeout=CLOSE_SECONDS)
 
     # What the front passes on.
@@ -232,6 +242,34 @@ class _Engine:
     def _settled(self) -> None:
         self._release_tools()
         self._chores.settled()
+        if self._reloading is None:
+            self._reload()
+        else:
+            self._reloading.settled()
+
+    # New code.
+
+    def _reload(self) -> None:
+        """See to it from now on that the newest code answers."""
+        from .reloading import Reloading
+
+        self._reloading = Reloading(
+            self._options,
+            self._begun.channel_name,
+            self._begun.content,
+            keeper=self.keeper,
+            relay=self._relay,
+            offering=self._offering,
+            knowledge=self._knowledge,
+            announcements=self._announcements,
+        )
+        if self.keeper.placement is not None:
+            self.keeper.placement.looked = self._reloading.look
+        self._reloading.look()
+
+    def _launching(self) -> None:
+        if self._reloading is not None:
+            self._reloading.launching()
 
     def _release_tools(self) -> None:
         self._board.holds_tools = False

@@ -71,6 +71,7 @@ class Placement:
         workspaces: Workspaces,
         first: Decision,
         looked_at: float,
+        channel_name: str,
         *,
         keeper: Keeper,
         knowledge: Knowledge,
@@ -80,6 +81,7 @@ class Placement:
     ) -> None:
         """`first` is being carried out already, if there was anything to be done."""
         self._options = options
+        self._channel_name = channel_name
         self._workspaces = workspaces
         self._keeper = keeper
         self._knowledge = knowledge
@@ -95,6 +97,7 @@ class Placement:
         self._deciding = asyncio.Lock()  # one decision is carried out before the next is made
         self.fallback = not workspaces.told  # whether it waits for uno_app_initialize
         self._watcher: Watcher | None = None
+        self.looked: Callable[[], None] = lambda: None  # the workspace, its config or its trust may be another
         self._loop = asyncio.get_running_loop()
         knowledge.workspace = lambda: workspaces.workspace
         self._unmet = self._loop.call_later(GREETING_SECONDS, self._settle)  # nobody has introduced itself
@@ -168,7 +171,7 @@ class Placement:
         if self._upstream is not None and self._upstream.trusted:  # what runs was agreed to, before the config changed
             self._changed()
         else:
-            self._keeper.begin(workspace_upstream(self._options, self.workspace))
+            self._keeper.begin(self._new_upstream())
 
     # What became of it.
 
@@ -259,6 +262,7 @@ class Placement:
             self._carry_out(seen)
             self._settle()
         self.look()
+        self.looked()
         return decision
 
     def _offers_anew(self, recalled: Recollection) -> None:
@@ -272,10 +276,10 @@ class Placement:
 
     def _carry_out(self, seen: Seen) -> None:
         decision = seen.decision
-        due, keeper, workspace = decision.transition, self._keeper, decision.workspace
+        due, keeper = decision.transition, self._keeper
         if due in (Transition.START, Transition.RESTART):
             self._say_where()
-            keeper.begin(workspace_upstream(self._options, workspace))
+            keeper.begin(self._new_upstream())
         elif due is Transition.STOP:
             self._give_up()
         elif due is Transition.REFRESH and decision.result is None:
@@ -287,7 +291,7 @@ class Placement:
         if upstream is not None:
             outdated = _is_outdated(upstream, seen.config)
             if outdated and seen.trusted:
-                self._keeper.begin(workspace_upstream(self._options, self.workspace))
+                self._keeper.begin(self._new_upstream())
                 return
             if seen.trusted and self._knowledge.facts.trusted is False:
                 self._knowledge.learn(trusted=upstream.trusted, refusal="")
@@ -295,9 +299,12 @@ class Placement:
                 self._knowledge.learn(trusted=False, refusal=seen.refusal + UNTIL_THEN)
         self._mending.saved(seen.sources)
 
+    def _new_upstream(self) -> HostUpstream | ConfiguredUpstream:
+        return workspace_upstream(self._options, self.workspace, self._channel_name)
+
     def _restart(self) -> None:
         self._announcements.say("info", "The Host is started again: its add-ins were changed.")
-        self._keeper.begin(workspace_upstream(self._options, self.workspace))
+        self._keeper.begin(self._new_upstream())
 
     def _say_where(self) -> None:
         place, solution = self.workspace.working_directory, self.workspace.solution

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ...system.folders import folders
+from ...system.pipes import pipe_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
     from ..upstream.upstream import Upstream
 
 
-def workspace_upstream(options: Options, workspace: Workspace) -> HostUpstream | ConfiguredUpstream:
-    """The server that the workspace's config names, else a Host."""
-    if _names_server(workspace):
+def workspace_upstream(options: Options, workspace: Workspace, channel_name: str) -> HostUpstream | ConfiguredUpstream:
+    """The server that the workspace's config names, else a Host, of which others learn our control channel."""
+    if names_server(workspace):
         from ..upstream.configured import ConfiguredUpstream
 
         return ConfiguredUpstream(workspace, folders(), os.environ, trusts=_trusts)
@@ -30,6 +31,7 @@ def workspace_upstream(options: Options, workspace: Workspace) -> HostUpstream |
         trusts=_trusts,
         port=options.port,
         forwarded=options.forwarded,
+        control_channel=pipe_path(channel_name),
     )
 
 
@@ -44,7 +46,8 @@ def named_upstream(options: Options) -> Upstream:
     return CommandUpstream(options.command, options.directory, os.environ, folders().state)
 
 
-def _names_server(workspace: Workspace) -> bool:
+def names_server(workspace: Workspace) -> bool:
+    """Whether its config does; else a Host serves it."""
     if workspace.config is None:
         return False
     from ...workspace.config import read_config

@@ -1,0 +1,78 @@
+"""What hot reload is about in a workspace: the packages whose code counts, and what the config says about them.
+
+None where there is nothing to watch, where it is switched off, or where the user has not agreed that code of the
+workspace may run. Looks at the disk, so it belongs into a thread. Cheap to import: it is asked while a server starts.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ...hotreload.package import Package, Role
+from ...system.log import log
+from ...system.values import Value
+from ...workspace.addins import FOLDER as ADDINS
+from ...workspace.config import Config, read_config
+from ...workspace.resolver import find_config
+from ...workspace.trust import is_trusted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ...workspace.resolver import Workspace
+    from ..options import Options
+
+
+class Subject(Value):
+    folder: str  # of the workspace
+    packages: tuple[Package, ...]
+    config: Config  # without its problems, which others report
+
+
+def subject_of(options: Options, workspace: Workspace | None, environ: Mapping[str, str]) -> Subject | None:
+    """`workspace`: None where the upstream does not depend on one; its code is where a config near it says."""
+    if options.url is not None:
+        return None
+    if workspace is not None:
+        folder, path = workspace.working_directory, workspace.config
+    else:
+        path = find_config(options.directory)
+        if path is None:
+            return None
+        folder = os.path.dirname(os.path.dirname(path))
+    config = read_config(path)
+    packages = packages_of(folder, config, typed=bool(options.command))
+    if not packages or not config.hot_reload.enabled or not is_trusted(environ, folder):
+        return None
+    return Subject(folder, packages, config.replace(issues=()))
+
+
+def content_at_launch(options: Options, workspace: Workspace | None, environ: Mapping[str, str]) -> str | None:
+    """The digest of the code of a server that is being started, read while that still is on its way to it."""
+    subject = subject_of(options, workspace, environ)
+    server = next((package for package in subject.packages if package.role is Role.SERVER), None) if subject else None
+    if server is None:
+        return None
+    from ...hotreload.fingerprint import Fingerprint
+    from ...hotreload.sources.find import find_sources
+
+    try:
+        return Fingerprint(lambda: find_sources(server), watches=False).digest()
+    except Exception as error:
+        log.debug(f"the code of the server cannot be read while it starts: {error}")
+        return None
+
+
+def packages_of(folder: str, config: Config, *, typed: bool = False) -> tuple[Package, ...]:
+    """Also where nothing is reloaded, for those who want to know what would be."""
+    include, exclude = config.hot_reload.include, config.hot_reload.exclude
+    packages = []
+    root = config.server_folder or (folder if typed and config.path is not None else None)
+    if root is not None:
+        packages.append(Package(Role.SERVER, root, include, exclude))
+    elif not typed and os.path.isdir(os.path.join(folder, ADDINS)):
+        packages.append(Package(Role.SERVER, folder, include, exclude, addins=True))
+    if config.extension_path is not None:
+        packages.append(Package(Role.EXTENSION, config.extension_path, include, exclude))
+    return tuple(packages)

@@ -1,0 +1,263 @@
+"""Hot reload in one proxy: who is asked whether the code is newer than what runs, and what a restart does.
+
+It stands in the way of no first start: for a Host, whose add-ins are read within milliseconds, it begins when that is
+connected. Where there is nothing to watch, calls are relayed as if it did not exist.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import TYPE_CHECKING
+
+from ...hotreload.kept import UNKNOWN
+from ...instances.health_report import ConnectionState
+from ...instances.probe import HostKind
+from ...protocol.running import Tasks
+from ...system.folders import folders
+from ...system.log import log
+from ...system.threads import apart
+from ...system.values import Value
+from ...workspace.addins import sources_key
+from ...workspace.config import Strategy
+from ...workspace.server_command import server_name
+from ..upstream.host import HostUpstream
+from ..upstream.host_running import HostRunning
+from .reload_subject import Subject, subject_of
+
+if TYPE_CHECKING:
+    from ...hotreload.authority import Restarted
+    from ...hotreload.channel import ControlChannel
+    from ...hotreload.client import ClientProcess
+    from ...hotreload.own_authority import OwnAuthority
+    from ...hotreload.remote_authority import RemoteAuthority
+    from ..options import Options
+    from ..relay.pipeline import Pipeline
+    from ..relay.relay import Relay
+    from .announcements import Announcements
+    from .keeper import Keeper
+    from .knowledge import Knowledge
+    from .offering import Offering
+
+PEERS_SECONDS = 5.0  # for the calls of other proxies to come to their end before their Host is restarted
+
+
+class Arrangement(Value):
+    """Who is asked, about what."""
+
+    subject: Subject
+    channel: str | None = None  # of the proxy that owns the Host; None: we ask ourselves
+
+
+class Reloading:
+    def __init__(
+        self,
+        options: Options,
+        channel_name: str,
+        content: str | None,
+        *,
+        keeper: Keeper,
+        relay: Relay,
+        offering: Offering,
+        knowledge: Knowledge,
+        announcements: Announcements,
+    ) -> None:
+        """`channel_name`: of our own control channel, should there be one. `content`: the code that runs, if known."""
+        self._options = options
+        self._channel_name = channel_name
+        self._content = content
+        self._keeper = keeper
+        self._relay = relay
+        self._offering = offering
+        self._knowledge = knowledge
+        self._announcements = announcements
+        self._tasks = Tasks()
+        self._arranging = asyncio.Lock()
+        self._arranged: Arrangement | None = None
+        self._own: OwnAuthority | None = None
+        self._remote: RemoteAuthority | None = None
+        self._channel: ControlChannel | None = None
+        self._pipeline: Pipeline | None = None
+        self._replacing = False  # by ourselves, at this moment
+
+    @property
+    def _connected(self) -> bool:
+        return self._keeper.state is ConnectionState.CONNECTED
+
+    def look(self) -> None:
+        """Something was found out, or has happened, that may decide whether code is reloaded, and by whom."""
+        self._tasks.start(self._arrange())
+
+    # What becomes of the upstream.
+
+    def launching(self) -> None:
+        """The next upstream is being started: what it reads is what lies there now. The authority knows its own."""
+        self._content = None
+        if self._own is not None and not self._replacing:
+            self._tasks.start(self._own.launched())
+
+    def settled(self) -> None:
+        """A start has come to its end, well or not."""
+        if self._own is not None and not self._replacing:
+            (self._own.connected if self._connected else self._own.failed)()
+        if self._remote is not None and self._pipeline is not None:
+            self._pipeline.resume()  # whatever the owner's restart has come to, as far as we are concerned
+        self.look()
+
+    async def close(self) -> None:
+        self._tasks.cancel()
+        await self._undo()
+
+    # Who is asked.
+
+    async def _arrange(self) -> None:
+        async with self._arranging:
+            wanted = await apart(self._wanted)
+            if wanted == self._arranged:
+                return
+            await self._undo()
+            self._arranged = wanted
+            if wanted is not None:
+                await self._begin(wanted)
+            self._offering.adapt(hot_reload=wanted is not None)
+            self._tell()
+
+    def _wanted(self) -> Arrangement | None:
+        """Looks at the disk."""
+        placement = self._keeper.placement
+        subject = subject_of(self._options, placement.workspace if placement else None, os.environ)
+        running, upstream = self._keeper.running, self._keeper.upstream
+        if subject is None or upstream is None:
+            return None
+        if not isinstance(upstream, HostUpstream):
+            return Arrangement(subject)
+        if not isinstance(running, HostRunning):  # who will own the next one is not known yet
+            before = self._arranged
+            return before if before is not None and before.subject == subject else None
+        if running.kind is not HostKind.BUNDLED:
+            return None
+        return Arrangement(subject, None if running.owned else running.control_channel)
+
+    async def _begin(self, wanted: Arrangement) -> None:
+        if wanted.channel is None:
+            await self._ask_ourselves(wanted.subject)
+        else:
+            from ...hotreload.remote_authority import RemoteAuthority
+
+            self._remote = RemoteAuthority(wanted.channel, self._restart_announced, self._restarted)
+        authority = self._own or self._remote
+        assert authority is not None
+        from ..relay.pipeline import Pipeline
+
+        config = wanted.subject.config
+        self._pipeline = self._relay.pipeline = Pipeline(
+            authority,
+            concurrency=config.concurrency or (None if config.path is None else 1),
+            strategy=config.hot_reload.strategy,
+            waits=lambda: self._relay.wait_calls,
+            name=self._server_name(wanted.subject),
+            source=wanted.subject.packages[0].root,
+            status_seconds=config.hot_reload.status_timeout_ms / 1000,
+        )
+
+    async def _ask_ourselves(self, subject: Subject) -> None:
+        from ...hotreload.channel import ControlChannel
+        from ...hotreload.kept import KeptDigests
+        from ...hotreload.own_authority import OwnAuthority
+        from ...system.pipes import PipeProblem
+
+        state, hot_reload = folders().state, subject.config.hot_reload
+        self._own = own = OwnAuthority(
+            subject.packages,
+            KeptDigests(state, subject.folder),
+            os.environ,
+            state,
+            strategy=hot_reload.strategy,
+            restart=self._restart,
+            answers=lambda: self._keeper.until_connected(hot_reload.status_timeout_ms / 1000),
+            client=_client(subject, state),
+        )
+        own.say, own.moved = self._announcements.say, self._tell
+        await self._catch_up(own, subject)
+        self._channel = ControlChannel(self._channel_name, own, subject.packages)
+        try:
+            path = await self._channel.open()
+        except PipeProblem as problem:
+            log.warn(f"Other programs cannot ask for new code: {problem}")
+            self._channel = path = None
+        self._knowledge.learn(control_channel=path)
+
+    async def _catch_up(self, own: OwnAuthority, subject: Subject) -> None:
+        """What runs was launched before anybody was there to watch its code."""
+        content, self._content = self._content, None
+        upstream = self._keeper.upstream
+        if isinstance(upstream, HostUpstream) and upstream.sources is not None:
+            now = await apart(lambda: sources_key(subject.folder))
+            content = None if now == upstream.sources else UNKNOWN  # saved while it started
+        await own.launched(content)
+        if self._connected:
+            own.connected()
+
+    async def _undo(self) -> None:
+        """Nobody is asked any more; calls that wait are run."""
+        if self._pipeline is not None:
+            self._relay.pipeline = None
+            self._pipeline.close()
+        for part in (self._channel, self._remote, self._own):
+            if part is not None:
+                await part.close()
+        self._pipeline = self._channel = self._remote = self._own = None
+
+    def _server_name(self, subject: Subject) -> str:
+        if subject.config.names_server or subject.config.hot_reload.server_name:
+            return f"the server '{server_name(subject.config)}'"
+        name = self._keeper.named
+        return name[0].lower() + name[1:]
+
+    def _tell(self) -> None:
+        """Let the health report know how it stands."""
+        own, channel = self._own, self._channel
+        status = own.status() if own is not None else {"owner": False} if self._remote is not None else None
+        self._knowledge.learn(hot_reload=status, **({} if channel else {"control_channel": None}))
+
+    # A restart.
+
+    async def _restart(self) -> Restarted:
+        """Of our own upstream: nothing of ours or of other proxies runs on it, or what does may finish."""
+        assert self._arranged is not None
+        hot_reload = self._arranged.subject.config.hot_reload
+        swaps, pipeline, channel = hot_reload.strategy is Strategy.SWAP, self._pipeline, self._channel
+        assert pipeline is not None
+        self._replacing = True
+        try:
+            await pipeline.pause(hold=swaps)
+            if channel is not None:
+                await channel.announce_restart(PEERS_SECONDS)
+            keeper = self._keeper
+            outcome = await (keeper.swap() if swaps else keeper.renew(hot_reload.restart_delay_ms / 1000))
+            if channel is not None:
+                channel.announce_restarted(outcome)
+            return outcome
+        finally:
+            self._replacing = False
+            pipeline.resume()
+
+    async def _restart_announced(self) -> None:
+        """By the proxy that owns the Host."""
+        if self._pipeline is not None:
+            await self._pipeline.pause(hold=False)
+
+    def _restarted(self, outcome: Restarted) -> None:
+        """Our own connection is made anew by then, or will be: the end of the old Host was noticed."""
+        if self._pipeline is not None and (not outcome.ok or self._connected):
+            self._pipeline.resume()
+
+
+def _client(subject: Subject, state: str) -> ClientProcess | None:
+    config = subject.config
+    if config.client is None:
+        return None
+    from ...hotreload.client import ClientProcess
+
+    folder = config.client.cwd or config.client_workspace or config.extension_path or subject.folder
+    return ClientProcess(config.client, folder, os.environ, state)
