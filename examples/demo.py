@@ -1,5 +1,5 @@
 """A short tour of what works: an Uno workspace is discovered; an agent on pipes gets tools before there is a server,
-uses them, and keeps its session while the server is killed and healed. Each step says how long it took.
+uses them, and keeps its session while the server is killed and healed, and while its code is edited. Each step says how long it took.
 
 Everything lives in a temporary folder, and nothing is left running. Run it with `make demo`; it exits with 1 if a step
 does not do what it says.
@@ -125,12 +125,20 @@ def serve(stage: Stage) -> None:
         expect(healed != first, "the server was not replaced")
         print(f"   process {first} is gone, process {healed} answers")
 
-        print("\n6. One workspace, one server: the command line finds the one that the agent uses.")
+        print("\n6. You edit the add-in: HACK is a word like any other now. The next call is answered by the new code.")
+        edit(stage.root / "workspace/.devtools/addins/todos.py", "TODO|FIXME|HACK", "TODO|FIXME")
+        counted = agent.call("count_todos")
+        expect("HACK" not in counted, f"count_todos found {counted}")
+        edited = stage.servers(quiet=True)[0]["processId"]
+        expect(edited != healed, "the server was not replaced")
+        print(f"   count_todos: {counted}, by process {edited}")
+
+        print("\n7. One workspace, one server: the command line finds the one that the agent uses.")
         found = json.loads(stage.run("start", "--json").stdout)
-        expect((found["outcome"], found["processId"]) == ("reused", healed), f"start said {found}")
+        expect((found["outcome"], found["processId"]) == ("reused", edited), f"start said {found}")
         health = json.loads(stage.run("health", "--json").stdout)
         expect(health["status"] == "Healthy", f"health is {health['status']}: {health['issues']}")
-        print(f"   {found['outcome']}: process {healed}, {health['status']}, {health['toolCount']} tools")
+        print(f"   {found['outcome']}: process {edited}, {health['status']}, {health['toolCount']} tools")
     expect(stage.servers(quiet=True) == [], "a server is left")
 
 
@@ -144,6 +152,12 @@ def kill(pid: int) -> None:
             time.sleep(0.001)
     except psutil.NoSuchProcess:
         pass
+
+
+def edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text("utf-8")
+    expect(old in text, f"{path.name} has no {old}")
+    path.write_text(text.replace(old, new), "utf-8")
 
 
 def expect(truth: bool, otherwise: str) -> None:
