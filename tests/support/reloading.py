@@ -1,7 +1,7 @@
 """Workspaces whose MCP server is edited while it serves, and drivers that edit it under load.
 
     server = BuiltServer(machine)          # package.json, tsconfig.json, a build; or PythonServer, which has no build
-    client = proxies.connected()
+    client = hot(proxies)
     server.say("two")                      # one edit of its code
     renew(client, "two")                   # as an agent is told to: call, mcpStatus, call
 
@@ -27,7 +27,7 @@ from typing import Any
 from support.files import write
 from support.hosts import is_running
 from support.machine import Machine
-from support.proxies import PATIENCE, Message, ProxyClient
+from support.proxies import PATIENCE, Message, Proxies, ProxyClient
 
 SUPPORT = Path(__file__).parent
 META = "uno-devserver/hotReload"
@@ -300,6 +300,13 @@ def _typescript(answer: str, *habits: str) -> str:
 
 
 # --- what agents do ---------------------------------------------------------------------------------------------------
+
+
+def hot(proxies: Proxies, *options: str, **how: Any) -> ProxyClient:
+    """A proxy with a client, a server, and hot reload that is on."""
+    client = proxies.connected(*options, **how)
+    client.wait_health(lambda report: report["proxy"]["hotReload"], "one that tells of hot reload")
+    return client
 
 
 def state_of(result: Message) -> str | None:

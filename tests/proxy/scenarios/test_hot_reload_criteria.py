@@ -28,6 +28,7 @@ from support.reloading import (
     PythonServer,
     changed_proxy,
     git,
+    hot,
     poll,
     renew,
     state_of,
@@ -55,7 +56,7 @@ def test_git_add_checkout_stash_and_diff_rebuild_nothing(proxies: Proxies, kind:
     git(workspace, "add", "--all")
     git(workspace, "commit", "--quiet", "--message=one")
     git(workspace, "branch", "other")
-    client = proxies.connected()
+    client = hot(proxies)
     assert client.call("answer") == "one"
 
     def still(what: str) -> None:
@@ -85,7 +86,7 @@ def test_git_add_checkout_stash_and_diff_rebuild_nothing(proxies: Proxies, kind:
 @KINDS
 def test_only_changed_content_rebuilds(proxies: Proxies, kind: type[EditedServer]) -> None:
     server = kind(proxies.machine)
-    client = proxies.connected()
+    client = hot(proxies)
     source = server.source
 
     def touched() -> None:
@@ -122,7 +123,7 @@ def test_only_changed_content_rebuilds(proxies: Proxies, kind: type[EditedServer
 def test_the_server_hashes_nothing_and_knows_nothing_of_it(proxies: Proxies) -> None:
     """Any server is reloaded as it is; and in the proxy only the authority looks at sources."""
     server = PythonServer(proxies.machine)
-    client = proxies.connected()
+    client = hot(proxies)
     server.say("two")
 
     renew(client, "two")
@@ -166,7 +167,7 @@ def test_the_sources_are_those_of_the_tsconfig(proxies: Proxies) -> None:
     server = BuiltServer(proxies.machine)
     write(server.root / "src" / "answer.test.ts", "// tests\n")
     write(server.root / "scripts" / "release.ts", "// released\n")
-    client = proxies.connected()
+    client = hot(proxies)
 
     for name in ("src/answer.test.ts", "scripts/release.ts", "tools/compiler.py"):
         path = server.root / name
@@ -193,7 +194,7 @@ def test_the_sources_are_those_of_the_tsconfig(proxies: Proxies) -> None:
 def test_builds_are_the_scripts_of_the_package(proxies: Proxies) -> None:
     server = BuiltServer(proxies.machine)
     extension = Extension(server)
-    client = proxies.connected()
+    client = hot(proxies)
     server.say("two")
     extension.say("second")
 
@@ -206,7 +207,7 @@ def test_builds_are_the_scripts_of_the_package(proxies: Proxies) -> None:
 @pytest.mark.parametrize("manager", MANAGERS)
 def test_the_lock_file_tells_the_package_manager(proxies: Proxies, manager: str) -> None:
     server = BuiltServer(proxies.machine, manager=manager)
-    client = proxies.connected()
+    client = hot(proxies)
     server.say("two")
 
     renew(client, "two")
@@ -218,7 +219,7 @@ def test_the_lock_file_tells_the_package_manager(proxies: Proxies, manager: str)
 
 def test_a_failed_build_is_told_with_its_whole_output_and_the_old_server_goes_on(proxies: Proxies) -> None:
     server = BuiltServer(proxies.machine)
-    client = proxies.connected()
+    client = hot(proxies)
     server.say("two", "build floods", "build fails")
 
     failed = client.call_result("answer")
@@ -250,7 +251,7 @@ def test_parallel_calls_during_a_hot_reload_make_one_restart(
     proxies: Proxies, kind: type[EditedServer], config: dict[str, Any]
 ) -> None:
     server = kind(proxies.machine, **config)
-    client = proxies.connected()
+    client = hot(proxies)
     server.say("onf")
 
     calls = [client.begin("tools/call", {"name": "answer", "arguments": {"mark": n}}) for n in range(8)]
@@ -270,7 +271,7 @@ def test_parallel_calls_during_a_hot_reload_make_one_restart(
 def test_a_batch_is_checked_once(proxies: Proxies) -> None:
     """A build that fails is tried at each check, so it counts them."""
     server = BuiltServer(proxies.machine)
-    client = proxies.connected()
+    client = hot(proxies)
     server.say("two", "build fails")
     client.call_result("answer")
     assert server.journal.builds == 1
@@ -289,7 +290,7 @@ def test_a_batch_is_checked_once(proxies: Proxies) -> None:
 
 def test_a_changed_server_is_built_then_drained_then_stopped_then_started(proxies: Proxies) -> None:
     server = BuiltServer(proxies.machine, **SIDE_BY_SIDE)
-    client = proxies.connected()
+    client = hot(proxies)
     held = client.begin("tools/call", {"name": "hold", "arguments": {"until": str(server.gate("hold"))}})
     server.journal.wait("call")
     server.say("two")
@@ -320,7 +321,7 @@ def test_a_changed_server_is_built_then_drained_then_stopped_then_started(proxie
 def test_a_changed_extension_is_compiled_and_its_client_restarted_and_the_call_completes(proxies: Proxies) -> None:
     server = PythonServer(proxies.machine)
     extension = Extension(server)
-    client = proxies.connected()
+    client = hot(proxies)
     server.journal.wait("client start")
     extension.say("second")
 
@@ -342,7 +343,7 @@ def test_a_changed_extension_is_compiled_and_its_client_restarted_and_the_call_c
 def test_an_extension_that_does_not_compile_is_told_and_the_call_completes(proxies: Proxies) -> None:
     server = PythonServer(proxies.machine)
     extension = Extension(server)
-    client = proxies.connected()
+    client = hot(proxies)
     server.journal.wait("client start")
     extension.say("second", "build fails")
 
@@ -359,7 +360,7 @@ def test_an_extension_that_does_not_compile_is_told_and_the_call_completes(proxi
 def test_where_both_changed_the_extension_comes_first(proxies: Proxies) -> None:
     server = BuiltServer(proxies.machine)
     extension = Extension(server)
-    client = proxies.connected()
+    client = hot(proxies)
     server.journal.wait("client start")
     server.say("two")
     extension.say("second")
@@ -382,7 +383,7 @@ def test_where_both_changed_the_extension_comes_first(proxies: Proxies) -> None:
 
 def test_cancelled_queued_calls_get_a_brief_clear_message(proxies: Proxies) -> None:
     server = BuiltServer(proxies.machine)
-    client = proxies.connected()
+    client = hot(proxies)
     server.say("two", "build waits")
     first = client.begin("tools/call", {"name": "answer"})
     server.journal.wait("build begins")
@@ -405,7 +406,7 @@ def test_cancelled_queued_calls_get_a_brief_clear_message(proxies: Proxies) -> N
 
 def test_the_restart_message_tells_to_use_mcp_status(proxies: Proxies) -> None:
     server = BuiltServer(proxies.machine)
-    client = proxies.connected()
+    client = hot(proxies)
     assert "mcpStatus" in client.tools()
     server.say("two")
 
@@ -420,7 +421,7 @@ def test_the_restart_message_tells_to_use_mcp_status(proxies: Proxies) -> None:
 
 def test_mcp_status_waits_for_the_server(proxies: Proxies) -> None:
     server = PythonServer(proxies.machine)
-    client = proxies.connected()
+    client = hot(proxies)
     server.say("two", "waits")
     assert state_of(client.call_result("answer")) == "restarting"
     server.journal.wait("start", 2)
@@ -437,7 +438,7 @@ def test_mcp_status_waits_for_the_server(proxies: Proxies) -> None:
 
 def test_mcp_status_gives_up_when_it_was_told_to(proxies: Proxies) -> None:
     server = PythonServer(proxies.machine, hotReload={"mcpStatusTimeout": 200})
-    client = proxies.connected()
+    client = hot(proxies)
     server.say("two", "waits")
     client.call_result("answer")
     server.journal.wait("start", 2)
@@ -454,7 +455,7 @@ def test_mcp_status_that_is_ready_tells_not_to_call_it_again_and_what_to_do_if_s
     proxies: Proxies,
 ) -> None:
     server = PythonServer(proxies.machine)
-    client = proxies.connected()
+    client = hot(proxies)
     server.say("two")
     client.call_result("answer")
 
@@ -482,7 +483,7 @@ def test_a_typed_command_without_a_config_is_relayed_as_before(proxies: Proxies)
 def test_a_config_without_a_word_on_hot_reload_has_it(proxies: Proxies) -> None:
     server = BuiltServer(proxies.machine)
     assert "hotReload" not in server.config
-    client = proxies.connected()
+    client = hot(proxies)
     server.say("two")
 
     renew(client, "two")
@@ -492,7 +493,7 @@ def test_a_typed_command_in_a_workspace_with_a_config_is_reloaded_as_that_says(p
     server = PythonServer(proxies.machine)
     server.config.pop("mcpServer")
     server.write_config()
-    client = proxies.connected("--", server.argv[0], "-IS", str(server.source))
+    client = hot(proxies, "--", server.argv[0], "-IS", str(server.source))
     server.say("two")
 
     renew(client, "two")
@@ -515,7 +516,7 @@ def test_the_add_ins_of_a_workspace_without_a_config_are_its_sources(proxies: Pr
         'def register(addin):\n    @addin.tool\n    def answer() -> str:\n        """Say it."""\n        return "{}"\n'
     )
     write(addin, code.format("one"))
-    client = proxies.connected()
+    client = hot(proxies)
     assert client.call("answer") == "one"
     host = client.health()["hostProcessId"]
     addin.touch()
@@ -534,7 +535,7 @@ def test_the_add_ins_of_a_workspace_without_a_config_are_its_sources(proxies: Pr
 def test_calls_of_all_transports_wait_in_one_line(proxies: Proxies) -> None:
     server = PythonServer(proxies.machine)
     port = free_port()
-    client = proxies.connected("--http", str(port))
+    client = hot(proxies, "--http", str(port))
     held = client.begin("tools/call", {"name": "hold", "arguments": {"until": str(server.gate("hold")), "mark": "1"}})
     server.journal.wait("call")
     replies: list[Reply] = []
@@ -560,7 +561,7 @@ def test_calls_of_all_transports_wait_in_one_line(proxies: Proxies) -> None:
 def test_a_call_over_http_reloads_for_all(proxies: Proxies) -> None:
     server = PythonServer(proxies.machine)
     port = free_port()
-    client = proxies.connected("--http", str(port))
+    client = hot(proxies, "--http", str(port))
     server.say("two")
 
     told = post(port, "tools/call", _answer_params("http")).json["result"]
@@ -575,7 +576,7 @@ def test_a_timeout_counts_neither_the_queue_nor_the_check(proxies: Proxies) -> N
     """Each call may be silent for a second here; in the line, and while something is built, it spends more."""
     server = BuiltServer(proxies.machine)
     prefix = changed_proxy("proxy.relay.policy", "RelayPolicy", silence_seconds=1.0)
-    client = proxies.connected(prefix=prefix)
+    client = hot(proxies, prefix=prefix)
     gates = [str(server.gate(name)) for name in ("a", "b")]
     holds = [client.begin("tools/call", {"name": "hold", "arguments": {"until": gate}}) for gate in gates]
     queued = client.begin("tools/call", {"name": "answer"})
@@ -601,7 +602,7 @@ def test_a_timeout_counts_neither_the_queue_nor_the_check(proxies: Proxies) -> N
 def test_the_face_over_http_and_its_sessions_stay_across_a_hot_reload(proxies: Proxies) -> None:
     server = PythonServer(proxies.machine)
     port = free_port()
-    client = proxies.connected("--http", str(port))
+    client = hot(proxies, "--http", str(port))
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "page", "version": "1"}}
     session = post(port, "initialize", hello).headers["mcp-session-id"]
     post(port, "notifications/initialized", {}, session, number=None)

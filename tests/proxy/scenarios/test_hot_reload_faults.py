@@ -27,6 +27,7 @@ from support.reloading import (
     Journal,
     PythonServer,
     changed_proxy,
+    hot,
     poll,
     renew,
     state_of,
@@ -88,7 +89,7 @@ def until_answers(client: ProxyClient, answer: str, seconds: float = PATIENCE) -
 
 def test_a_save_during_a_build_begins_it_anew(proxies: Proxies) -> None:
     server = BuiltServer(proxies.machine)
-    client = proxies.connected()
+    client = hot(proxies)
     server.say("two", "build waits")
     call = client.begin("tools/call", {"name": "answer"})
     server.journal.wait("build begins")
@@ -105,7 +106,7 @@ def test_a_save_during_a_build_begins_it_anew(proxies: Proxies) -> None:
 @KINDS
 def test_a_save_during_a_restart_is_served_in_the_end(proxies: Proxies, kind: type[EditedServer]) -> None:
     server = kind(proxies.machine)
-    client = proxies.connected()
+    client = hot(proxies)
     server.say("two", "waits")
     assert state_of(client.call_result("answer")) == "restarting"
     server.journal.wait("start", 2)
@@ -122,7 +123,7 @@ def test_a_save_during_a_restart_is_served_in_the_end(proxies: Proxies, kind: ty
 @KINDS
 def test_a_save_during_a_swap_is_served_in_the_end(proxies: Proxies, kind: type[EditedServer]) -> None:
     server = kind(proxies.machine, hotReload={"strategy": "swap"})
-    client = proxies.connected()
+    client = hot(proxies)
     server.say("two", "waits")
     held = client.begin("tools/call", {"name": "answer", "arguments": {"mark": "held"}})
     server.journal.wait("start", 2)
@@ -151,10 +152,23 @@ def test_a_save_during_the_first_start_is_served_in_the_end(proxies: Proxies) ->
     assert server.journal.starts <= 2
 
 
+@KINDS
+def test_an_edit_as_soon_as_the_server_is_connected_is_served_in_the_end(
+    proxies: Proxies, kind: type[EditedServer]
+) -> None:
+    server = kind(proxies.machine)
+    client = proxies.connected()
+
+    server.say("two")
+
+    until_answers(client, "two")
+    assert server.journal.starts == 2
+
+
 def test_a_crash_after_an_edit_needs_no_second_restart(proxies: Proxies) -> None:
     """What is started again is the new code: that it changed is not news any more."""
     server = PythonServer(proxies.machine)
-    client = proxies.connected()
+    client = hot(proxies)
     assert client.call("answer") == "one"
     server.say("two")
     os.kill(server.journal.events("start")[0]["pid"], signal.SIGKILL)
@@ -166,13 +180,13 @@ def test_a_crash_after_an_edit_needs_no_second_restart(proxies: Proxies) -> None
 
 def test_an_edit_between_two_sessions_is_built_for_the_second(proxies: Proxies) -> None:
     server = BuiltServer(proxies.machine)
-    first = proxies.connected()
+    first = hot(proxies)
     assert first.call("answer") == "one"
     first.close_stdin()
     first.exit_code()
     server.say("two")
 
-    until_answers(proxies.connected(), "two")
+    until_answers(hot(proxies), "two")
 
     assert server.journal.builds == 1
 
@@ -183,7 +197,7 @@ def test_two_edits_of_the_same_length_within_a_second_are_both_served(proxies: P
     words = write(server.root / "src" / "talker" / "words.py", 'WORD = "one"\n')
     main = server.source.read_text("utf-8").replace("serve('one'", "from words import WORD\n\nserve(WORD")
     write(server.source, main.replace("import sys\n", f"import sys\n\nsys.path.insert(0, {str(words.parent)!r})\n", 1))
-    client = proxies.connected()
+    client = hot(proxies)
     assert client.call("answer") == "one"
 
     for word in ("two", "six", "ten", "one"):
@@ -194,7 +208,7 @@ def test_two_edits_of_the_same_length_within_a_second_are_both_served(proxies: P
 @pytest.mark.parametrize("strategy", ["restart", "swap"])
 def test_a_queued_call_that_is_cancelled_is_not_run(proxies: Proxies, strategy: str) -> None:
     server = BuiltServer(proxies.machine, hotReload={"strategy": strategy})
-    client = proxies.connected()
+    client = hot(proxies)
     server.say("two", "build waits")
     first = client.begin("tools/call", {"name": "answer", "arguments": {"mark": "first"}})
     server.journal.wait("build begins")
@@ -217,7 +231,7 @@ def test_a_queued_call_that_is_cancelled_is_not_run(proxies: Proxies, strategy: 
 @KINDS
 def test_a_new_server_that_dies_at_once_is_told_and_a_save_heals_it(proxies: Proxies, kind: type[EditedServer]) -> None:
     server = kind(proxies.machine)
-    client = proxies.connected()
+    client = hot(proxies)
     server.say("two", "dies")
     assert state_of(client.call_result("answer")) == "restarting"
 
@@ -237,7 +251,7 @@ def test_a_new_server_that_dies_at_once_leaves_the_old_one_where_it_is_swapped(
     proxies: Proxies, kind: type[EditedServer]
 ) -> None:
     server = kind(proxies.machine, hotReload={"strategy": "swap"})
-    client = proxies.connected()
+    client = hot(proxies)
     server.say("two", "dies")
 
     result = client.call_result("answer")
@@ -253,7 +267,7 @@ def test_a_new_server_that_dies_at_once_leaves_the_old_one_where_it_is_swapped(
 
 def test_a_python_server_with_a_syntax_error_is_told_and_healed(proxies: Proxies) -> None:
     server = PythonServer(proxies.machine)
-    client = proxies.connected()
+    client = hot(proxies)
     write(server.source, "def broken(:\n")
     client.call_result("answer")
 
@@ -269,7 +283,7 @@ def test_a_python_server_with_a_syntax_error_is_told_and_healed(proxies: Proxies
 def test_a_new_server_that_never_answers_is_given_up_and_a_save_heals_it(proxies: Proxies, strategy: str) -> None:
     server = PythonServer(proxies.machine, hotReload={"strategy": strategy})
     prefix = changed_proxy("proxy.upstream.command_running", "Policy", ready_seconds=0.7)
-    client = proxies.connected(prefix=prefix)
+    client = hot(proxies, prefix=prefix)
     server.say("two", "silent")
 
     first = client.call_result("answer")
@@ -310,7 +324,7 @@ def test_files_that_cannot_be_read_do_no_harm(proxies: Proxies) -> None:
     (folder / "folder.py").mkdir()
     locked = write(folder / "locked.py", "secret = 1\n")
     locked.chmod(0)
-    client = proxies.connected()
+    client = hot(proxies)
     assert client.call("answer") == "one"
 
     server.say("two")
@@ -322,7 +336,7 @@ def test_files_that_cannot_be_read_do_no_harm(proxies: Proxies) -> None:
 @KINDS
 def test_a_source_that_vanishes_and_comes_back(proxies: Proxies, kind: type[EditedServer]) -> None:
     server = kind(proxies.machine)
-    client = proxies.connected()
+    client = hot(proxies)
     assert client.call("answer") == "one"
 
     server.source.unlink()
@@ -337,7 +351,7 @@ def test_a_source_that_vanishes_and_comes_back(proxies: Proxies, kind: type[Edit
 def test_files_that_come_and_go_while_they_are_hashed_cost_no_call(proxies: Proxies) -> None:
     server = PythonServer(proxies.machine, hotReload={"exclude": ["src/talker/busy/**"]})
     counted = server.source.parent / "also"
-    client = proxies.connected()
+    client = hot(proxies)
     over = threading.Event()
 
     def bustle() -> None:
@@ -365,7 +379,7 @@ def test_files_that_come_and_go_while_they_are_hashed_cost_no_call(proxies: Prox
 
 def test_two_proxies_with_a_command_each_build_once_and_restart_each_its_own(proxies: Proxies) -> None:
     server = BuiltServer(proxies.machine)
-    clients = [proxies.connected() for _ in range(2)]
+    clients = [hot(proxies) for _ in range(2)]
     server.say("two")
 
     calls = [client.begin("tools/call", {"name": "answer"}) for client in clients]
@@ -380,7 +394,7 @@ def test_two_proxies_with_a_command_each_build_once_and_restart_each_its_own(pro
 
 def test_a_call_of_any_session_of_a_host_has_its_owner_reload_it_once(proxies: Proxies) -> None:
     addin = EditedAddIn(proxies.machine)
-    owner, guest = proxies.connected(), proxies.connected()
+    owner, guest = hot(proxies), hot(proxies)
     assert guest.health()["proxy"]["upstream"]["owned"] is False
     assert (owner.call("answer"), guest.call("answer")) == ("one", "one")
     addin.say("two")
@@ -396,7 +410,7 @@ def test_a_call_of_any_session_of_a_host_has_its_owner_reload_it_once(proxies: P
 
 def test_calls_of_all_sessions_at_the_same_moment_reload_a_host_once(proxies: Proxies) -> None:
     addin = EditedAddIn(proxies.machine)
-    clients = [proxies.connected() for _ in range(3)]
+    clients = [hot(proxies) for _ in range(3)]
     addin.say("two")
 
     calls = [(client, client.begin("tools/call", {"name": "answer"})) for client in clients for _ in range(4)]
@@ -411,7 +425,7 @@ def test_calls_of_all_sessions_at_the_same_moment_reload_a_host_once(proxies: Pr
 
 def test_a_guest_serves_the_new_code_when_the_owner_is_killed_in_the_midst_of_a_restart(proxies: Proxies) -> None:
     addin = EditedAddIn(proxies.machine)
-    owner, guest = proxies.connected(), proxies.connected()
+    owner, guest = hot(proxies), hot(proxies)
     addin.say("two", waits=True)
     assert state_of(guest.call_result("answer")) == "restarting"
     addin.journal.wait("start", 2)
@@ -451,7 +465,7 @@ def test_a_config_that_was_edited_runs_nothing_new_before_the_user_agrees(proxie
     server = PythonServer(proxies.machine)
     del proxies.machine.environment["UNO_DEVSERVER_TRUST"]
     assert server.machine.run("trust").exit_code == 0
-    client = proxies.connected()
+    client = hot(proxies)
     assert client.call("answer") == "one"
     mark = server.gate("intruder")
     intruder = {"command": sys.executable, "args": ["-c", f"open({str(mark)!r}, 'w')"]}
@@ -484,7 +498,7 @@ def test_hot_reload_that_is_switched_off_changes_nothing(proxies: Proxies) -> No
 
 def test_an_intended_restart_is_no_crash(proxies: Proxies) -> None:
     server = PythonServer(proxies.machine)
-    client = proxies.connected()
+    client = hot(proxies)
     for answer in ("two", "three", "four", "five", "six"):
         server.say(answer)
         renew(client, answer)
@@ -498,7 +512,7 @@ def test_an_intended_restart_is_no_crash(proxies: Proxies) -> None:
 
 def test_a_build_that_hangs_is_ended_and_told(proxies: Proxies) -> None:
     server = BuiltServer(proxies.machine)
-    client = proxies.connected(prefix=changed_proxy("hotreload.watched", "Policy", build_seconds=0.5))
+    client = hot(proxies, prefix=changed_proxy("hotreload.watched", "Policy", build_seconds=0.5))
     server.say("two", "build waits")
 
     result = client.call_result("answer")

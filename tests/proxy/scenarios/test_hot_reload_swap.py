@@ -13,6 +13,7 @@ from support.reloading import (
     PythonServer,
     edit_and_restart,
     edit_under_load,
+    hot,
     poll,
     renew,
     state_of,
@@ -28,7 +29,7 @@ def test_no_call_fails_and_none_is_answered_twice_while_the_code_is_swapped(
     proxies: Proxies, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server = PythonServer(proxies.machine, **SWAP)
-    client = proxies.connected()
+    client = hot(proxies)
 
     load = edit_under_load(client, server, callers=16, edits=EDITS)
 
@@ -47,7 +48,7 @@ def test_from_an_edit_to_its_answer_a_restart_takes_little_more_than_the_server_
     proxies: Proxies, capsys: pytest.CaptureFixture[str]
 ) -> None:
     server = PythonServer(proxies.machine)
-    client = proxies.connected()
+    client = hot(proxies)
 
     restarts = edit_and_restart(client, server, edits=3)
 
@@ -61,7 +62,7 @@ def test_one_changed_byte_under_eight_calls_is_one_build_and_one_swap(
     proxies: Proxies, kind: type[EditedServer]
 ) -> None:
     server = kind(proxies.machine, **SWAP)
-    client = proxies.connected()
+    client = hot(proxies)
     server.say("onf")
 
     calls = [client.begin("tools/call", {"name": "answer", "arguments": {"mark": n}}) for n in range(8)]
@@ -75,7 +76,7 @@ def test_one_changed_byte_under_eight_calls_is_one_build_and_one_swap(
 
 def test_a_call_that_runs_ends_on_the_old_server_while_others_have_the_new_one(proxies: Proxies) -> None:
     server = PythonServer(proxies.machine, **SWAP)
-    client = proxies.connected()
+    client = hot(proxies)
     until = str(server.gate("hold"))
     running = client.begin("tools/call", {"name": "hold", "arguments": {"until": until}})
     server.journal.wait("call")
@@ -92,7 +93,7 @@ def test_a_call_that_runs_ends_on_the_old_server_while_others_have_the_new_one(p
 
 def test_held_calls_report_progress(proxies: Proxies) -> None:
     server = PythonServer(proxies.machine, **SWAP)
-    client = proxies.connected()
+    client = hot(proxies)
     server.say("two", "waits")
 
     params = {"name": "answer", "arguments": {}, "_meta": {"progressToken": "mine"}}
@@ -108,7 +109,7 @@ def test_held_calls_report_progress(proxies: Proxies) -> None:
 @pytest.mark.parametrize("strategy", ["restart", "swap"])
 def test_the_lists_are_announced_only_where_they_differ(proxies: Proxies, strategy: str) -> None:
     server = PythonServer(proxies.machine, hotReload={"strategy": strategy})
-    client = proxies.connected()
+    client = hot(proxies)
     before = len(client.heard("notifications/tools/list_changed"))
 
     server.say("two")
@@ -124,7 +125,7 @@ def test_the_lists_are_announced_only_where_they_differ(proxies: Proxies, strate
 
 def test_calls_wait_for_a_restart_where_the_proxy_was_told_so(proxies: Proxies) -> None:
     server = PythonServer(proxies.machine)
-    client = proxies.connected("--wait-calls")
+    client = hot(proxies, "--wait-calls")
     server.say("two", "waits")
     first = client.begin("tools/call", {"name": "answer"})
     server.journal.wait("start", 2)
