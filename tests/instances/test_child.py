@@ -18,6 +18,7 @@ from support.hosts import is_running, wait_for
 from uno_devserver.host.banner import banner
 from uno_devserver.instances.child import TAIL_LINES, Child, Output, end_all, last_lines, spawn
 from uno_devserver.system.processes import GRACE_SECONDS
+from uno_devserver.system.run import ENDING, Outcome, run
 
 PR_SET_CHILD_SUBREAPER = 36
 
@@ -231,3 +232,21 @@ def test_at_the_end_all_that_still_run_are_ended_whichever_thread_has_spawned_th
     end_all()
 
     assert [child.wait() for child in children] == [-signal.SIGKILL] * 8
+
+
+def test_at_the_end_a_program_that_is_run_to_its_own_end_is_ended_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("uno_devserver.system.run._may_run", True)  # and again behind this test: we do not end
+    heard = threading.Event()
+    code = "import signal; print('here', flush=True); signal.pause()"
+
+    def build() -> Outcome:
+        line = [sys.executable, "-ISc", code]
+        return run(line, cwd="/", environ={}, seconds=60, keep_bytes=0, hear=lambda _: heard.set())
+
+    with ThreadPoolExecutor() as threads:
+        running = threads.submit(build)
+        assert heard.wait(30)
+
+        end_all()
+
+        assert running.result(30) == Outcome(None, b"", ENDING)

@@ -65,7 +65,7 @@ async def run_build(build: Build, environ: Mapping[str, str], log_file: str, sec
             log.info(f"{build.named} was given up after {time.monotonic() - begun:.1f} s.")
     took = f"after {time.monotonic() - begun:.1f} s"
     if outcome.succeeded:
-        log.info(f"{build.named} is done {took}.")
+        log.debug(f"{build.named} is done {took}.")
         return None
     why = f"ended with exit code {outcome.exit_code}" if outcome.exit_code is not None else outcome.problem
     log.warn(f"{build.named} {why} {took}; what it printed is in {log_file}.")

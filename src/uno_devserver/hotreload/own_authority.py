@@ -227,7 +227,7 @@ class OwnAuthority:
             return result
         made = await self._make(server)
         if made.error is not None:
-            return result.replace(server_changed=True, server_build_error=made.error)
+            return result.replace(server_changed=True, server_build_error=made.error, server_digest=made.digest)
         self._due = made.digest != server.expected  # else it was taken back meanwhile
         return result.replace(server_changed=self._due, server_rebuilt=self._due)
 

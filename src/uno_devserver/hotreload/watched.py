@@ -41,6 +41,7 @@ class Policy(Value):
     watch_share: int = 5  # where a look reads everything, it takes a fifth of the time at most
     most_cancels: int = 10  # of builds by newer saves, in one check: then one may finish
     most_builds: int = 3  # that find their sources changed when they are done, in one check
+    quiet_seconds: float = 0.5  # where no build runs and nothing changes, it was the build that did
 
 
 class NoAnswer(Exception):
@@ -220,7 +221,7 @@ class Watched:
                 if len(moved) < self._policy.most_builds:
                     now = after
                     continue
-                now = self._settled(moved, now, after)
+                now = await self._settled(moved, now, after)
             if error is None:
                 self._built_here = now
                 await apart(partial(self._kept.built, self._key, now))
@@ -230,13 +231,15 @@ class Watched:
         """Whether the output of the build may be missing, although somebody has built this content once."""
         return now == self.failed and self._built_here != now
 
-    def _settled(self, moved: list[tuple[str, ...]], before: str, after: str) -> str:
+    async def _settled(self, moved: list[tuple[str, ...]], before: str, after: str) -> str:
         """What counts as built where the sources were never the same before a build and behind it."""
         paths = ", ".join(moved[-1][:5])
         if len(set(moved)) == 1:
-            advice = f"Name what it writes in hotReload.exclude: {paths}."
-            log.warn(f"The build of {self.package.root} changes its own sources each time. {advice}")
-            return after
+            await asyncio.sleep(self._policy.quiet_seconds)
+            if await self.look() == after:
+                advice = f"Name what it writes in hotReload.exclude: {paths}."
+                log.warn(f"The build of {self.package.root} changes its own sources each time. {advice}")
+                return after
         log.warn(f"The sources in {self.package.root} change all the time ({paths}); the next call looks again.")
         return before
 
