@@ -398,16 +398,28 @@ def test_a_restart_where_nothing_runs_is_a_start(workspace: WorkspaceBuilder, ma
     assert machine.run("start", "--restart", "--json").json["outcome"] == "started"
 
 
-def test_whoever_meets_a_running_server_with_addins_is_told_of_restart(
+def test_whoever_starts_a_server_with_addins_is_told_of_hot_reload(
     workspace: WorkspaceBuilder, machine: Machine
 ) -> None:
-    workspace.file(ADDIN, GREETER)
+    workspace.file(ADDIN, GREETER).file(".devtools/addins/_part.py", "")
+
+    first, second = machine.run("start"), machine.run("start")
+
+    told = "Hot reload: 2 source files in .devtools/addins; edits count at the next call of a tool"
+    assert (told in first.stdout, told in second.stdout) == (True, True)
+    assert second.stderr == ""
+
+
+def test_where_hot_reload_is_off_whoever_meets_a_running_server_is_told_of_restart(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.file(ADDIN, GREETER).file(".devtools/host.config.jsonc", '{"hotReload": {"enabled": false}}')
 
     first, second = machine.run("start"), machine.run("start")
 
     for hint in ("use --restart", "'uno-devserver stop': the proxy starts it again"):
         assert (hint in first.stdout, hint in second.stdout) == (False, True)
-    assert second.stderr == ""
+    assert "Hot reload" not in first.stdout + second.stdout
 
 
 # --- flags that the Host refuses -----------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from support.hosts import StandInHosts
 from support.machine import Machine
 from support.packages import APP_MCP, CORE, host, tools_only
 from support.workspace import WorkspaceBuilder
-from uno_devserver.workspace.trust import is_agreed
+from uno_devserver.workspace.trust import VARIABLE, is_agreed
 
 CONFIG = ".devtools/host.config.jsonc"
 ADDIN = ".devtools/addins/greeter.py"
@@ -37,7 +37,7 @@ def test_what_may_run_is_shown_and_kept(workspace: WorkspaceBuilder, machine: Ma
         "What may run:",
         f"- {root / ADDIN}",
         "",
-        "A changed config asks anew; an edited add-in does not. 'uno-devserver trust --revoke' takes it back.",
+        "A changed config asks anew; edited code does not. 'uno-devserver trust --revoke' takes it back.",
     ]
     assert _trusts(machine)
 
@@ -51,9 +51,75 @@ def test_programs_get_the_same_as_json(workspace: WorkspaceBuilder, machine: Mac
         "workspaceDirectory": str(machine.workspace),
         "trusted": True,
         "addIns": [str(machine.workspace / ADDIN)],
+        "commands": [],
         "config": None,
         "agreement": str(next((machine.state / "trust").iterdir())),
     }
+
+
+def test_the_commands_that_a_config_leads_to_are_shown_in_words(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file("server/package.json", '{"bin": "out/main.js", "scripts": {"build": "tsc"}}')
+    workspace.file("extension/package.json", '{"scripts": {"compile": "tsc"}}').file("extension/yarn.lock", "")
+    workspace.file(
+        CONFIG,
+        """{
+          "mcpServerRoot": "../server",
+          "extensionPath": "../extension",
+          "client": {"command": "code", "args": ["--new-window", "my files"]},
+        }""",
+    )
+
+    shown, data = machine.run("trust").stdout, machine.run("trust", "--json").json
+
+    root = machine.workspace
+    words = [
+        f"The MCP server: node {root}/server/out/main.js, in {root}/server",
+        f"When code of the server has changed: npm run build, in {root}/server",
+        f"When code of the extension has changed: yarn run compile, in {root}/extension",
+        f"The client: code --new-window 'my files', in {root}/extension",
+    ]
+    assert [line for line in shown.splitlines() if line.startswith("- ")] == [f"- {word}" for word in words]
+    assert data["commands"] == words
+
+
+def test_all_agreements_are_listed_with_what_became_of_them(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    for name in ("fine", "edited", "gone"):
+        workspace.file(f"{name}/{CONFIG}", "{}")
+        machine.run("trust", "--solution-dir", name)
+    workspace.file(f"edited/{CONFIG}", "{ }")
+    (machine.workspace / "gone").rename(machine.workspace / "moved")
+    (machine.state / "trust" / "broken.json").write_text("{")
+
+    shown, data = machine.run("trust", "--list"), machine.run("trust", "--list", "--json").json
+
+    root = machine.workspace
+    listed = {one["workspaceDirectory"]: (one["trusted"], one["outdated"]) for one in data["agreements"]}
+    assert listed == {
+        f"{root}/edited": (False, "its config was changed since the user agreed to it"),
+        f"{root}/fine": (True, None),
+        f"{root}/gone": (False, "it does not exist any more"),
+    }
+    assert {one["agreedBy"] for one in data["agreements"]} == {"trust"}
+    first, _, edited, fine, gone = shown.stdout.splitlines()
+    assert (shown.exit_code, first) == (0, "3 workspaces were agreed to.")
+    assert fine.startswith(f"  {root}/fine: agreed by 'trust' at 20")
+    assert edited.endswith("it does not count any more, because its config was changed since the user agreed to it")
+    assert gone.endswith("because it does not exist any more")
+
+
+def test_a_list_without_agreements_says_so_and_names_the_environment(machine: Machine) -> None:
+    plain, by_environment = machine.run("trust", "--list"), machine.run("trust", "--list", env={VARIABLE: "1"})
+
+    assert plain.stdout == "No workspaces were agreed to.\n"
+    assert "UNO_DEVSERVER_TRUST=1 is set" in by_environment.stdout
+
+
+def test_a_list_takes_nothing_back(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(CONFIG, "{}")
+    machine.run("trust")
+
+    assert machine.run("trust", "--list", "--revoke").exit_code == 2
+    assert _trusts(machine)
 
 
 def test_it_is_the_workspace_that_is_agreed_to_and_not_the_folder_one_stands_in(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from ..instances.host_command import addin_paths
+import os
+
+from ..instances.host_command import ProgramKind, addin_paths
 from ..instances.launch import Reason
 from ..instances.start import How
 from ..issues import REMEDIES, UserError
+from ..workspace.addins import FOLDER as ADDINS
 from ..workspace.addins import workspace_addins
 from .results import Report, Result, Row, Section
 
@@ -33,8 +36,28 @@ def report(running: Running, wish: Wish, warnings: list[str]) -> Result:
         rows.append(Row("addIns", _loaded(running.launched.told) or count))
     if running.log_file:
         rows.append(Row("logFile", running.log_file))
-    hint = () if running.launched or not workspace_addins(wish.workspace) else (Section(RESTART, ()),)
-    return Result(data, Report(_title(running), (Section("", tuple(rows)), *hint)))
+    hint = _about_edits(running, wish.workspace)
+    return Result(data, Report(_title(running), (Section("", tuple(rows)), *((Section(hint, ()),) if hint else ()))))
+
+
+def _about_edits(running: Running, folder: str) -> str | None:
+    """What becomes of an edited add-in, where there are some."""
+    bundled = running.plan is None or running.plan.program.kind is ProgramKind.BUNDLED
+    if not bundled or not workspace_addins(folder):
+        return None
+    from ..proxy.engine.reload_subject import packages_of
+    from ..workspace.config import read_config
+    from ..workspace.resolver import CONFIG
+
+    config = read_config(os.path.join(folder, CONFIG))
+    watched = [package for package in packages_of(folder, config) if package.addins]
+    if not watched or not config.hot_reload.enabled:
+        return None if running.launched else RESTART
+    from ..hotreload.sources.find import find_sources
+
+    count = len(find_sources(watched[0]).files)
+    files = f"{count} source file{'' if count == 1 else 's'} in {ADDINS}"
+    return f"Hot reload: {files}; edits count at the next call of a tool through the proxy of an AI client."
 
 
 def _loaded(told: Probe | None) -> str | None:

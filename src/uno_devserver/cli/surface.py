@@ -150,10 +150,20 @@ COMMANDS = (
         (_SOLUTION,),
     ),
     Command(
+        ("config",),
+        "Show what the workspace's config says, and what is wrong with it",
+        "config:run",
+        (Option(("--schema",), "Print the JSON schema of the file, for editors"), _SOLUTION),
+    ),
+    Command(
         ("trust",),
         "Agree that code of the workspace may run, or take that back",
         "trust:run",
-        (Option(("--revoke",), "Take it back"), _SOLUTION),
+        (
+            Option(("--revoke",), "Take it back"),
+            Option(("--list",), "Show all workspaces that were agreed to"),
+            _SOLUTION,
+        ),
     ),
     Command(
         ("host",),

@@ -8,16 +8,18 @@ from ..issues import UserError
 from ..system.files import FileProblem
 from ..system.folders import folders
 from ..workspace.resolver import resolve, select_solution
-from ..workspace.trust import VARIABLE, agree, agreement_path, is_trusted, question, revoke
+from ..workspace.trust import VARIABLE, agree, agreement_path, agreements, is_trusted, question, revoke
 from .directory import absolute
 from .results import Bullets, Report, Result, Row, Section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..workspace.resolver import Workspace
+    from ..workspace.trust import Agreement, Question
     from .parse import Invocation
 
-REMARK = "A changed config asks anew; an edited add-in does not. 'uno-devserver trust --revoke' takes it back."
+REMARK = "A changed config asks anew; edited code does not. 'uno-devserver trust --revoke' takes it back."
+NOTHING_YET = "Nothing yet: it has no add-ins, and its config names no commands."
 STILL_RUNS = "A Host that runs keeps what it has loaded; 'uno-devserver stop' ends it."
 BY_ENVIRONMENT = f"{VARIABLE}=1 is set, which agrees for every workspace."
 
@@ -26,6 +28,8 @@ def run(invocation: Invocation) -> Result:
     if invocation.arguments:
         message = f"'trust' does not take '{invocation.arguments[0]}'."
         raise UserError("UnexpectedArgument", message, "Name the folder with --solution-dir.", exit_code=2)
+    if invocation.on("list"):
+        return _list(invocation)
     named = invocation.value("solution-dir")
     workspace = resolve(absolute(named or "."), explicit=named is not None)
     solution = invocation.value("solution")
@@ -51,16 +55,58 @@ def _agree(workspace: Workspace) -> Result:
     agree(state, asked, "trust")
     path = agreement_path(state, asked.directory)
     rows = (Row("config", asked.config or "none"), Row("kept in", path))
-    may_run = Bullets("What may run", asked.addins or ("Nothing yet: it has no add-ins.",))
+    commands = _commands(asked)
+    may_run = Bullets("What may run", (*asked.addins, *commands) or (NOTHING_YET,))
     data = {
         "workspaceDirectory": asked.directory,
         "trusted": True,
         "addIns": list(asked.addins),
+        "commands": list(commands),
         "config": asked.config,
         "agreement": path,
     }
     title = f"Code of the workspace {asked.directory} may run."
     return Result(data, Report(title, (Section("", rows), may_run, Section(REMARK, ()))))
+
+
+def _commands(asked: Question) -> tuple[str, ...]:
+    """What the config leads to, in words."""
+    if asked.config is None:
+        return ()
+    from ..workspace.config import read_config
+    from .config_commands import commands_of
+
+    return tuple(commands_of(asked.directory, read_config(asked.config)).in_words())
+
+
+def _list(invocation: Invocation) -> Result:
+    if invocation.on("revoke"):
+        message = "'trust' either takes an agreement back or lists all, not both."
+        raise UserError("BadValue", message, "Leave --list or --revoke out.", exit_code=2)
+    found = agreements(folders().state)
+    by_environment = os.environ.get(VARIABLE, "").strip() == "1"
+    data = {
+        "agreements": [
+            {
+                "workspaceDirectory": one.directory,
+                "trusted": not one.outdated,
+                "outdated": one.outdated or None,
+                "agreedBy": one.command,
+                "agreedAt": one.time,
+            }
+            for one in found
+        ],
+        "trustsEverything": by_environment,
+    }
+    rows = tuple(Row(one.directory, _agreed(one)) for one in found)
+    count = "1 workspace was" if len(found) == 1 else f"{len(found) or 'No'} workspaces were"
+    note = Bullets("Note", (BY_ENVIRONMENT,) if by_environment else ())
+    return Result(data, Report(f"{count} agreed to.", (*((Section("", rows),) if rows else ()), note)))
+
+
+def _agreed(one: Agreement) -> str:
+    agreed = f"agreed by '{one.command}' at {one.time}"
+    return f"{agreed}; it does not count any more, because {one.outdated}" if one.outdated else agreed
 
 
 def _revoke(workspace: Workspace) -> Result:

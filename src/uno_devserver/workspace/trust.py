@@ -41,6 +41,15 @@ class Question(Value):
         return not self.addins and self.config is None
 
 
+class Agreement(Value):
+    """A kept answer, and what has become of its workspace since."""
+
+    directory: str
+    command: str  # by which the user agreed
+    time: str  # ISO 8601
+    outdated: str  # why it does not count any more: the end of a sentence; empty where it does
+
+
 def is_trusted(environ: Mapping[str, str], directory: str) -> bool:
     """Whether code of the workspace in this directory may run, now."""
     return environ.get(VARIABLE, "").strip() == "1" or is_agreed(folders(environ).state, directory)
@@ -70,6 +79,31 @@ def refusal(state: str, directory: str) -> str:
     if asked is not None and kept[0] == asked.directory and kept[1] != asked.digest:
         return "its config was changed since the user agreed to it"
     return "the user has not agreed to it"
+
+
+def agreements(state: str) -> list[Agreement]:
+    """All that the user has agreed to, by the path of the workspace."""
+    folder = os.path.join(state, "trust")
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    found = (_agreement(state, os.path.join(folder, name)) for name in names if name.endswith(".json"))
+    return sorted((one for one in found if one is not None), key=lambda one: one.directory)
+
+
+def _agreement(state: str, path: str) -> Agreement | None:
+    try:
+        kept = parse(read_bytes(path, MAX_BYTES))
+    except (FileNotFoundError, FileProblem, JsonProblem):
+        return None
+    if not isinstance(kept, dict) or not isinstance(directory := kept.get("workspace"), str):
+        return None
+    if not os.path.isdir(directory):
+        outdated = "it does not exist any more"
+    else:
+        outdated = "" if is_agreed(state, directory) else refusal(state, directory)
+    return Agreement(directory, str(kept.get("agreedBy")), str(kept.get("agreedAt")), outdated)
 
 
 def _kept(state: str, directory: str) -> tuple[tuple[object, object], Question | None]:

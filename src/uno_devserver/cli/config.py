@@ -1,0 +1,88 @@
+"""`config`: which config counts, each of its settings, what follows from it, and what is wrong."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..issues import Issue, UserError
+from ..system.folders import folders
+from ..workspace.config import read_config
+from ..workspace.resolver import resolve, select_solution
+from ..workspace.trust import is_trusted, refusal
+from .directory import absolute
+from .results import Result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..workspace.resolver import Workspace
+    from .config_report import Findings
+    from .parse import Invocation
+
+SCHEMA = "host.config.schema.json"
+
+
+def run(invocation: Invocation) -> Result:
+    if invocation.on("schema"):
+        return _schema()
+    from .config_report import data, report
+
+    found = _look(_workspace(invocation))
+    return Result(data(found), report(found), 1 if found.problems else 0)
+
+
+def _schema() -> Result:
+    import json
+
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    with open(os.path.join(package, "workspace", SCHEMA), encoding="utf-8") as stream:
+        text = stream.read()
+    return Result(json.loads(text), text.rstrip("\n"))
+
+
+def _workspace(invocation: Invocation) -> Workspace:
+    named, solution = invocation.value("solution-dir"), invocation.value("solution")
+    workspace = resolve(absolute(named or "."), explicit=named is not None)
+    if solution is not None:
+        workspace = select_solution(workspace, solution)
+    if not workspace.resolved:
+        issue = workspace.issues[0]
+        step = f"{issue.remediation} So is one with a file .devtools/host.config.jsonc."
+        raise UserError(issue.code, f"There is no workspace, so no config counts. {issue.message}", step)
+    return workspace
+
+
+def _look(workspace: Workspace) -> Findings:
+    from ..hotreload.sources.find import find_sources
+    from .config_commands import commands_of
+    from .config_report import Findings
+
+    folder = workspace.working_directory
+    config = read_config(workspace.config)
+    commands = commands_of(folder, config)
+    found = Findings(
+        folder,
+        config,
+        "" if is_trusted(os.environ, folder) else refusal(folders().state, folder),
+        commands,
+        tuple((package, build, find_sources(package)) for package, build in commands.packages),
+    )
+    return found.replace(problems=tuple(dict.fromkeys(_problems(found))))
+
+
+def _problems(found: Findings) -> list[tuple[str, str]]:
+    """Each with the next step, where there is one."""
+    server = found.commands.server
+    issues = [*found.config.issues, *([server] if isinstance(server, Issue) else [])]
+    problems = [(issue.message, issue.remediation) for issue in issues]
+    if server is not None and not isinstance(server, Issue):
+        from ..system.programs import candidates
+
+        paths = candidates(server.line[0], server.folder, server.environ(os.environ), sys.platform)
+        if not any(os.path.isfile(path) for path in paths):
+            step = f"Install it, or name another as mcpServer.command in {found.config.path}."
+            problems.append((f"The server cannot be started: the program '{server.line[0]}' is not found.", step))
+    for _, build, files in found.sources:
+        problems += [(problem, "") for problem in files.problems]
+        problems += [(build.problem, "")] if build is not None and build.problem else []
+    return problems

@@ -1,0 +1,189 @@
+"""`config`: what counts, what follows from it, and what is wrong, for people, programs and editors."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import uno_devserver
+from support.files import snapshot
+from support.machine import Machine
+from support.workspace import WorkspaceBuilder
+from uno_devserver.workspace.config import FIELDS, SECTIONS, Config, HotReload, Kind
+
+CONFIG = ".devtools/host.config.jsonc"
+SCHEMA = Path(uno_devserver.__file__).parent / "workspace" / "host.config.schema.json"
+
+
+def _rows(stdout: str) -> dict[str, str]:
+    rows = [line.strip().partition(": ") for line in stdout.splitlines() if line.startswith("  ")]
+    return {key: value for key, _, value in rows}
+
+
+def test_without_a_config_the_defaults_are_shown_and_a_host_is_what_is_started(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.file(".devtools/addins/greeter.py", "")
+
+    result = machine.run("config")
+
+    rows = _rows(result.stdout)
+    assert result.exit_code == 0
+    assert result.stdout.startswith(f"The config of the workspace {machine.workspace}: none, so the defaults count\n")
+    assert rows["hotReload.restartDelay"] == "0 (default)"
+    assert rows["server"].startswith("a Host, with the workspace's add-ins")
+    assert rows["sources of the server"] == f"Python add-ins, 1 file in {machine.workspace}"
+    assert rows["trusted"] == "no: the user has not agreed to it; 'uno-devserver trust' agrees"
+
+
+def test_given_settings_and_what_follows_are_shown(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file("server/pyproject.toml", '[project]\nname = "mine"\n[project.scripts]\nrun-it = "a:b"')
+    workspace.file("server/mine/__init__.py", "").file("server/.venv/bin/run-it", "")
+    workspace.file(CONFIG, '{"mcpServerRoot": "../server", "hotReload": {"strategy": "swap", "exclude": ["x"]}}')
+    machine.run("trust")
+
+    result = machine.run("config")
+
+    root = machine.workspace
+    rows = _rows(result.stdout)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert (rows["mcpServerRoot"], rows["hotReload.strategy"]) == (f"{root}/server", "swap")
+    assert (rows["hotReload.exclude"], rows["hotReload.include"]) == ('["x"]', "[] (default)")
+    assert rows["trusted"] == "yes"
+    assert (rows["server"], rows["runs in"]) == (f"{root}/server/.venv/bin/run-it", f"{root}/server")
+    assert rows["as said by"] == f"'project.scripts' of {root}/server/pyproject.toml"
+    assert rows["hot reload"] == "on, by swap"
+    assert rows["sources of the server"] == f"Python, 1 file in {root}/server"
+    assert rows["build of the server"] == "none needed"
+
+
+def test_programs_get_all_of_it_as_json(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file("package.json", '{"main": "a.js"}').file("a.js", "")
+    server = '{"command": "sh", "args": ["-c", "a b"], "env": {"A": "1"}}'
+    workspace.file(CONFIG, f'{{"mcpServerRoot": "..", "mcpServer": {server}, "client": {{"command": "sh"}}}}')
+
+    found = machine.run("config", "--json").json
+
+    root = str(machine.workspace)
+    assert (found["workspaceDirectory"], found["config"]) == (root, f"{root}/{CONFIG}")
+    assert (found["trusted"], found["refusal"]) == (False, "the user has not agreed to it")
+    assert found["settings"]["mcpServer.env"] == {"value": {"A": "1"}, "given": True}
+    assert found["settings"]["pipeline.concurrency"] == {"value": None, "given": False}
+    assert set(found["settings"]) == {field.title for field in FIELDS}
+    assert found["server"] == {
+        "command": ["sh", "-c", "a b"],
+        "cwd": root,
+        "env": {"A": "1"},
+        "origin": f"mcpServer in {root}/{CONFIG}",
+    }
+    (package,) = found["packages"]
+    assert (package["role"], package["kind"], package["files"]) == ("server", "JavaScript", ["a.js"])
+    assert found["client"] == {"command": ["sh"], "cwd": root}
+
+
+def test_problems_are_listed_and_the_exit_code_tells_of_them(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(CONFIG, '{\n  "mcpServer": {"command": "no-such-program"},\n  "hotReload": {"enabled": "no"}\n}')
+
+    shown, data = machine.run("config"), machine.run("config", "--json")
+
+    path = machine.workspace / CONFIG
+    assert (shown.exit_code, data.exit_code) == (1, 1)
+    assert shown.stdout.split("Problems:\n")[1].splitlines() == [
+        f"- {path}:3:28: hotReload.enabled: it must be true or false.",
+        "- The server cannot be started: the program 'no-such-program' is not found. "
+        f"Install it, or name another as mcpServer.command in {path}.",
+    ]
+    assert len(data.json["problems"]) == 2
+
+
+def test_a_server_of_which_nothing_is_known_is_told_what_to_write(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.file("server.py", "").file(CONFIG, '{"mcpServerRoot": ".."}')
+
+    result = machine.run("config")
+
+    assert result.exit_code == 1
+    assert _rows(result.stdout)["server"] == "not known"
+    assert '"mcpServer": {"command": ' in result.stdout
+
+
+def test_nothing_is_written_and_nothing_of_the_workspace_runs(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file("package.json", '{"main": "a.js", "scripts": {"build": "touch built"}}')
+    workspace.file(CONFIG, '{"mcpServerRoot": "..", "client": {"command": "sh", "args": ["-c", "touch ran"]}}')
+    before = snapshot(machine.workspace)
+
+    machine.run("config")
+
+    assert snapshot(machine.workspace) == before
+    assert not machine.state.exists()
+
+
+def test_where_there_is_no_workspace_it_says_how_to_make_one(machine: Machine) -> None:
+    result = machine.run("config", "--json")
+
+    assert result.exit_code == 1
+    assert ".devtools/host.config.jsonc" in result.json["error"]["nextStep"]
+
+
+# The schema.
+
+
+def test_the_schema_is_printed_for_editors(machine: Machine) -> None:
+    shown, data = machine.run("config", "--schema"), machine.run("config", "--schema", "--json")
+
+    assert shown.exit_code == 0
+    assert shown.stdout == SCHEMA.read_text("utf-8")
+    assert json.loads(shown.stdout) == data.json
+
+
+def _schema_of(section: str) -> dict[str, Any]:
+    schema = json.loads(SCHEMA.read_text("utf-8"))
+    found: dict[str, Any] = schema["properties"][section] if section else schema
+    return found
+
+
+@pytest.mark.parametrize("section", ["", *SECTIONS])
+def test_the_schema_has_the_settings_that_are_read_and_no_others(section: str) -> None:
+    keys = {field.key for field in FIELDS if field.section == section}
+    schema = _schema_of(section)
+
+    assert set(schema["properties"]) == keys | (set() if section else {"$schema", *SECTIONS})
+    assert schema["additionalProperties"] is False
+    assert all(described["description"] for described in schema["properties"].values())
+
+
+TYPES: dict[Kind, dict[str, Any]] = {
+    Kind.SWITCH: {"type": "boolean"},
+    Kind.NUMBER: {"type": "integer"},
+    Kind.TEXT: {"type": "string", "minLength": 1},
+    Kind.FOLDER: {"type": "string", "minLength": 1},
+    Kind.PROGRAM: {"type": "string", "minLength": 1},
+    Kind.PATTERN: {"type": "string", "minLength": 1},
+    Kind.TEXTS: {"type": "array", "items": {"type": "string"}},
+    Kind.VARIABLES: {"type": "object", "additionalProperties": {"type": "string"}},
+    Kind.STRATEGY: {"enum": ["restart", "swap"]},
+}
+DEFAULTS = {
+    "hotReload.enabled": HotReload().enabled,
+    "hotReload.restartDelay": HotReload().restart_delay_ms,
+    "hotReload.mcpStatusTimeout": HotReload().status_timeout_ms,
+    "hotReload.strategy": HotReload().strategy.value,
+    "proxy.waitCalls": Config().wait_calls,
+}
+
+
+@pytest.mark.parametrize("field", FIELDS, ids=lambda field: field.title)
+def test_the_schema_says_of_each_setting_what_is_accepted(field: Any) -> None:
+    described = _schema_of(field.section)["properties"][field.key]
+
+    expected = dict(TYPES[field.kind])
+    if field.kind is Kind.NUMBER:
+        expected |= {"minimum": field.least, "maximum": field.most}
+    assert expected.items() <= described.items()
+    empty: dict[str, object] = {"array": [], "object": {}}
+    default = DEFAULTS.get(field.title, empty.get(described.get("type", "")))
+    assert described.get("default") == default
