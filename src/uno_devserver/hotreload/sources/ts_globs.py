@@ -77,7 +77,7 @@ def _is_valid(spec: str, config: TsConfig, disk: Disk, *, trailing: bool = True)
     if depth >= 0 and (len(spec) if spec.endswith("/..") else spec.rfind("/../")) > depth:
         disk.say(f"{config.path}: the pattern {spec} has .. behind **, which TypeScript does not allow.")
         return False
-    return bool(spec)
+    return True
 
 
 class _Search:

@@ -117,13 +117,15 @@ class _Program:
         for root in self._project.roots:
             self._add_named(root, f"{self._project.config.path} names")
         for name in self._type_packages():
-            self._add(self._resolver.types(name, self._project.config.folder))
+            only_roots = self._options.type_roots is not None
+            self._add(self._resolver.types(name, self._project.config.folder, only_roots=only_roots))
         files = []
         while self._waiting:
             path = self._waiting.pop()
             imports = self._scans.imports(path)
             if imports is not None:
-                files.append(path)
+                if IN_NODE_MODULES not in path:
+                    files.append(path)
                 if self._options.follows_imports:
                     self._follow(path, imports)
         return files
@@ -171,7 +173,7 @@ class _Program:
         if found is None:
             return
         extension = extension_of(found)
-        if extension in JAVASCRIPT and not self._options.allow_js:
+        if extension in JAVASCRIPT and (not self._options.allow_js or IN_NODE_MODULES in importer):
             return
         if extension in (".tsx", ".jsx") and not self._options.jsx:
             return
@@ -192,7 +194,7 @@ class _Program:
         self._add(found)
 
     def _add(self, path: str | None) -> None:
-        if path is None or IN_NODE_MODULES in path or path in self._elsewhere:
+        if path is None or path in self._elsewhere:
             return
         key = path if self._disk.case_sensitive else path.lower()
         if key not in self._known:

@@ -78,11 +78,11 @@ class Resolver:
             self._known[key] = self._resolve(name, folder, esm)
         return self._known[key]
 
-    def types(self, name: str, folder: str) -> str | None:
+    def types(self, name: str, folder: str, *, only_roots: bool = False) -> str | None:
         """The file that a package of types means: from the type roots, else as a module."""
         attempt = _Attempt(self, _DECLARATION, esm=False, strict=False)
         found = attempt.in_type_roots(name)
-        if found is None:
+        if found is None and not only_roots:
             place = absolute(name, folder)
             found = attempt.relative(place) if is_relative(name) or rooted(name) else attempt.package(name, folder)
         return self._settled(name, found)
@@ -101,14 +101,9 @@ class Resolver:
         return None
 
     def _settled(self, name: str, found: str | None) -> str | None:
-        if not found:
-            return None
-        if (
-            IN_NODE_MODULES in found
-            and not self._options.preserves_links
-            and not is_relative(name)
-            and not rooted(name)
-        ):
+        if not found or is_relative(name) or rooted(name):
+            return found or None
+        if IN_NODE_MODULES in found and not self._options.preserves_links:
             found = self._disk.real(found)
         return None if IN_NODE_MODULES in found else found
 

@@ -141,9 +141,7 @@ class _Merged:
 def _located(path: str, folder: str) -> str:
     """The path seen from the file that has it; wildcards are left as they are, `..` behind one too."""
     path = path.replace("\\", "/")
-    if path.startswith(CONFIG_DIR) or rooted(path) or not path:
-        return path
-    return f"{folder.rstrip('/')}/{path}"
+    return path if path.startswith(CONFIG_DIR) or rooted(path) else f"{folder.rstrip('/')}/{path}"
 
 
 def _placed_all(paths: list[str] | None, folder: str) -> tuple[str, ...] | None:

@@ -13,15 +13,19 @@ import os
 from .sources import Sources
 from .ts_disk import Disk
 from .ts_options import NEWEST, read_options
-from .ts_paths import folder_of, native, slashed
+from .ts_paths import JAVASCRIPT, folder_of, native, slashed
 from .ts_program import Project, Scans, open_project, program_files
 from .tsconfig import read_tsconfig
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from .ts_imports import Imports
 
 CONFIG_NAMES = ("tsconfig.build.json", "tsconfig.json")
+# .json for tsconfig.json and package.json as well, which may appear where none was.
+TYPESCRIPT_ENDINGS = (".ts", ".tsx", ".mts", ".cts", ".json")
 MAX_PROJECTS = 1000  # a large workspace has a hundred; this bounds what a strange one costs
 
 
@@ -33,14 +37,15 @@ def find_typescript(root: str, cache: dict[str, Imports]) -> Sources:
     name = next((name for name in CONFIG_NAMES if name in entries), None)
     if name is None:
         disk.say(f"{folder} has neither a {CONFIG_NAMES[0]} nor a {CONFIG_NAMES[1]}; it has no TypeScript sources.")
-        return _sources(root, folder, [], disk)
+        return _sources(root, folder, [], disk, (".json",))
     projects = _open_projects(f"{folder}/{name}", _compiler_version(folder, disk), disk)
     scans = Scans(cache, disk)
     found: dict[str, None] = {}
     for path, project in projects.items():
         found.update(dict.fromkeys(program_files(project, _referenced(path, projects), scans, disk)))
     scans.forget_others()
-    return _sources(root, folder, sorted(found), disk)
+    endings = {*TYPESCRIPT_ENDINGS, *(JAVASCRIPT if any(each.options.allow_js for each in projects.values()) else ())}
+    return _sources(root, folder, sorted(found), disk, endings)
 
 
 def _ignores_case(folder: str) -> bool:
@@ -100,7 +105,7 @@ def _referenced(path: str, projects: dict[str, Project]) -> list[Project]:
     return [projects[each] for each in seen if each != path]
 
 
-def _sources(root: str, folder: str, files: list[str], disk: Disk) -> Sources:
+def _sources(root: str, folder: str, files: list[str], disk: Disk, endings: Iterable[str]) -> Sources:
     prefix = folder if folder.endswith("/") else f"{folder}/"
     keys = {}
     for path in files:
@@ -112,4 +117,5 @@ def _sources(root: str, folder: str, files: list[str], disk: Disk) -> Sources:
         frozenset(map(native, disk.folders)),
         frozenset(map(native, disk.deciding)),
         tuple(disk.problems),
+        frozenset(endings),
     )
