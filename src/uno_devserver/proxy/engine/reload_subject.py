@@ -49,7 +49,7 @@ def subject_of(options: Options, workspace: Workspace | None, environ: Mapping[s
 
 
 def content_at_launch(options: Options, workspace: Workspace | None, environ: Mapping[str, str]) -> str | None:
-    """The digest of the code of a server that is being started, read while that still is on its way to it."""
+    """The digest of the code of the server that is about to be started; None: it is not watched, or cannot be read."""
     subject = subject_of(options, workspace, environ)
     server = next((package for package in subject.packages if package.role is Role.SERVER), None) if subject else None
     if server is None:
