@@ -438,8 +438,12 @@ async def test_a_manager_that_is_missing_is_told_with_what_to_do(project: Projec
 # --- saves at a bad moment ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("watched", [True, False])
 @asynchronous
-async def test_a_save_during_a_build_cancels_it_and_only_the_newest_content_is_built(project: Project) -> None:
+async def test_a_save_during_a_build_cancels_it_and_only_the_newest_content_is_built(
+    project: Project, monkeypatch: pytest.MonkeyPatch, watched: bool
+) -> None:
+    monkeypatch.setattr("uno_devserver.system.inotify.available", lambda _platform: watched)
     async with owner_of(project) as owner:
         project.hold_builds()
         project.save("two")
@@ -722,6 +726,21 @@ async def test_sources_that_take_too_long_to_read_are_no_answer_and_then_at_once
     disk.set()
     await until(lambda: server._late is not None and server._late.done())
     assert await owner.check() == DUE
+    await owner.authority.close()
+
+
+@asynchronous
+async def test_a_folder_that_has_gone_is_no_reason_to_give_up_what_runs(python_server: Path) -> None:
+    owner = owner_of_python(python_server)
+    await owner.start()
+    await owner.check()
+    elsewhere = python_server.rename(python_server.with_name("elsewhere"))
+
+    with pytest.raises(NoAnswer, match="There is no folder"):
+        await owner.check()
+
+    elsewhere.rename(python_server)
+    assert await owner.check() == UNCHANGED
     await owner.authority.close()
 
 

@@ -136,11 +136,10 @@ class OwnAuthority:
     async def close(self) -> None:
         """Nothing is left running."""
         self._tasks.cancel()
-        await asyncio.gather(self._tasks.wait(CLOSE_SECONDS), self._keeps.wait(CLOSE_SECONDS))
+        ends = [self._tasks.wait(CLOSE_SECONDS), self._keeps.wait(CLOSE_SECONDS)]
+        await asyncio.gather(*ends, *([self._client.stop()] if self._client is not None else []))
         for watched in self._packages:
             watched.close()
-        if self._client is not None:
-            await self._client.stop()
 
     # --- what others may know
 
@@ -262,8 +261,8 @@ class OwnAuthority:
         assert self._server is not None
         self._due = False
         begun = time.monotonic()
-        await self.launched()
         try:
+            await self.launched()
             result = await self._restart()
         except Exception as error:
             log.warn(f"The restart of the server failed: {error!r}")

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .builds import Build
     from .kept import Kept, KeptDigests
     from .package import Package
+    from .sources.find import Kind
 
 
 class Policy(Value):
@@ -75,6 +76,7 @@ class Watched:
         self._environ = environ
         self._log_file = log_path(state, package.root)
         self._policy = policy or Policy()
+        self._kind: Kind | None = None  # as of the same moment as the build
         self._build: Build | None = None  # as of the last start or build; None: there is nothing to build
         self._built_here: str | None = None  # what this process has built itself
         self._problems: tuple[str, ...] = ()  # that were told
@@ -106,7 +108,9 @@ class Watched:
         async with self._turn:
             self._next = None  # what is asked for from here on needs another one
             try:
-                self.now = await apart(self.fingerprint.digest)
+                self.now = await apart(self._digest)
+            except NoAnswer as reason:
+                return reason
             except Exception as error:
                 return NoAnswer(f"The sources in {self.package.root} cannot be read: {error or type(error).__name__}.")
             if self.fingerprint.problems != self._problems:
@@ -114,6 +118,11 @@ class Watched:
                 for problem in self._problems:
                     log.warn(problem)
             return self.now
+
+    def _digest(self) -> str:
+        if not os.path.isdir(self.package.root):  # moved, or on another branch: no reason to give up what runs
+            raise NoAnswer(f"There is no folder {self.package.root}.")
+        return self.fingerprint.digest()
 
     # --- what runs
 
@@ -299,6 +308,7 @@ class Watched:
             lock.release()
 
     def _find_build(self) -> Build | None:
+        self._kind = kind_of(self.package)
         return build_of(self.package, self._environ, sys.platform)
 
     def _read_kept(self) -> Kept | None:
@@ -310,7 +320,7 @@ class Watched:
         return {
             "role": self.package.role.value,
             "root": self.package.root,
-            "kind": kind_of(self.package).value,
+            "kind": self._kind.value if self._kind else None,
             "files": self.fingerprint.file_count,
             "sha256": {
                 "running": self.running or None,
