@@ -42,7 +42,6 @@ def run(
     begun = Begun(options, timeline)
     if begun.upstream is not None:
         begun.starts.wait_until_launched(LAUNCH_SECONDS)
-        begun.look_at_code(options)
     import asyncio
     import gc
 
@@ -69,6 +68,7 @@ class Begun:
         self.content: str | None = None  # the digest of the code that was launched, if there is any to be watched
         self.upstream = self._first(options)
         if self.upstream is not None:
+            self._look_at_code(options)
             for action in self.lifecycle.begin(time.monotonic()):
                 assert isinstance(action, Start)  # there is nothing to stop
                 self.starts.start(action.attempt, self.upstream)
@@ -87,9 +87,9 @@ class Begun:
         self.is_host = not names_server(workspace)
         return workspace_upstream(options, workspace, self.channel_name)
 
-    def look_at_code(self, options: Options) -> None:
-        """While the server is on its way to it. A Host is in a hurry, and was looked at when it was launched."""
-        if not self.is_host:
+    def _look_at_code(self, options: Options) -> None:
+        """Before it is launched, so that no save comes between unseen. A Host is looked at by its start."""
+        if not self.is_host and options.url is None:
             from .reload_subject import content_at_launch
 
             self.content = content_at_launch(options, self.decision.workspace if self.decision else None, os.environ)

@@ -70,13 +70,13 @@ def restarting(name: str) -> Note:
 
 def queued(name: str) -> Note:
     """For the calls behind the one that noticed, and those that come meanwhile."""
-    return Note(State.RESTARTING, f"{name} is restarting with new code. {_NOT_RUN} {_WAIT}")
+    return Note(State.RESTARTING, f"{_first(name)} is restarting with new code. {_NOT_RUN} {_WAIT}")
 
 
 def build_failed(name: str, output: str) -> Note:
     text = (
         f"The code of {name} has changed, and its build failed:\n\n{fenced(output)}\n\n"
-        f"{_NOT_RUN} {name} was not restarted; its old code still answers. "
+        f"{_NOT_RUN} {_first(name)} was not restarted; its old code still answers. "
         "Fix what the build complains of, then call the tool again: that builds anew."
     )
     return Note(State.BUILD_FAILED, text)
@@ -129,7 +129,7 @@ def ready(name: str, *, log_file: str | None, source: str | None) -> Result:
         looks.append(f"look into its log, {log_file}")
     looks.append(f"read its source{f' in {source}' if source else ''}")
     text = (
-        f"{name} is ready. Go on with its tools; there is no need to call {STATUS} again.\n\n"
+        f"{_first(name)} is ready. Do not call {STATUS} again; go on with its tools.\n\n"
         "If tools are missing, or it does not do what its code says:\n"
         + "\n".join(f"{number}. {look[0].upper()}{look[1:]}." for number, look in enumerate(looks, 1))
     )
@@ -138,14 +138,14 @@ def ready(name: str, *, log_file: str | None, source: str | None) -> Result:
 
 def still_restarting(name: str, seconds: float, *, waits_for: str) -> Result:
     text = (
-        f"{name} is not ready after {seconds:g} s: {waits_for}. Call {STATUS} once more to wait on; if that does not "
-        f"help either, call {HEALTH}, which says what is wrong."
+        f"{_first(name)} is not ready after {seconds:g} s: {waits_for}. Call {STATUS} once more to wait on; if that "
+        f"does not help either, call {HEALTH}, which says what is wrong."
     )
     return _status(text, State.RESTARTING, is_ready=False)
 
 
 def not_started(name: str, reasons: Sequence[str], steps: Sequence[str], lines: Sequence[str]) -> Result:
-    why = " ".join([f"{name} does not run.", *reasons])
+    why = " ".join([f"{_first(name)} does not run.", *reasons])
     what = " ".join(steps or ["Fix its code."])
     text = (
         f"{why}{_last_lines(lines)}\n\n"
@@ -160,6 +160,11 @@ def _status(text: str, state: State, *, is_ready: bool) -> Result:
         "isError": not is_ready,
         "_meta": {META_KEY: {"state": state.value, "run": is_ready}},
     }
+
+
+def _first(name: str) -> str:
+    """As the first word of a sentence."""
+    return name[:1].upper() + name[1:]
 
 
 def fenced(output: str) -> str:
