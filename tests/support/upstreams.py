@@ -106,7 +106,7 @@ class ScriptedRunning:
     def doubt(self) -> None:
         self.doubts += 1
 
-    async def stop(self) -> None:
+    async def stop(self, *, patient: bool = False) -> None:
         self.stops += 1
 
     def die(self, reason: str = "it ended with exit code 3") -> None:

@@ -108,6 +108,10 @@ class Child:
         """The end of what it printed so far."""
         return self._output.tail(self._start)
 
+    def release(self) -> None:
+        """It is not ended with us, whatever happens."""
+        _spawned.discard(self)
+
     def stop(self, grace_seconds: float = GRACE_SECONDS) -> None:
         """Ask it to end, with all that it started; after a while end them."""
         if self.exit_code() is None:

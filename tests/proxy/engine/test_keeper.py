@@ -602,7 +602,7 @@ async def test_a_start_that_waits_for_the_end_of_a_crashed_server_does_not_come_
     upstream = ScriptedUpstream(running)
     kept = Kept(tmp_path, upstream)
     assert await kept.keeper.until_connected(5)
-    running.stop = stopped.wait  # type: ignore[method-assign, assignment]
+    running.stop = lambda **_: stopped.wait()  # type: ignore[method-assign, assignment]
     begun: list[object] = []
     kept.starts.start = lambda *start: begun.append(start)  # type: ignore[method-assign]
     running.die()
@@ -627,7 +627,7 @@ async def test_at_the_end_all_that_are_just_being_ended_are_waited_for(tmp_path:
     await kept.until(lambda: overtaken.starts)
     kept.keeper.begin(ScriptedUpstream(slow))
     assert await kept.keeper.until_connected(5)
-    slow.stop = stopped.wait  # type: ignore[method-assign, assignment]
+    slow.stop = lambda **_: stopped.wait()  # type: ignore[method-assign, assignment]
 
     closing = asyncio.ensure_future(kept.keeper.close())
     overtaken.gate.set()

@@ -404,9 +404,9 @@ def test_what_was_under_way_when_newer_code_came_is_of_no_interest_any_more(come
     assert lifecycle.failed(overtaken, 2.0, "It died.", final=True) == ()
     assert lifecycle.ended(overtaken, 2.0, "It ended.") == ()
 
-    assert lifecycle.state is STATES.RECONNECTING
+    assert lifecycle.state.value == STATES.RECONNECTING.value
     heal(lifecycle, 3.0)
-    assert lifecycle.state is STATES.CONNECTED
+    assert lifecycle.state.value == STATES.CONNECTED.value
 
 
 def test_newer_code_that_does_not_start_has_the_usual_attempts_and_then_is_degraded() -> None:

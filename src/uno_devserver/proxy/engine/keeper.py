@@ -1,50 +1,51 @@
 """Keeping an upstream: it carries out what the lifecycle says, and tells it what happened. The relay's `Link`.
 
-There is one upstream at a time. Everything happens in the engine's loop, and nothing here blocks it.
+There is one upstream at a time, but for the moment in which one takes the place of another. Everything happens in the
+engine's loop, and nothing here blocks it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import traceback
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ... import __version__
 from ...instances.health_report import ConnectionState
 from ...instances.probe import HostKind
-from ...protocol.client.connection import Lost, Refusal
 from ...protocol.eras import MODERN_VERSIONS
 from ...protocol.parties import ClientInfo
 from ...protocol.running import Tasks
-from ...system.log import ERROR, log
+from ...system.log import log
 from ...system.values import Value
 from ..health.health import UpstreamFacts
 from ..lists import counted
 from ..relay.link import Unavailable
-from ..upstream.upstream import Ending
+from .departures import Departures
 from .knowledge import upstream_facts
 from .lifecycle import STARTED_AGAIN, Announce, Connect, Lifecycle, Start, Stop
-from .own_conversation import OwnConversation
 from .starts import Failed, Launching, Ready, Said, Starts, Strayed
+from .tenure import Connected, Listed, Refused, Tenure
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from ...protocol.client.connection import Connection, Peer, Server
-    from ..lists import Entries
+    from ...hotreload.authority import Restarted
+    from ...protocol.client.connection import Connection, Peer, Refusal, Server
     from ..timeline import Timeline
-    from ..upstream.upstream import Running, Upstream
+    from ..upstream.upstream import Ending, Running, Upstream
     from .announcements import Announcements
     from .knowledge import Knowledge
     from .lifecycle import Action
     from .offering import Offering
     from .placement import Placement
+    from .replacing import Replacing
     from .starts import Report
+    from .tenure import Event
 
 CONNECTED, DEGRADED = ConnectionState.CONNECTED, ConnectionState.DEGRADED
 # No upstream comes from here by itself; and from Initializing not while nobody knows the workspace.
 STUCK = frozenset({DEGRADED, ConnectionState.SHUTDOWN})
+FIRST = 1  # the number of the start that is under way already
 NO_MCP = (404, 400)  # how a .NET Host answers that has no add-in which brings MCP
 NOBODY = ClientInfo("uno-devserver", __version__, {}, MODERN_VERSIONS[0])
 
@@ -52,8 +53,13 @@ NOBODY = ClientInfo("uno-devserver", __version__, {}, MODERN_VERSIONS[0])
 class Policy(Value):
     hello_seconds: float = 1.0  # the client's first message came long ago, as a rule; its era is worth this wait
     end_seconds: float = 0.3  # a connection breaks a moment before the end of its process is told, which tells more
-    stop_seconds: float = 5.0  # what takes longer to end, hangs, and the next one is started beside it
+    # What takes longer to end, hangs, and the next one is started beside it; a Host that works has 6 s to end well.
+    stop_seconds: float = 8.0
     retry_seconds: float = 5.0  # a server that comes back without our doing is looked for that often
+    # Until newer code is connected or given up: three attempts to start it, each of which has a bound of its own.
+    renew_seconds: float = 180.0
+    # The same beside the one that serves: 30 s to answer for the first time, and as many for its lists.
+    spare_seconds: float = 75.0
 
 
 DEFAULT_POLICY = Policy()
@@ -92,16 +98,19 @@ class Keeper:
         self._told = lifecycle.state  # the state that all others know of
         self._moved = asyncio.Event()  # set, and replaced, when it changes
         self._generation = 0
-        self.running: Running | None = None
-        self.server: Server | None = None  # what it says of itself, while connected
-        self._conversation: OwnConversation | None = None
-        self._work: set[asyncio.Task[None]] = set()  # what ends with the upstream
-        self._stops = Tasks()  # those that are just being ended
-        self._pending = 0 if upstream is None else 1  # starts that have not come to an end
+        self._tenure: Tenure | None = None  # of the present upstream
+        self._departures = Departures(policy.stop_seconds)
+        # Starts that have not come to an end, by their number.
+        self._pending: dict[int, Upstream] = {} if upstream is None else {FIRST: upstream}
+        self._replacing: Replacing | None = None
+        self.problem = ""  # why there is none, when Degraded
         self.upstream = upstream  # what is started
         self.placement: Placement | None = None  # None: the upstream does not depend on a workspace
         self.shared_peer: Peer | None = None  # the clients, where they share a conversation
         self.changed: Callable[[], None] = lambda: None  # there is another upstream, or none any more
+        self.replaced: Callable[[], None] = lambda: None  # there is another, and the one before has still to answer
+        self.unused: Callable[[int], Awaitable[None]] = _at_once  # no request waits for the upstream of that generation
+        self.launching: Callable[[], None] = lambda: None  # the code of an upstream is about to be read
         self.listed_anew: Callable[[], None] = lambda: None  # the lists were read again
         self.settled: Callable[[], None] = lambda: None  # a start has come to its end, well or not
 
@@ -123,9 +132,9 @@ class Keeper:
         return self._offering.tool(name)
 
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
-        if self.running is None or self.state is not CONNECTED:
+        if self._tenure is None or self.state is not CONNECTED:
             raise Unavailable("The dev server is not connected.", "Wait a moment, then try again.")
-        return await self.running.connect(peer, modern_first=modern_first)
+        return await self._tenure.running.connect(peer, modern_first=modern_first)
 
     async def until_connected(self, seconds: float) -> bool:
         try:
@@ -138,25 +147,30 @@ class Keeper:
             return False
         return True
 
+    async def until_settled(self) -> None:
+        """Until it is connected, or none will come by itself."""
+        while self.state is not CONNECTED and self.state not in STUCK:
+            await self._moved.wait()
+
     async def reconsider(self) -> None:
         if self.placement is not None:
             await self.placement.reconsider()
 
     def wanted(self) -> None:
         if self.upstream is not None:
-            self._do(self._lifecycle.wanted(self._loop.time()))
+            self.do(self._lifecycle.wanted(self._loop.time()))
 
     def worked(self, generation: int) -> None:
         if generation == self._generation:
             self._lifecycle.worked()
 
     def lost(self, generation: int) -> None:
-        if generation == self._generation and self.running is not None:
-            self.running.doubt()
+        if generation == self._generation and self._tenure is not None:
+            self._tenure.running.doubt()
 
     def lists_changed(self) -> None:
-        if self._conversation is not None:
-            self._conversation.outdated()
+        if self._tenure is not None:
+            self._tenure.outdated()
 
     async def set_workspace(self, directory: str, solution: str | None) -> dict[str, Any]:
         assert self.placement is not None  # the tool is only offered then
@@ -169,6 +183,15 @@ class Keeper:
     # What the proxy wants of it.
 
     @property
+    def running(self) -> Running | None:
+        return self._tenure.running if self._tenure is not None else None
+
+    @property
+    def server(self) -> Server | None:
+        """What it says of itself, while connected."""
+        return self._tenure.server if self._tenure is not None else None
+
+    @property
     def started(self) -> bool:
         """Whether there is an upstream, or one is being started."""
         return self.state not in STUCK and self.state is not ConnectionState.INITIALIZING
@@ -179,15 +202,39 @@ class Keeper:
 
     def begin(self, upstream: Upstream) -> None:
         """This is to be kept from now on; what was before is ended."""
+        self._drop_spare()
         self._knowledge.forget_upstream()
         self.upstream = upstream
-        self._do(self._lifecycle.begin(self._loop.time()))
+        self.do(self._lifecycle.begin(self._loop.time()))
 
     def halt(self, reason: str) -> None:
         """There is nothing to keep."""
+        self._drop_spare()
         self._knowledge.forget_upstream()
         self.upstream = None
-        self._do(self._lifecycle.halt(reason))
+        self.do(self._lifecycle.halt(reason))
+
+    async def renew(self, delay_seconds: float = 0.0) -> Restarted:
+        """Stop the upstream, if it is ours, and start it again after a pause, because its code is newer than what runs.
+
+        Returns when that is connected, or has failed for good.
+        """
+        return await self._replacements().renew(delay_seconds)
+
+    async def swap(self) -> Restarted:
+        """Start the newer code beside what runs, and let it take its place when it answers, so that no call waits.
+
+        Where that is not possible, what runs stays.
+        """
+        return await self._replacements().swap()
+
+    def _replacements(self) -> Replacing:
+        if self._replacing is None:
+            from .replacing import Replacing  # few proxies ever need it, and none when it starts
+
+            parts = (self._lifecycle, self._knowledge, self._offering, self._timeline)
+            self._replacing = Replacing(self, *parts, self._policy)
+        return self._replacing
 
     def met(self, client: ClientInfo) -> None:
         """The client has said who it is."""
@@ -196,8 +243,8 @@ class Keeper:
 
     def listed(self) -> None:
         """A client has read a list."""
-        if self._conversation is not None:
-            self._conversation.listed()
+        if self._tenure is not None:
+            self._tenure.listed()
 
     def moved(self) -> None:
         """Something changed that decides whether waiting makes sense."""
@@ -206,21 +253,26 @@ class Keeper:
 
     async def close(self) -> None:
         """End the upstream, if it is ours, and what is just being started."""
-        self._do(self._lifecycle.shut_down())
+        self.do(self._lifecycle.shut_down())
+        self._drop_spare()
         while self._pending:
             await self._moved.wait()
-        await self._stops.wait(self._policy.stop_seconds)
+        if self._replacing is not None:
+            await self._replacing.until_alone()
+        await self._departures.close()
 
     # What the lifecycle says.
 
-    def _do(self, actions: tuple[Action, ...]) -> None:
+    def do(self, actions: tuple[Action, ...]) -> None:
         for action in actions:
             if isinstance(action, Stop):
-                self._stop()
+                self._stop(patient=action.patient)
             elif isinstance(action, Announce):
                 self._announcements.say(action.level, action.text)
+                self.problem = action.text if action.level == "error" else self.problem
             elif isinstance(action, Connect):
-                self._begin_work(action.attempt, partial(self._converse, action.attempt))
+                assert self._tenure is not None
+                self._tenure.converse()
             else:
                 self._tasks.start(self._start(action))
         self._tell()
@@ -245,46 +297,42 @@ class Keeper:
             self._loop.call_later(self._policy.retry_seconds, self.wanted)
 
     async def _start(self, start: Start) -> None:
-        await self._stops.wait(self._policy.stop_seconds)
+        await self._room()
         await asyncio.sleep(start.after)
         if start.attempt == self._lifecycle.attempt and self.upstream is not None:
-            self._pending += 1
+            self._pending[start.attempt] = self.upstream
+            self.launching()
             self._starts.start(start.attempt, self.upstream)
 
-    def _stop(self) -> None:
-        self._starts.give_up()
-        self._end_work()
-        if self.running is not None:
-            self._stops.start(self.running.stop())
-            self.running = self.server = None
-
-    def _end_work(self) -> None:
-        for task in self._work:
-            task.cancel()
-        self._work.clear()
-        if self._conversation is not None:
-            self._tasks.start(self._conversation.close())
-            self._conversation = None
-
-    def _begin_work(self, attempt: int, work: Callable[[], Awaitable[None]]) -> None:
-        task = self._tasks.start(self._guarded(attempt, work))
-        self._work.add(task)
-        task.add_done_callback(self._work.discard)
-
-    async def _guarded(self, attempt: int, work: Callable[[], Awaitable[None]]) -> None:
-        """A defect of ours is no reason to wait for ever: it counts as the upstream's end."""
+    async def _room(self) -> None:
+        """Until nothing is left of what has to go; one that is started beside may come first, and be enough."""
+        if self._replacing is not None:
+            await self._replacing.until_alone()
         try:
-            await work()
-        except Exception as error:
-            log.write(ERROR, f"keeping the server failed:\n{traceback.format_exc()}")
-            self._ended(attempt, Ending(f"something went wrong inside uno-devserver: {type(error).__name__}: {error}"))
+            async with asyncio.timeout(self._policy.stop_seconds):
+                while self.upstream in self._pending.values():  # a start of the same, which was given up
+                    await self._moved.wait()
+        except TimeoutError:
+            pass
+        await self._departures.done()
+
+    def _stop(self, *, patient: bool = False) -> None:
+        self._starts.give_up()
+        if self._tenure is not None:
+            self._tenure.end()
+            self._departures.stop(self._tenure.running, patient=patient)
+            self._tenure = None
+
+    def _drop_spare(self) -> None:
+        if self._replacing is not None:
+            self._replacing.give_up()
 
     # What becomes of a start.
 
     def reported(self, report: Report) -> None:
         """From the thread that starts."""
         if isinstance(report, Ready | Failed):
-            self._pending -= 1
+            self._pending.pop(report.attempt, None)
             self.moved()
         if isinstance(report, Ready):
             self._ready(report)
@@ -303,23 +351,24 @@ class Keeper:
         self._knowledge.learn(upstream=UpstreamFacts(process_id=report.process_id, owned=report.process_id is not None))
         started = f"Started {report.what} (process {report.process_id})."
         self._announcements.say("info", f"Connecting to {report.what}." if report.process_id is None else started)
-        self._do(self._lifecycle.launching(report.attempt))
+        self.do(self._lifecycle.launching(report.attempt))
 
     def _ready(self, report: Ready) -> None:
         running = report.running
         if report.attempt != self._lifecycle.attempt:  # nobody wants it any more
-            self._stops.start(running.stop())
+            self._departures.stop(running)
             return
-        if running is self.running:  # it is the same as before
-            self._end_work()
+        if self._tenure is not None and running is self._tenure.running:  # it is the same as before
+            self._tenure.end()
         else:
             self._stop()  # one that is no MCP server was left running
-        self.running = running
+        self._tenure = self.tenure_of(running, self._heard)
+        self._tenure.attempt = report.attempt
         self._knowledge.learn(upstream=upstream_facts(running, None), host=None, connect_error="", without_mcp=False)
         if self.placement is not None:
             self.placement.launched(running)
-        self._begin_work(report.attempt, partial(self._watch, report.attempt, running))
-        self._do(self._lifecycle.ready(report.attempt))
+        self._tenure.watch()
+        self.do(self._lifecycle.ready(report.attempt))
 
     def _failed(self, report: Failed) -> None:
         failure = report.failure
@@ -329,10 +378,7 @@ class Keeper:
             self.placement.launched(None)
         if failure.ending is not None:
             self._knowledge.learn(last_end=failure.ending)
-        self._do(self._lifecycle.failed(report.attempt, self._loop.time(), str(failure), final=failure.final))
-
-    async def _watch(self, attempt: int, running: Running) -> None:
-        self._ended(attempt, await running.ended())
+        self.do(self._lifecycle.failed(report.attempt, self._loop.time(), str(failure), final=failure.final))
 
     def _ended(self, attempt: int, ending: Ending) -> None:
         self._knowledge.learn(last_end=ending)
@@ -343,31 +389,34 @@ class Keeper:
         else:
             reason = f"{self.named} has gone: {ending.reason}."
             follows = "It is looked for again." if self._comes_back else STARTED_AGAIN
-            self._do(self._lifecycle.ended(attempt, self._loop.time(), reason, follows=follows))
+            self.do(self._lifecycle.ended(attempt, self._loop.time(), reason, follows=follows))
 
-    # Speaking to it.
+    # What becomes of one that runs.
 
-    async def _converse(self, attempt: int) -> None:
-        running = self.running
-        assert running is not None
-        client = await self._client()
-        peer = self.shared_peer if running.endpoint is None else None
-        modern = client.protocol_version in MODERN_VERSIONS
-        self._conversation = OwnConversation(running, peer, client, modern_first=modern, take=self._take)
-        try:
-            await self._conversation.run(lambda server: self._connected(attempt, running, server))
-        except Refusal as refusal:
-            without_mcp = running.kind is not HostKind.COMMAND and refusal.status in NO_MCP
-            self._knowledge.learn(connect_error=str(refusal), without_mcp=without_mcp)
-            self._do(
-                self._lifecycle.refused(attempt, f"{self.named} cannot be used over MCP: {str(refusal).rstrip('.')}.")
-            )
-            if running.kind is HostKind.COMMAND:  # a Host is of use to others; this one to nobody
-                self._stop()
-                self._knowledge.forget_process()
-        except (Lost, TimeoutError) as error:
-            await asyncio.sleep(self._policy.end_seconds)
-            self._ended(attempt, Ending(f"it cannot be spoken to: {str(error).rstrip('.') or 'it does not answer'}"))
+    def tenure_of(self, running: Running, tell: Callable[[Tenure, Event], None]) -> Tenure:
+        return Tenure(
+            running, tell, client=self._client, shared_peer=self.shared_peer, end_seconds=self._policy.end_seconds
+        )
+
+    def _heard(self, tenure: Tenure, event: Event) -> None:
+        if isinstance(event, Listed):
+            self._take(event)
+        elif isinstance(event, Connected):
+            self._connected(tenure, event.server)
+        elif isinstance(event, Refused):
+            self._refused(tenure, event.refusal)
+        else:
+            self._ended(tenure.attempt, event)
+
+    def _refused(self, tenure: Tenure, refusal: Refusal) -> None:
+        running = tenure.running
+        without_mcp = running.kind is not HostKind.COMMAND and refusal.status in NO_MCP
+        self._knowledge.learn(connect_error=str(refusal), without_mcp=without_mcp)
+        reason = f"{self.named} cannot be used over MCP: {str(refusal).rstrip('.')}."
+        self.do(self._lifecycle.refused(tenure.attempt, reason))
+        if running.kind is HostKind.COMMAND:  # a Host is of use to others; this one to nobody
+            self._stop()
+            self._knowledge.forget_process()
 
     async def _client(self) -> ClientInfo:
         """Whoever is at the other end, for what it speaks."""
@@ -377,19 +426,46 @@ class Keeper:
         except TimeoutError:
             return NOBODY
 
-    def _connected(self, attempt: int, running: Running, server: Server) -> None:
-        self.server = server
+    def _connected(self, tenure: Tenure, server: Server) -> None:
         if self.state is CONNECTED:  # the conversation was only begun anew
             return
         self._timeline.mark("connected")
+        self._next_generation(tenure.running, server)
+        self._announcements.say("info", f"{self.named} is connected, with {counted(self._offering.tool_count)}.")
+        self.do(self._lifecycle.connected(tenure.attempt, self._loop.time()))
+
+    def take_over(self, tenure: Tenure, listed: Listed) -> None:
+        """What was started beside is kept from now on. The one before goes when it has answered what it was asked."""
+        before, generation = self._tenure, self._generation
+        tenure.tell, tenure.attempt = self._heard, self._lifecycle.taken(self._loop.time())
+        self._tenure = tenure
+        self._next_generation(tenure.running, listed.server)
+        self._take(listed)
+        self._announcements.say("info", f"{self.named} was replaced, and has {counted(self._offering.tool_count)} now.")
+        if before is not None:
+            before.end()
+            self.replaced()
+            self._departures.see_off(before.running, self.unused(generation))
+            self.settled()
+        self._tell()
+
+    def _next_generation(self, running: Running, server: Server) -> None:
         self._generation += 1
         self._knowledge.blame("start", ())
-        self._knowledge.learn(upstream=upstream_facts(running, server), generation=self._generation)
+        self._knowledge.learn(
+            upstream=upstream_facts(running, server),
+            generation=self._generation,
+            reloads=self._lifecycle.reloads,
+            connect_error="",
+            without_mcp=False,
+        )
         self._announcements.recovered()
-        self._announcements.say("info", f"{self.named} is connected, with {counted(self._offering.tool_count)}.")
-        self._do(self._lifecycle.connected(attempt, self._loop.time()))
 
-    def _take(self, lists: dict[str, Entries], server: Server) -> None:
-        self._offering.take(lists, server)
+    def _take(self, listed: Listed) -> None:
+        self._offering.take(listed.lists, listed.server)
         self._knowledge.learn(tool_count=self._offering.tool_count, lists_fresh=True)
         self.listed_anew()
+
+
+async def _at_once(_: int) -> None:
+    """Where nobody relays, nobody waits for an answer."""

@@ -144,8 +144,9 @@ class Lifecycle:
         return (*stop, self._start(now))
 
     def renew(self, now: float, announcement: str, *, after: float) -> tuple[Action, ...]:
-        """There is newer code: what runs, or is just being started, has to go. That is no crash, and what crashed before
-        says nothing of it.
+        """There is newer code: what runs, or is just being started, has to go.
+
+        That is no crash, and how often the older code crashed says nothing of the newer.
         """
         if self._state is SHUTDOWN:
             return ()

@@ -63,6 +63,11 @@ class Offering:
         """What clients see of the upstream's: some of its tools may stand behind ours."""
         return len(self._tools.keys() - self._board.own_tools)
 
+    @property
+    def tools(self) -> Entries:
+        """The upstream's, as last seen."""
+        return self._offered.tools
+
     def tool(self, name: str) -> Mapping[str, Any] | None:
         text = self._tools.get(name)
         return None if text is None else json.loads(text)

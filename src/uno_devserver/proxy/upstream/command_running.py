@@ -39,6 +39,7 @@ class Policy(Value):
     # Together well under the 300 ms in which a proxy is gone whose client has left.
     input_seconds: float = 0.08  # a server sees the end of its input, and ends: that is how MCP means it
     stop_seconds: float = 0.12  # then it is asked by signal, with all that it started; then ended by force
+    patient_seconds: float = 2.0  # the same, where nobody is in a hurry: it may have something to write down
     exit_seconds: float = 0.2  # between the end of a server's output and its own, if that is how it ends
     drain_seconds: float = 0.1  # to read its last words, if something else holds its output open
     poll_seconds: float = 0.2  # for the end of a process, where the system cannot tell us
@@ -96,20 +97,21 @@ class CommandRunning:
     def doubt(self) -> None:
         """Its end is noticed at once in any case."""
 
-    async def stop(self) -> None:
+    async def stop(self, *, patient: bool = False) -> None:
         """Show it the end of its input, ask it by signal, then end it by force, with all that it started."""
         if self._stopping is None and not self._cleared:
-            self._stopping = asyncio.ensure_future(self._stop())
+            self._stopping = asyncio.ensure_future(self._stop(patient))
         if self._stopping is not None:
             await asyncio.shield(self._stopping)
 
-    async def _stop(self) -> None:
+    async def _stop(self, patient: bool) -> None:
         if self._lines is not None:
             self._lines.close_output()
         gone = asyncio.ensure_future(process_end(self.process_id, self._policy.poll_seconds))
         await asyncio.wait((gone,), timeout=self._policy.input_seconds)
         gone.cancel()
-        await apart(lambda: self._child.stop(self._policy.stop_seconds))
+        seconds = self._policy.patient_seconds if patient else self._policy.stop_seconds
+        await apart(lambda: self._child.stop(seconds))
         self._clear()
         self._close()
 

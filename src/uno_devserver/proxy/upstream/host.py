@@ -35,6 +35,8 @@ STOP_SECONDS = 0.1
 
 
 class HostUpstream:
+    named = "The Host"  # at the beginning of a sentence
+
     def __init__(
         self,
         workspace: Workspace,
@@ -62,14 +64,20 @@ class HostUpstream:
             control_channel=control_channel,
         )
         self._own: HostRunning | None = None  # the last one that we launched
+        self._replaces = False  # whether the next start replaces a Host that is nobody's
+        self._detached = False  # whether the next that is launched is nobody's, too
         self.trusted: bool | None = None  # whether the workspace's own code was launched; None: there is none
         self.sources: int | None = None  # the key of the add-ins' files at the last launch; None: nothing was launched
         self.refusal = ""  # why it was not, where there is some: the end of a sentence
         self.issues: tuple[Issue, ...] = ()  # what the user should know of the launch
 
     def start(self, observer: StartObserver) -> HostRunning:
+        wish, detached = self._wish, self._detached
+        if detached:
+            wish = wish.replace(restart=self._replaces, parent=None)
+            self._replaces = False  # what there is the next time, somebody has launched meanwhile
         try:
-            found = start(self._wish, self._plan, self._folders, self._environ, _Watcher(observer))
+            found = start(wish, self._plan, self._folders, self._environ, _Watcher(observer, detached=detached))
         except LaunchFailure as failure:
             from .host_failures import launch_failed
 
@@ -82,12 +90,29 @@ class HostUpstream:
 
         if self._own is not None and self._own.process_id == found.process_id:
             return self._own
-        running = HostRunning(found, self._folders.registry)
-        if found.launched is not None:
+        self._detached = False
+        running = HostRunning(found, self._folders.registry, detached=detached)
+        if running.owned:
             self._own = running
-        else:
+        elif found.launched is None:
             observer.launching(f"the Host that runs already (process {found.process_id})", None)
         return running
+
+    def replace(self, running: HostRunning) -> str:
+        """Have the next start replace a Host that is nobody's by one that is nobody's; why that cannot be. Blocks."""
+        from ...instances.existing import ServerOwned, is_orphan
+        from ...instances.probe import HostKind
+        from ...instances.registry import running_servers
+
+        if running.kind is not HostKind.BUNDLED:
+            return "The Host is not one that loads Python code, so a restart would change nothing."
+        servers = running_servers(self._folders.registry)
+        server = next((one for one in servers if one.process_id == running.process_id), None)
+        if server is not None and server.parent_process_id > 0 and not is_orphan(server):
+            owned = ServerOwned(server)
+            return f"{owned.message} {owned.next_step}"
+        self._replaces = self._detached = True
+        return ""
 
     def _plan(self) -> Plan:
         from ...instances.host_choice import Wanted, plan
@@ -113,10 +138,16 @@ class HostUpstream:
 class _Watcher(Watcher):
     """Passes on what happens while a Host starts."""
 
-    def __init__(self, observer: StartObserver) -> None:
+    def __init__(self, observer: StartObserver, *, detached: bool) -> None:
+        """`detached`: the Host is not ours, and goes on to start when we end."""
         self._observer = observer
+        self._detached = detached
+        self._spawned = False
 
     def spawned(self, child: Child, port: int) -> None:
+        self._spawned = True
+        if self._detached:
+            child.release()
         self._observer.launching(f"a Host on port {port}", child.pid)
 
     def said(self, message: str) -> None:
@@ -126,4 +157,4 @@ class _Watcher(Watcher):
         self._observer.said(message, warning=True)
 
     def go_on(self, seconds: float) -> bool:  # noqa: ARG002
-        return self._observer.go_on()
+        return (self._detached and self._spawned) or self._observer.go_on()

@@ -38,6 +38,7 @@ KIND_SECONDS = 1.0  # to learn which kind of Host we found; ours answers in mill
 
 class Policy(Value):
     stop_seconds: float = 0.15  # a Host that closes everything takes 30 ms; ours must be gone before we are
+    patient_seconds: float = 6.0  # where nobody is in a hurry: its add-ins have 5 s to close what they have open
     poll_seconds: float = 1.0  # for the end of a process, where the system cannot tell us
     check_seconds: float = 10.0  # a Host that we found is asked that often; its end is noticed without asking
     check_answer_seconds: float = 5.0  # a Host that compiles, or whose machine is busy, may take seconds
@@ -48,8 +49,10 @@ DEFAULT_POLICY = Policy()
 
 
 class HostRunning:
-    def __init__(self, found: Found, registry: str, policy: Policy = DEFAULT_POLICY) -> None:
+    def __init__(self, found: Found, registry: str, policy: Policy = DEFAULT_POLICY, *, detached: bool = False) -> None:
+        """`detached`: we have launched it, but for everybody, so it is not ours to end."""
         self._launched: Launched | None = found.launched
+        self._detached = detached
         self._registry = registry
         self._policy = policy
         self._doubted = asyncio.Event()
@@ -67,7 +70,7 @@ class HostRunning:
 
     @property
     def owned(self) -> bool:
-        return self._launched is not None
+        return self._launched is not None and not self._detached
 
     @property
     def control_channel(self) -> str | None:
@@ -95,11 +98,12 @@ class HostRunning:
     def doubt(self) -> None:
         self._doubted.set()
 
-    async def stop(self) -> None:
-        if self._launched is not None:
-            await apart(self._stop)
+    async def stop(self, *, patient: bool = False) -> None:
+        if self.owned:
+            seconds = self._policy.patient_seconds if patient else self._policy.stop_seconds
+            await apart(lambda: self._stop(seconds))
 
-    def _stop(self) -> None:
+    def _stop(self, seconds: float) -> None:
         """Out of the registry first, so that nobody who starts just now finds a Host that is about to go.
 
         Also for one that has ended: it may have been killed, and left files and processes behind.
@@ -109,7 +113,7 @@ class HostRunning:
             unregister(self._registry, self.process_id)
         except FileProblem as problem:
             log.debug(f"the Host stays registered until it is gone: {problem}")
-        self._launched.child.stop(self._policy.stop_seconds)
+        self._launched.child.stop(seconds)
         self._launched.child.end_the_rest()
 
     def _ending(self) -> Ending:

@@ -77,8 +77,11 @@ class Running(Protocol):
     def doubt(self) -> None:
         """Somebody could not reach it: see at once whether it is still of use, and not in a while."""
 
-    async def stop(self) -> None:
-        """End it, if it is ours, with all that it started; bounded in time."""
+    async def stop(self, *, patient: bool = False) -> None:
+        """End it, if it is ours, with all that it started; bounded in time.
+
+        `patient`: nobody is in a hurry, so it may take the seconds that it needs to end well.
+        """
 
 
 class Upstream(Protocol):

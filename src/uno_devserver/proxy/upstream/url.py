@@ -91,5 +91,5 @@ class UrlRunning:
     def doubt(self) -> None:
         self._doubted.set()
 
-    async def stop(self) -> None:
+    async def stop(self, *, patient: bool = False) -> None:
         """It is somebody else's."""
