@@ -93,8 +93,10 @@ def test_problems_are_listed_and_the_exit_code_tells_of_them(workspace: Workspac
     assert (shown.exit_code, data.exit_code) == (1, 1)
     assert shown.stdout.split("Problems:\n")[1].splitlines() == [
         f"- {path}:3:28: hotReload.enabled: it must be true or false.",
-        "- The server cannot be started: the program 'no-such-program' is not found. "
-        f"Install it, or name another as mcpServer.command in {path}.",
+        (
+            "- The server cannot be started: the program 'no-such-program' is not found. "
+            f"Install it, or name another as mcpServer.command in {path}."
+        ),
     ]
     assert len(data.json["problems"]) == 2
 

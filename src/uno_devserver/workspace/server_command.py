@@ -27,6 +27,7 @@ NODE = "node"
 PACKAGE = "package.json"
 PYPROJECT = "pyproject.toml"
 PROJECTS = (".csproj", ".fsproj")
+LACKS = f"has no {PACKAGE} with 'bin' or 'main', no {PYPROJECT} with 'project.scripts', and no {PROJECTS[0]}"
 
 
 class ServerLine(Value):
@@ -58,10 +59,7 @@ def server_command(config: Config, environ: Mapping[str, str], platform: str) ->
     except _Problem as problem:
         return _unknown(config, str(problem))
     if found is None:
-        lacks = (
-            f"there is no {PACKAGE}, {PYPROJECT} or {PROJECTS[0]}" if os.path.isdir(root) else "there is no such folder"
-        )
-        return _unknown(config, f"{lacks}: {root}")
+        return _unknown(config, f"{root} {LACKS}" if os.path.isdir(root) else f"there is no folder {root}")
     line, origin = found
     between = ("--",) if own.args and line[0] == "dotnet" else ()
     return ServerLine((*line, *between, *own.args), folder, own.env, origin)

@@ -1,0 +1,225 @@
+"""How the server of a config is started: as it says, else as the package in its folder does."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from support.files import write
+from uno_devserver.issues import Issue
+from uno_devserver.workspace.config import Config, read_config
+from uno_devserver.workspace.server_command import ServerLine, server_command, server_name
+
+ROOTED = '{"mcpServerRoot": ".."}'
+
+
+def _config(tmp_path: Path, content: str = ROOTED) -> Config:
+    return read_config(str(write(tmp_path / ".devtools" / "host.config.jsonc", content)))
+
+
+def _line(
+    tmp_path: Path, content: str = ROOTED, environ: Mapping[str, str] = {}, platform: str = "linux"
+) -> ServerLine:
+    found = server_command(_config(tmp_path, content), environ, platform)
+    assert isinstance(found, ServerLine)
+    return found
+
+
+def _problem(tmp_path: Path, content: str = ROOTED) -> str:
+    found = server_command(_config(tmp_path, content), {}, "linux")
+    assert isinstance(found, Issue)
+    assert (found.code, found.fatal) == ("ConfigInvalid", True)
+    assert '"mcpServer": {"command": ' in found.remediation
+    return found.message
+
+
+# What the config says itself.
+
+
+def test_a_command_of_the_config_is_taken_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    server = {"command": "./serve", "args": ["--x", "a b"], "env": {"A": "1"}, "cwd": "../run"}
+
+    line = _line(tmp_path, json.dumps({"mcpServer": server}))
+
+    assert line == ServerLine(
+        ("./serve", "--x", "a b"),
+        f"{tmp_path}/run",
+        (("A", "1"),),
+        f"mcpServer in {tmp_path}/.devtools/host.config.jsonc",
+    )
+    assert line.environ({"A": "0", "B": "2"}) == {"A": "1", "B": "2"}
+
+
+@pytest.mark.parametrize(
+    ("content", "folder"),
+    [
+        ('{"mcpServer": {"command": "x"}}', ""),
+        ('{"mcpServer": {"command": "x"}, "mcpServerRoot": "../code"}', "/code"),
+        ('{"mcpServer": {"command": "x", "cwd": "../run"}, "mcpServerRoot": "../code"}', "/run"),
+    ],
+)
+def test_it_runs_where_it_is_told_else_in_its_root_else_in_the_workspace(
+    tmp_path: Path, content: str, folder: str
+) -> None:
+    assert _line(tmp_path, content).folder == f"{tmp_path}{folder}"
+
+
+def test_without_a_command_arguments_and_environment_are_added_to_what_the_package_names(tmp_path: Path) -> None:
+    write(tmp_path / "package.json", '{"main": "a.js"}')
+
+    line = _line(tmp_path, '{"mcpServer": {"args": ["--debug"], "env": {"A": ""}}}')
+
+    assert (line.line, line.environment) == (("node", f"{tmp_path}/a.js", "--debug"), (("A", ""),))
+
+
+# Packages of Node.
+
+
+@pytest.mark.parametrize(
+    ("package", "file"),
+    [
+        ({"bin": "dist/index.js"}, "dist/index.js"),
+        ({"bin": "./dist/index.js", "main": "lib.js"}, "dist/index.js"),
+        ({"bin": {"anything": "one.js"}}, "one.js"),
+        ({"name": "two", "bin": {"one": "one.js", "two": "two.js"}}, "two.js"),
+        ({"name": "@scope/two", "bin": {"one": "one.js", "two": "two.js"}}, "two.js"),
+        ({"bin": {}, "main": "lib.js"}, "lib.js"),
+        ({"main": "lib.js"}, "lib.js"),
+    ],
+)
+def test_a_package_names_its_program_by_bin_or_main(tmp_path: Path, package: object, file: str) -> None:
+    write(tmp_path / "package.json", json.dumps(package))
+
+    assert _line(tmp_path).line == ("node", f"{tmp_path}/{file}")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        ('{"name": "x", "bin": {"one": "1.js", "two": "2.js"}}', "has several programs: one, two"),
+        ('{"bin": 5}', "'bin' of {root}/package.json names no file"),
+        ('{"main": " "}', "'main' of {root}/package.json names no file"),
+        ('{"a"}', "{root}/package.json:1:5: "),
+        ("[]", "{root}/package.json must be an object"),
+        ("{}", "{root} has no package.json with 'bin' or 'main', no pyproject.toml with 'project.scripts', and no"),
+    ],
+)
+def test_a_package_that_does_not_tell_is_a_problem_with_its_place(tmp_path: Path, content: str, why: str) -> None:
+    write(tmp_path / "package.json", content)
+
+    assert why.replace("{root}", str(tmp_path)) in _problem(tmp_path)
+
+
+# Packages of Python.
+
+
+def _python(tmp_path: Path, scripts: str = 'serve = "a:b"', name: str = "mine") -> None:
+    write(tmp_path / "pyproject.toml", f'[project]\nname = "{name}"\nversion = "1"\n[project.scripts]\n{scripts}\n')
+
+
+@pytest.mark.parametrize(("platform", "program"), [("linux", "bin/serve"), ("win32", "Scripts/serve.exe")])
+def test_the_script_of_its_environment_is_the_first_choice(tmp_path: Path, platform: str, program: str) -> None:
+    _python(tmp_path)
+    write(tmp_path / ".venv" / program, "")
+
+    assert _line(tmp_path, platform=platform).line == (f"{tmp_path}/.venv/{program}",)
+
+
+@pytest.mark.parametrize(("locked", "installed"), [(True, True), (True, False), (False, True)])
+def test_uv_runs_it_where_uv_is_there_and_has_locked_it(tmp_path: Path, locked: bool, installed: bool) -> None:
+    _python(tmp_path)
+    if locked:
+        write(tmp_path / "uv.lock", "")
+    if installed:
+        write(tmp_path / "programs" / "uv", "")
+
+    line = _line(tmp_path, path=f"{tmp_path}/programs").line
+
+    assert line == (("uv", "run", "--project", str(tmp_path), "serve") if locked and installed else ("serve",))
+
+
+def test_of_several_scripts_the_one_named_like_the_project_counts(tmp_path: Path) -> None:
+    _python(tmp_path, 'other = "a:b"\nmine = "a:c"')
+
+    assert _line(tmp_path).line == ("mine",)
+
+
+def test_several_scripts_of_other_names_are_a_problem(tmp_path: Path) -> None:
+    _python(tmp_path, 'one = "a:b"\ntwo = "a:c"')
+
+    assert "'project.scripts' of" in _problem(tmp_path)
+    assert "has several programs: one, two" in _problem(tmp_path)
+
+
+def test_a_broken_pyproject_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "pyproject.toml", "[project\n")
+
+    assert f"{tmp_path}/pyproject.toml: " in _problem(tmp_path)
+
+
+def test_a_package_json_without_a_program_leaves_it_to_python(tmp_path: Path) -> None:
+    write(tmp_path / "package.json", '{"scripts": {"build": "x"}}')
+    _python(tmp_path)
+
+    assert _line(tmp_path).line == ("serve",)
+
+
+# Projects of .NET.
+
+
+@pytest.mark.parametrize("name", ["Server.csproj", "Server.fsproj"])
+def test_a_project_of_dotnet_is_run_as_it_was_built(tmp_path: Path, name: str) -> None:
+    write(tmp_path / name, "")
+
+    plain = _line(tmp_path)
+    more = _line(tmp_path, '{"mcpServer": {"args": ["-x"]}}')
+
+    assert plain.line == ("dotnet", "run", "--no-build", "--project", f"{tmp_path}/{name}")
+    assert more.line == (*plain.line, "--", "-x")
+
+
+def test_several_projects_are_a_problem(tmp_path: Path) -> None:
+    write(tmp_path / "A.csproj", "")
+    write(tmp_path / "B.csproj", "")
+
+    assert "has several projects: A.csproj, B.csproj" in _problem(tmp_path)
+
+
+# Nothing.
+
+
+def test_a_folder_with_nothing_and_a_folder_that_is_missing_are_problems(tmp_path: Path) -> None:
+    assert f"{tmp_path} has no package.json with 'bin' or 'main'" in _problem(tmp_path)
+    assert f"there is no folder {tmp_path}/gone." in _problem(tmp_path, '{"mcpServerRoot": "../gone"}')
+
+
+# Names.
+
+
+@pytest.mark.parametrize(
+    ("files", "content", "name"),
+    [
+        ({"package.json": '{"name": "@a/b"}'}, ROOTED, "@a/b"),
+        ({"pyproject.toml": '[project]\nname = "py"'}, ROOTED, "py"),
+        ({"package.json": '{"name": "js"}'}, '{"hotReload": {"mcpServerName": "mine"}, "mcpServer": {}}', "mine"),
+        ({}, '{"mcpServer": {"command": "/usr/bin/my-server"}}', "my-server"),
+        ({"package.json": "{"}, '{"mcpServer": {"command": "serve"}}', "serve"),
+        ({"package.json": '{"name": 5}', "pyproject.toml": "project = 5"}, '{"mcpServer": {"command": "s"}}', "s"),
+    ],
+)
+def test_a_server_is_called_as_the_config_says_else_its_package_else_its_command(
+    tmp_path: Path, files: Mapping[str, str], content: str, name: str
+) -> None:
+    for path, text in files.items():
+        write(tmp_path / path, text)
+
+    assert server_name(_config(tmp_path, content)) == name
+
+
+def test_a_server_without_any_name_is_called_like_its_folder(tmp_path: Path) -> None:
+    assert server_name(_config(tmp_path)) == os.path.basename(tmp_path)
