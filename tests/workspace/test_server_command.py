@@ -21,10 +21,8 @@ def _config(tmp_path: Path, content: str = ROOTED) -> Config:
     return read_config(str(write(tmp_path / ".devtools" / "host.config.jsonc", content)))
 
 
-def _line(
-    tmp_path: Path, content: str = ROOTED, environ: Mapping[str, str] = {}, platform: str = "linux"
-) -> ServerLine:
-    found = server_command(_config(tmp_path, content), environ, platform)
+def _line(tmp_path: Path, content: str = ROOTED, *, path: str = "", platform: str = "linux") -> ServerLine:
+    found = server_command(_config(tmp_path, content), {"PATH": path}, platform)
     assert isinstance(found, ServerLine)
     return found
 
