@@ -205,6 +205,16 @@ def test_two_edits_of_the_same_length_within_a_second_are_both_served(proxies: P
         renew(client, word)
 
 
+def test_two_edits_of_an_add_in_within_a_second_are_both_served(proxies: Proxies) -> None:
+    addin = EditedAddIn(proxies.machine)
+    client = hot(proxies)
+
+    for word in ("two", "six", "ten", "one"):
+        addin.say(word)
+        until_answers(client, word)
+    assert addin.journal.starts == 5
+
+
 @pytest.mark.parametrize("strategy", ["restart", "swap"])
 def test_a_queued_call_that_is_cancelled_is_not_run(proxies: Proxies, strategy: str) -> None:
     server = BuiltServer(proxies.machine, hotReload={"strategy": strategy})
@@ -458,7 +468,10 @@ def test_an_untrusted_workspace_runs_nothing_of_its_own(proxies: Proxies) -> Non
     assert "trust" in text_of(result)
     assert server.journal.events() == [], "no server, no build, no client"
     assert server.machine.run("trust").exit_code == 0
-    until_answers(client, "two")
+    until_answers(client, "one")  # what was built, before we knew of it
+    client.wait_health(lambda report: report["proxy"]["hotReload"], "one that tells of hot reload")
+    server.say("three")
+    until_answers(client, "three")
 
 
 def test_a_config_that_was_edited_runs_nothing_new_before_the_user_agrees(proxies: Proxies) -> None:
@@ -508,6 +521,22 @@ def test_an_intended_restart_is_no_crash(proxies: Proxies) -> None:
     assert report["connectionState"] == "Connected"
     assert report["proxy"]["restarts"] == 0
     assert not [issue for issue in report["issues"] if issue["code"].startswith("Host")], json.dumps(report["issues"])
+
+
+def test_a_build_may_take_longer_than_a_silent_authority_is_waited_for(proxies: Proxies) -> None:
+    """Whoever builds is heard of: a call that waits for it is not made on the old code."""
+    server = BuiltServer(proxies.machine)
+    client = hot(proxies, prefix=changed_proxy("proxy.relay.policy", "RelayPolicy", check_seconds=2.5))
+    server.say("two", "build waits")
+
+    call = client.begin("tools/call", {"name": "answer"})
+    begun = server.journal.wait("build begins")["at"]
+    poll(lambda: client.has_answer(call) or time.monotonic() - begun > 3.5, "an answer, or 3.5 s")
+    server.open("build")
+
+    assert state_of(client.answer(call)["result"]) == "restarting"
+    wait_ready(client)
+    assert client.call("answer") == "two"
 
 
 def test_a_build_that_hangs_is_ended_and_told(proxies: Proxies) -> None:
