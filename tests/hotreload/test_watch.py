@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hotreload.trees import fresh_digest, watched
+from hotreload.trees import as_ordinary_user, fresh_digest, watched
 from support.files import write, write_all
 from uno_devserver.hotreload.fingerprint import Fingerprint
 from uno_devserver.hotreload.package import Package, Role
@@ -149,6 +149,26 @@ def test_a_file_that_a_source_begins_to_import_counts_from_then_on(tmp_path: Pat
         write(root / "lib/b.ts", "export const b = 2")
         assert_noticed(one, root)
         assert one.changed_paths == ("lib/b.ts",)
+
+
+def test_files_and_folders_that_are_closed_and_opened_again_are_noticed(tmp_path: Path) -> None:
+    write(tmp_path / "warm.py", "")
+    fresh_digest(tmp_path)  # all modules are imported, as long as they can be
+    with as_ordinary_user() as folder:
+        root = folder / "root"
+        write_all(root, {"a.py": "1", "sub/b.py": "2"})
+        with watched(root) as one:
+            open_digest = one.digest()
+            for path, mode in ((root / "a.py", 0o644), (root / "sub", 0o755), (root, 0o755)):
+                path.chmod(0)
+                assert_noticed(one, root)
+                assert str(path) in one.problems[0]
+                path.chmod(mode)
+                assert_noticed(one, root)
+                assert one.digest() == open_digest
+                assert one.problems == ()
+            write(root / "sub/b.py", "3")
+            assert_noticed(one, root)
 
 
 # --- links ---

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +12,8 @@ from pathlib import Path
 from uno_devserver.hotreload.fingerprint import Fingerprint
 from uno_devserver.hotreload.package import Package, Role
 from uno_devserver.hotreload.sources.find import find_sources
+
+NOBODY = 65534
 
 
 def fingerprint(root: Path, *, watches: bool = True, include: tuple[str, ...] = ()) -> Fingerprint:
@@ -32,3 +37,21 @@ def watched(root: Path, include: tuple[str, ...] = ()) -> Iterator[Fingerprint]:
         yield one
     finally:
         one.close()
+
+
+@contextmanager
+def as_ordinary_user() -> Iterator[Path]:
+    """A folder of a user who may not read everything; root becomes somebody else for it."""
+    folder = Path(tempfile.mkdtemp(prefix="u"))
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.chown(folder, NOBODY, NOBODY)
+        os.seteuid(NOBODY)
+    try:
+        yield folder
+    finally:
+        if is_root:
+            os.seteuid(0)
+        for path, _, _ in os.walk(folder):
+            os.chmod(path, 0o755)
+        shutil.rmtree(folder)

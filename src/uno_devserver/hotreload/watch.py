@@ -109,10 +109,10 @@ class Watch:
     def _add(self, way: _Way, sources: Sources) -> dict[str, int]:
         watches: dict[str, int] = {}
         devices: set[int] = set()
-        wanted = [(path, _PASSED, True) for path in way.passed]
-        wanted += [(path, _IN_FOLDER, path in sources.folders) for path in way.folders | sources.folders]
-        wanted += [(path, _CONTENT | _SELF, False) for path in way.shared]
-        for path, mask, may_be_closed in wanted:
+        wanted = [(path, _PASSED) for path in way.passed]
+        wanted += [(path, _IN_FOLDER) for path in way.folders | sources.folders]
+        wanted += [(path, _CONTENT | _SELF) for path in way.shared]
+        for path, mask in wanted:
             try:
                 watches[path] = self._inotify.add(path, mask)
                 if mask != _PASSED:
@@ -120,8 +120,8 @@ class Watch:
             except (FileNotFoundError, NotADirectoryError):  # it is one of the turns
                 continue
             except PermissionError as error:
-                # The folder above tells when it is opened to us. One above the code that others own is left alone.
-                if not may_be_closed:
+                # What others own above the code, they will not move; of a closed folder the one above it tells.
+                if mask != _PASSED and path not in way.turns:
                     raise Unwatchable(f"the system does not let us watch {path}") from error
             except OSError as error:
                 if error.errno == errno.ELOOP:
@@ -162,7 +162,9 @@ class _Way:
     def __init__(self) -> None:
         self.folders: set[str] = set()  # what happens in them is of interest
         self.passed: set[str] = set()  # folders of which only that they stay where they are
-        self.turns: set[str] = set()  # links, missing files, and files that decide: with another one comes another list
+        self.turns: set[str] = (
+            set()
+        )  # links, what is missing or closed, files that decide: if one changes, the list may
         self.shared: set[str] = set()  # files with several names: when another is used, the folder tells nothing
         self.owners: dict[str, list[str]] = {}  # by path: the keys of the sources whose content is there
         self._known: set[str] = set()  # folders on the way
@@ -176,6 +178,9 @@ class _Way:
         for path in sources.deciding:
             for place in self._trace(path):
                 self._turn(place)
+        for path in sources.folders:
+            if not os.access(path, os.R_OK, effective_ids=True):
+                self._turn(path)  # until it is opened to us
         self._linked += sources.folders
         while self._linked:
             self._trace(self._linked.pop())

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hotreload.trees import as_ordinary_user
 from support.files import write, write_all
 from uno_devserver.hotreload.package import Package, Role
 from uno_devserver.hotreload.sources import walk
@@ -317,17 +318,15 @@ def test_links_are_followed_once_and_circles_end(tmp_path: Path) -> None:
     assert sources.problems == ()
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_folder_that_cannot_be_read_is_told_and_the_rest_counts(tmp_path: Path) -> None:
-    write_all(tmp_path, {"a.py": "", "closed/b.py": ""})
-    (tmp_path / "closed").chmod(0)
-    try:
-        sources = find(tmp_path)
-    finally:
-        (tmp_path / "closed").chmod(0o755)
+def test_a_folder_that_cannot_be_read_is_told_and_the_rest_counts() -> None:
+    with as_ordinary_user() as root:
+        write_all(root, {"a.py": "", "closed/b.py": ""})
+        (root / "closed").chmod(0)
 
-    assert list(sources.files) == ["a.py"]
-    assert str(tmp_path / "closed") in sources.problems[0]
+        sources = find(root)
+
+        assert list(sources.files) == ["a.py"]
+        assert str(root / "closed") in sources.problems[0]
 
 
 def test_too_many_files_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
