@@ -1,0 +1,198 @@
+"""A workspace whose config names its MCP server: who may start it, and what an edited config leads to."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.files import write
+from support.machine import Machine
+from support.odd_servers import odd_server
+from support.proxies import Proxies, ProxyClient
+
+CONFIG = ".devtools/host.config.jsonc"
+OF_HOSTS = "uno_app_select_solution"
+
+
+@pytest.fixture
+def asked(machine: Machine) -> Iterator[Proxies]:
+    """The proxies of a user who is asked."""
+    with Proxies(machine) as proxies:
+        yield proxies
+
+
+def server(name: str, **config: Any) -> str:
+    program, *arguments = odd_server(name=name)
+    return json.dumps({"mcpServer": {"command": program, "args": arguments}, **config})
+
+
+def save(machine: Machine, content: str) -> Path:
+    return write(machine.workspace / CONFIG, content)
+
+
+def name_of(report: dict[str, Any]) -> str | None:
+    upstream = report["proxy"]["upstream"]
+    name: str | None = upstream["name"] if upstream else None
+    return name
+
+
+def wait_served(client: ProxyClient, name: str) -> dict[str, Any]:
+    report = client.wait_health(
+        lambda report: report["proxy"]["state"] == "Connected" and name_of(report) == name, f"served by {name}"
+    )
+    return dict(report)
+
+
+def codes(report: dict[str, Any]) -> list[str]:
+    return [issue["code"] for issue in report["issues"]]
+
+
+def test_the_configs_server_is_behind_the_proxy_and_tools_of_hosts_are_not(proxies: Proxies, machine: Machine) -> None:
+    save(machine, server("mine", hotReload={"mcpServerName": "my server"}))
+
+    client = proxies.connected()
+
+    report = client.health()
+    assert (name_of(report), report["proxy"]["upstream"]["kind"]) == ("mine", "command")
+    assert report["status"] == "Healthy"
+    assert client.call("echo", text="x") == "x"
+    assert OF_HOSTS not in client.tools()
+    assert "The server 'my server' is connected" in client.stderr
+
+
+def test_the_next_start_offers_the_same_tools_at_once(proxies: Proxies, machine: Machine) -> None:
+    save(machine, server("mine"))
+    first = proxies.connected()
+    offered = first.tools()
+    first.close_stdin()
+    assert first.ends()
+
+    second = proxies.start()
+    second.initialize()
+
+    assert second.tools() == offered
+
+
+def test_its_catalogue_is_made_on_request(machine: Machine) -> None:
+    save(machine, server("mine"))
+
+    made = machine.run("mcp", "start", "--force-generate-tool-cache", env={"UNO_DEVSERVER_TRUST": "1"})
+    refused = machine.run("mcp", "start", "--force-generate-tool-cache")
+
+    assert made.exit_code == 0
+    assert refused.exit_code == 1
+    assert "the user has not agreed to it" in refused.stderr
+
+
+def test_nothing_runs_until_the_user_agrees_and_then_it_goes_on_by_itself(asked: Proxies, machine: Machine) -> None:
+    save(machine, server("mine"))
+    client = asked.start()
+    client.initialize()
+    report = client.wait_state("Degraded")
+    assert "WorkspaceNotTrusted" in codes(report)
+    assert client.call_result("echo", text="x")["isError"] is True
+
+    machine.run("trust")
+
+    report = wait_served(client, "mine")
+    assert (codes(report), report["proxy"]["trusted"]) == ([], True)
+
+
+def test_an_edited_config_lets_run_what_runs_until_the_user_agrees_to_it(asked: Proxies, machine: Machine) -> None:
+    save(machine, server("first"))
+    machine.run("trust")
+    client = asked.start()
+    client.initialize()
+    process = wait_served(client, "first")["proxy"]["upstream"]["processId"]
+
+    save(machine, server("second"))
+
+    report = client.wait_health(lambda report: "WorkspaceNotTrusted" in codes(report), "aware of the change")
+    issue = next(issue for issue in report["issues"] if issue["code"] == "WorkspaceNotTrusted")
+    assert (issue["severity"], name_of(report)) == ("Warning", "first")
+    assert "its config was changed since the user agreed to it; what runs stays" in issue["message"]
+    assert client.call("echo", text="still here") == "still here"
+
+    machine.run("trust")
+
+    report = wait_served(client, "second")
+    assert (codes(report), report["proxy"]["upstream"]["processId"] != process) == ([], True)
+    assert client.call("echo", text="and back") == "and back"
+
+
+def test_an_agreement_to_a_config_that_names_the_same_server_restarts_nothing(asked: Proxies, machine: Machine) -> None:
+    save(machine, server("mine"))
+    machine.run("trust")
+    client = asked.start()
+    client.initialize()
+    process = wait_served(client, "mine")["proxy"]["upstream"]["processId"]
+    save(machine, server("mine", proxy={"waitCalls": True}))
+    client.wait_health(lambda report: "WorkspaceNotTrusted" in codes(report), "aware of the change")
+
+    machine.run("trust")
+
+    report = client.wait_health(lambda report: report["proxy"]["trusted"] is True, "aware of the agreement")
+    assert (report["proxy"]["upstream"]["processId"], report["proxy"]["generation"]) == (process, 1)
+    assert report["proxy"]["waitCalls"] is True
+
+
+def test_a_server_that_ends_after_the_config_was_edited_is_not_started_again(asked: Proxies, machine: Machine) -> None:
+    save(machine, server("mine"))
+    machine.run("trust")
+    client = asked.start()
+    client.initialize()
+    wait_served(client, "mine")
+    save(machine, server("other"))
+    client.wait_health(lambda report: "WorkspaceNotTrusted" in codes(report), "aware of the change")
+
+    client.call_result("last")
+
+    report = client.wait_state("Degraded")
+    assert next(issue for issue in report["issues"] if issue["code"] == "WorkspaceNotTrusted")["severity"] == "Fatal"
+    machine.run("trust")
+    wait_served(client, "other")
+
+
+def test_a_config_that_is_just_being_written_changes_nothing(proxies: Proxies, machine: Machine) -> None:
+    path = save(machine, server("mine"))
+    client = proxies.connected()
+    process = client.health()["proxy"]["upstream"]["processId"]
+
+    path.write_text('{"mcpServer": {"comm')
+
+    report = client.wait_health(lambda report: "ConfigInvalid" in codes(report), "aware of the mistake")
+    assert (name_of(report), report["proxy"]["upstream"]["processId"]) == ("mine", process)
+    path.write_text(server("other"))
+    wait_served(client, "other")
+
+
+def test_a_config_that_begins_to_name_a_server_replaces_the_host_and_one_that_stops_brings_it_back(
+    proxies: Proxies, bench: Any, machine: Machine
+) -> None:
+    path = save(machine, "{}")
+    client = proxies.connected()
+    assert client.health()["proxy"]["upstream"]["kind"] == "bundled"
+    assert OF_HOSTS in client.tools()
+
+    path.write_text(server("mine"))
+
+    wait_served(client, "mine")
+    assert OF_HOSTS not in client.tools()
+    path.write_text("{}")
+    client.wait_health(
+        lambda report: report["proxy"]["state"] == "Connected" and report["proxy"]["upstream"]["kind"] == "bundled",
+        "served by a Host",
+    )
+    assert OF_HOSTS in client.tools()
+
+
+def test_a_typed_command_counts_more_than_the_configs(proxies: Proxies, machine: Machine) -> None:
+    save(machine, server("mine"))
+
+    client = proxies.connected("--", *odd_server(name="typed"))
+
+    assert name_of(client.health()) == "typed"
