@@ -14,16 +14,15 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..protocol.running import Tasks
 from ..system.log import log
 from ..system.threads import apart, to_its_end
 from ..system.values import Value
 from .build_run import log_path, run_build
 from .builds import build_of
-from .fingerprint import Fingerprint
 from .kept import UNKNOWN
+from .on_disk import NoAnswer, OnDisk
 from .package import Role
-from .sources.find import find_sources, kind_of
+from .sources.find import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -45,10 +44,6 @@ class Policy(Value):
     quiet_seconds: float = 0.5  # where no build runs and nothing changes, it was the build that did
 
 
-class NoAnswer(Exception):
-    """What lies on disk cannot be told within the bound; says why."""
-
-
 class Made(Value):
     """What came of making a content ready to run."""
 
@@ -63,9 +58,8 @@ class Watched:
         self, package: Package, kept: KeptDigests, environ: Mapping[str, str], state: str, policy: Policy | None = None
     ) -> None:
         self.package = package
-        cache: dict[str, Any] = {}
-        self.fingerprint = Fingerprint(lambda: find_sources(package, cache))
-        self.now: str | None = None  # what lay on disk at the last look
+        self._policy = policy or Policy()
+        self.on_disk = OnDisk(package, self._policy.look_seconds)
         self.running: str | None = None  # what the process was started with that answers
         self.starting: str | None = None  # what one is started with at the moment
         self.failed: str | None = None  # what did not start
@@ -75,54 +69,9 @@ class Watched:
         self._key = os.path.realpath(package.root) + ("#extension" if package.role is Role.EXTENSION else "")
         self._environ = environ
         self._log_file = log_path(state, package.root)
-        self._policy = policy or Policy()
         self._kind: Kind | None = None  # as of the same moment as the build
         self._build: Build | None = None  # as of the last start or build; None: there is nothing to build
         self._built_here: str | None = None  # what this process has built itself
-        self._problems: tuple[str, ...] = ()  # that were told
-        self._looks = Tasks()
-        self._turn = asyncio.Lock()
-        self._next: asyncio.Task[str | NoAnswer] | None = None  # a look that was asked for and has not begun
-        self._late: asyncio.Task[str | NoAnswer] | None = None  # one that takes longer than anybody waits
-
-    # --- what lies on disk
-
-    async def look(self) -> str:
-        """The digest of what lies there, not earlier than now. NoAnswer if that takes too long or is not possible."""
-        if self._late is not None and not self._late.done():
-            raise NoAnswer(f"Reading the sources in {self.package.root} has not come to an end yet.")
-        if self._next is None:
-            self._next = self._looks.start(self._look())
-        look = self._next
-        done, _ = await asyncio.wait([look], timeout=self._policy.look_seconds)
-        if not done:
-            self._late = look
-            seconds = f"{self._policy.look_seconds:g} s"
-            raise NoAnswer(f"Reading the sources in {self.package.root} takes longer than {seconds}.")
-        seen = look.result()
-        if isinstance(seen, NoAnswer):
-            raise seen
-        return seen
-
-    async def _look(self) -> str | NoAnswer:
-        async with self._turn:
-            self._next = None  # what is asked for from here on needs another one
-            try:
-                self.now = await apart(self._digest)
-            except NoAnswer as reason:
-                return reason
-            except Exception as error:
-                return NoAnswer(f"The sources in {self.package.root} cannot be read: {error or type(error).__name__}.")
-            if self.fingerprint.problems != self._problems:
-                self._problems = self.fingerprint.problems
-                for problem in self._problems:
-                    log.warn(problem)
-            return self.now
-
-    def _digest(self) -> str:
-        if not os.path.isdir(self.package.root):  # moved, or on another branch: no reason to give up what runs
-            raise NoAnswer(f"There is no folder {self.package.root}.")
-        return self.fingerprint.digest()
 
     # --- what runs
 
@@ -137,7 +86,7 @@ class Watched:
             self.starting = content
             return
         try:
-            self.starting = await self.look()
+            self.starting = await self.on_disk.digest()
         except NoAnswer as error:
             self.starting = UNKNOWN  # so that it is started again, once its content can be told
             log.warn(f"With which content the {self.package.role.value} starts is not known: {error}")
@@ -194,18 +143,18 @@ class Watched:
         begun = time.monotonic()
         self._build = await apart(self._find_build)
         if self._build is None:
-            return Made(await self.look())
+            return Made(await self.on_disk.digest())
         async with self._alone(self._build) as alone:
             if not alone:
                 held = f"Another process has been building {self.package.root} for {self._policy.lock_seconds:g} s."
-                return Made(await self.look(), f"{held} Call a tool again when it is done, or end it.")
+                return Made(await self.on_disk.digest(), f"{held} Call a tool again when it is done, or end it.")
             made = await self._build_newest(tell)
         return made.replace(seconds=round(time.monotonic() - begun, 3))
 
     async def _build_newest(self, tell: Callable[[str], None]) -> Made:
         cancels = 0
         moved: list[tuple[str, ...]] = []  # the sources that were others when a build was done than when it began
-        now = await self.look()
+        now = await self.on_disk.digest()
         while True:
             self._known = await apart(self._read_kept)
             if self._known is not None and self._known.built == now and not self._is_doubtful(now):
@@ -222,11 +171,11 @@ class Watched:
             done, error = await self._run(build, now, may_be_cancelled=cancels < self._policy.most_cancels)
             if not done:
                 cancels += 1
-                now = await self.look()
+                now = await self.on_disk.digest()
                 continue
-            after = await self.look()
+            after = await self.on_disk.digest()
             if after != now:
-                moved.append(self.fingerprint.changed_paths)
+                moved.append(self.on_disk.changed_paths)
                 if len(moved) < self._policy.most_builds:
                     now = after
                     continue
@@ -245,7 +194,7 @@ class Watched:
         paths = ", ".join(moved[-1][:5])
         if len(set(moved)) == 1:
             await asyncio.sleep(self._policy.quiet_seconds)
-            if await self.look() == after:
+            if await self.on_disk.digest() == after:
                 advice = f"Name what it writes in hotReload.exclude: {paths}."
                 log.warn(f"The build of {self.package.root} changes its own sources each time. {advice}")
                 return after
@@ -261,7 +210,7 @@ class Watched:
                 await asyncio.wait([running], timeout=pause)
                 if running.done():
                     return True, running.result()
-                if may_be_cancelled and self.fingerprint.news() is not False:
+                if may_be_cancelled and self.on_disk.news() is not False:
                     begun = time.monotonic()
                     if await self._is_other_than(content):
                         log.info(f"{build.named} begins anew: a source has changed ({self._first_changed()}).")
@@ -274,12 +223,12 @@ class Watched:
 
     async def _is_other_than(self, content: str) -> bool:
         try:
-            return await self.look() != content
+            return await self.on_disk.digest() != content
         except NoAnswer:
             return False  # the build may finish; it is looked for afterwards
 
     def _first_changed(self) -> str:
-        return ", ".join(self.fingerprint.changed_paths[:3])
+        return ", ".join(self.on_disk.changed_paths[:3])
 
     @contextlib.asynccontextmanager
     async def _alone(self, build: Build) -> AsyncIterator[bool]:
@@ -321,16 +270,12 @@ class Watched:
             "role": self.package.role.value,
             "root": self.package.root,
             "kind": self._kind.value if self._kind else None,
-            "files": self.fingerprint.file_count,
+            "files": self.on_disk.fingerprint.file_count,
             "sha256": {
                 "running": self.running or None,
-                "now": self.now,
+                "now": self.on_disk.last,
                 "kept": self._known.started or None if self._known else None,
             },
             "build": self._build.named if self._build else None,
-            "problems": list(self._problems),
+            "problems": list(self.on_disk.problems),
         }
-
-    def close(self) -> None:
-        self._looks.cancel()
-        self.fingerprint.close()
