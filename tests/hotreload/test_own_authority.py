@@ -20,9 +20,10 @@ from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, Restarted
 from uno_devserver.hotreload.client import ClientProcess
 from uno_devserver.hotreload.client import Policy as ClientPolicy
 from uno_devserver.hotreload.kept import KeptDigests
+from uno_devserver.hotreload.on_disk import NoAnswer
 from uno_devserver.hotreload.own_authority import OwnAuthority
 from uno_devserver.hotreload.package import Package, Role
-from uno_devserver.hotreload.watched import NoAnswer, Policy
+from uno_devserver.hotreload.watched import Policy
 from uno_devserver.workspace.config import ClientCommand, Strategy
 
 from .projects import Project, real_npm, running_in, until
@@ -67,7 +68,7 @@ class Owner:
 
     def unread(self) -> bool:
         """Whether something has happened to the first package's files that the authority has not looked at."""
-        return self.authority._packages[0].fingerprint.news() is not False
+        return self.authority._packages[0].on_disk.news() is not False
 
     async def start(self) -> None:
         await self.authority.launched()
@@ -159,7 +160,7 @@ async def test_a_save_is_news_at_once_and_built_before_the_answer(project: Proje
         assert owner.authority.news() is True
         assert await owner.check() == DUE
         assert project.noted() == ["begin two", "end two"]
-        assert owner.told == ["npm run build runs for the server"]
+        assert owner.told[:2] == ["the code of the server has changed", "npm run build runs for the server"]
 
 
 @asynchronous
@@ -306,6 +307,30 @@ async def test_a_server_that_was_never_built_is_built_by_the_next_check(project:
 
         assert await owner.check() == UNCHANGED
         assert project.noted() == ["begin one", "end one"]
+
+
+@asynchronous
+async def test_a_server_that_fails_faster_than_its_code_is_read_is_built_too(project: Project) -> None:
+    async with owner_of(project, started=False) as owner:
+        launching = asyncio.ensure_future(owner.authority.launched())
+        await asyncio.sleep(0)  # it has begun
+        owner.authority.failed()
+        await launching
+
+        assert await owner.reload() == DUE
+        assert await owner.check() == UNCHANGED
+
+
+@asynchronous
+async def test_a_server_that_works_before_its_code_is_read_counts_as_what_was_read(python_server: Path) -> None:
+    owner = owner_of_python(python_server)
+    launching = asyncio.ensure_future(owner.authority.launched())
+    await asyncio.sleep(0)  # it has begun
+    owner.authority.connected()
+    await launching
+
+    assert owner.server["sha256"]["running"] == owner.server["sha256"]["now"] is not None
+    await owner.authority.close()
 
 
 @asynchronous
@@ -458,6 +483,19 @@ async def test_a_save_during_a_build_cancels_it_and_only_the_newest_content_is_b
         assert project.noted() == ["begin two", "begin three", "end three"]
         await owner.authority.ready_to_restart()
         assert await owner.check() == UNCHANGED
+
+
+@asynchronous
+async def test_whoever_waits_for_a_build_hears_of_it_again_and_again(project: Project) -> None:
+    async with owner_of(project) as owner:
+        project.hold_builds()
+        project.save("two")
+        checking = asyncio.ensure_future(owner.check())
+
+        await until(lambda: sum("npm run build runs for the server (" in said for said in owner.told) == 2)
+        project.let_builds_go()
+
+        assert await checking == DUE
 
 
 @asynchronous
@@ -623,7 +661,7 @@ async def test_who_joins_a_check_after_a_save_that_it_has_not_seen_gets_another_
     # given a check that has read the sources, and has not answered yet
     owner = owner_of_python(python_server)
     await owner.start()
-    fingerprint = owner.authority._packages[0].fingerprint
+    fingerprint = owner.authority._packages[0].on_disk.fingerprint
     digest, read, may_answer = fingerprint.digest, threading.Event(), threading.Event()
 
     def slow_digest() -> str:
@@ -707,13 +745,13 @@ async def test_sources_that_take_too_long_to_read_are_no_answer_and_then_at_once
     server = owner.authority._server
     assert server
     disk = threading.Event()
-    find = server.fingerprint._find
+    find = server.on_disk.fingerprint._find
 
     def slow_find() -> object:
         disk.wait(30)
         return find()
 
-    server.fingerprint._find = slow_find  # type: ignore[assignment]
+    server.on_disk.fingerprint._find = slow_find  # type: ignore[assignment]
     (python_server / "new.py").write_text("VALUE = 3\n")
 
     # when it is asked
@@ -724,7 +762,7 @@ async def test_sources_that_take_too_long_to_read_are_no_answer_and_then_at_once
 
     # then it answers when the disk does
     disk.set()
-    await until(lambda: server._late is not None and server._late.done())
+    await until(lambda: server.on_disk._late is not None and server.on_disk._late.done())
     assert await owner.check() == DUE
     await owner.authority.close()
 

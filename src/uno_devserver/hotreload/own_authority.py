@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..protocol.running import Tasks
 from ..system.log import log
 from .authority import UNCHANGED, CheckResult, Restarted
 from .figures import Figures
+from .on_disk import NoAnswer
 from .package import Role
-from .watched import NoAnswer, Watched
+from .telling import Telling
+from .watched import Watched
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -60,11 +63,13 @@ class OwnAuthority:
         self._client_begun = False
         self._tasks = Tasks()
         self._keeps = Tasks()  # what is written down when a start went well; takes milliseconds
-        self._tells: list[Callable[[str], None]] = []  # of those who wait for the check
+        self._telling = Telling()
         self._checking: asyncio.Task[CheckResult] | None = None
         self._restarting: asyncio.Task[Restarted] | None = None
         self._due = False  # there is something new that is ready to be started
         self._starts = 0  # counts what was told about the upstream
+        self._launching = 0  # for how many starts it is being found out with which content
+        self._then: Callable[[], None] | None = None  # what has become of the last of them meanwhile
         self._settled: int | None = None  # as of which of these the last check has found all as it should be
         self._building = False
         self._figures = Figures()
@@ -74,7 +79,7 @@ class OwnAuthority:
     # --- what the pipeline asks
 
     def news(self) -> bool | None:
-        heard = [watched.fingerprint.news() for watched in self._packages]
+        heard = [watched.on_disk.news() for watched in self._packages]
         if True in heard:
             return True
         return False if self._settled == self._starts and None not in heard else None
@@ -83,16 +88,12 @@ class OwnAuthority:
         """As the protocol says; NoAnswer where what lies on disk cannot be told in time."""
         if self._restarting is not None:  # whoever asks can join it; waiting here could make it wait for us
             return RESTARTING
-        self._tells.append(tell)
-        try:
-            if self._checking is None:
-                return await self._share_check()
+        with self._telling.to(tell):
+            joined = self._checking is not None
             result = await self._share_check()
-            if result == UNCHANGED and self.news() is not False:  # it may have looked before our asker saved
+            if joined and result == UNCHANGED and self.news() is not False:  # it may have looked before our asker saved
                 result = await self._share_check()
             return result
-        finally:
-            self._tells.remove(tell)
 
     async def ready_to_restart(self) -> Restarted:
         if self._restarting is None:
@@ -112,13 +113,23 @@ class OwnAuthority:
         was started before there was anybody to ask, `content` is the digest of its code as it was read then.
         """
         self._starts += 1
-        if self._server is not None:
-            await self._server.launched(content)
-        if self._extension is not None and not self._extension.has_base:
-            await self._extension.launched()
+        self._launching += 1
+        try:
+            if self._server is not None:
+                await self._server.launched(content)
+            if self._extension is not None and not self._extension.has_base:
+                await self._extension.launched()
+        finally:
+            self._launching -= 1
+        then, self._then = self._then, None
+        if then is not None:
+            then()
 
     def connected(self) -> None:
         """It works."""
+        if self._launching:  # it was faster than we could read its code
+            self._then = self.connected
+            return
         self._starts += 1
         for watched in self._packages:
             if watched.works():
@@ -129,6 +140,9 @@ class OwnAuthority:
 
     def failed(self, *, old_runs: bool = False) -> None:
         """It did not start. `old_runs`: its predecessor goes on. Of a restart of ours, its result tells."""
+        if self._launching:
+            self._then = partial(self.failed, old_runs=old_runs)
+            return
         self._starts += 1
         if self._server is not None and self._restarting is None:
             self._server.did_not_start(old_runs=old_runs)
@@ -139,7 +153,7 @@ class OwnAuthority:
         ends = [self._tasks.wait(CLOSE_SECONDS), self._keeps.wait(CLOSE_SECONDS)]
         await asyncio.gather(*ends, *([self._client.stop()] if self._client is not None else []))
         for watched in self._packages:
-            watched.close()
+            watched.on_disk.close()
 
     # --- what others may know
 
@@ -213,10 +227,10 @@ class OwnAuthority:
     async def _reload_client(self) -> bool:
         if self._client is None or not self._client_begun or self._client.closed:
             return False
-        self._tell("the client is started again")
-        ready = await self._client.restart()
+        with self._telling.during("the client is started again"):
+            ready = await self._client.restart()
         if not ready and self._client.problem:
-            self._tell(self._client.problem)
+            self._telling.say(self._client.problem)
         return ready
 
     async def _check_server(self, result: CheckResult) -> CheckResult:
@@ -233,14 +247,15 @@ class OwnAuthority:
     async def _has_changed(self, watched: Watched) -> bool:
         if not watched.has_base:  # what runs was started before anybody could look
             await watched.launched()
-        return watched.is_changed(await watched.look())
+        return watched.is_changed(await watched.on_disk.digest())
 
     async def _make(self, watched: Watched) -> Made:
-        role, changed = watched.package.role, watched.fingerprint.changed_paths
+        role, changed = watched.package.role, watched.on_disk.changed_paths
         self.say("info", f"The code of the {role.value} has changed: {_shown(changed)}.")
         self._building = True
         try:
-            made = await watched.make(self._tell)
+            with self._telling.during(f"the code of the {role.value} has changed"):
+                made = await watched.make(self._telling.say)
         finally:
             self._building = False
         self._figures.made(role, changed, made)
@@ -250,10 +265,6 @@ class OwnAuthority:
         elif made.named:
             self.say("info", f"{made.named} of the {role.value} took {made.seconds:.1f} s.")
         return made
-
-    def _tell(self, message: str) -> None:
-        for tell in tuple(self._tells):
-            tell(message)
 
     # --- a restart
 
