@@ -1,4 +1,4 @@
-"""Telling those who wait for a check what it is at, again and again where it takes long: they take silence for failure."""
+"""Telling those who wait for a check what it is at; again and again where it takes long: silence looks like failure."""
 
 from __future__ import annotations
 
