@@ -127,8 +127,8 @@ class Replacing:
         running, upstream = keeper.running, keeper.upstream
         if running is None or upstream is None or keeper.state is not CONNECTED:
             return await self._renew(0.0)
-        if isinstance(upstream, HostUpstream) or not running.owned:
-            # Apps and IDEs know a Host by its port, which two cannot have; what it does now, it may bring to an end.
+        if running.endpoint is not None:
+            # A Host: apps and IDEs know it by its port, which two cannot have. What it does, it may bring to an end.
             await keeper.unused(keeper.generation)
             return await self._renew(0.0)
         before = self._offering.tools
@@ -158,5 +158,5 @@ class Replacing:
 
     def _compared(self, before: Entries) -> Restarted:
         difference = compare(before, self._offering.tools)
-        log.info(f"Against what {self._keeper.named} had before, {difference}.")
+        log.info(f"{self._keeper.named} runs the new code; {difference}.")
         return Restarted(True, lists=difference.verdict)

@@ -23,6 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ...instances.child import Child
     from .command_running import CommandRunning, Policy
     from .upstream import StartObserver
 
@@ -59,18 +60,19 @@ class CommandUpstream:
         self._policy = policy
         self._named = named
         self._log_path = log_file or log_path(state, directory, command)
-        self._output: Output | None = None  # one for all starts
+        self._outputs: dict[Output, Child | None] = {}  # the files for what it prints, and who last did
         self._may_probe = True  # no server has ended, or kept silent, because of the modern era's first question
 
     def start(self, observer: StartObserver) -> CommandRunning:
         if not observer.go_on():
             raise StartFailure(warning("HostNotStarted", "The start was given up.", "It is started again when needed."))
         line = (self._program(), *self._command[1:])
-        self._output = output = self._output or self._open_output()
+        output = self._free_output()
         try:
             child = spawn(line, folder=self._directory, environ=self._environ, output=output, spoken_to=True)
         except (OSError, ValueError) as error:
             raise self._not_started(line[0], error) from error
+        self._outputs[output] = child
         observer.launching(f"'{' '.join(self._command)}'", child.pid)
         from .command_running import CommandRunning, Policy  # takes some ms, and has them now, while the server starts
 
@@ -92,16 +94,15 @@ class CommandUpstream:
                 return path
         raise StartFailure(_not_found(name, found, self._named), final=True)
 
-    def _open_output(self) -> Output:
-        try:
-            return Output(self._log_path)
-        except OSError as error:
-            import tempfile
-
-            # A home that is read-only is no reason to do without the server.
-            path = os.path.join(tempfile.mkdtemp(prefix="uno-devserver-"), os.path.basename(self._log_path))
-            log.warn(f"What the server prints goes to {path}: {self._log_path} cannot be written ({error.strerror}).")
-            return Output(path)
+    def _free_output(self) -> Output:
+        """One for all starts, but for those that run side by side: nobody's last words are to be taken for another's."""
+        for output, child in self._outputs.items():
+            if child is None or child.exit_code() is not None:
+                return output
+        stem, ending = os.path.splitext(self._log_path)
+        output = _open_output(f"{stem}-{1 + len(self._outputs)}{ending}" if self._outputs else self._log_path)
+        self._outputs[output] = None
+        return output
 
     def _not_started(self, program: str, error: OSError | ValueError) -> StartFailure:
         step = f"Repair that, or name another command {self._named.where}."
@@ -120,6 +121,18 @@ class CommandUpstream:
     def _do_not_probe(self) -> None:
         """The next start begins with the older era, which every server understands that ended over the newer one."""
         self._may_probe = False
+
+
+def _open_output(path: str) -> Output:
+    try:
+        return Output(path)
+    except OSError as error:
+        import tempfile
+
+        # A home that is read-only is no reason to do without the server.
+        other = os.path.join(tempfile.mkdtemp(prefix="uno-devserver-"), os.path.basename(path))
+        log.warn(f"What the server prints goes to {other}: {path} cannot be written ({error.strerror}).")
+        return Output(other)
 
 
 def log_path(state: str, directory: str, command: Sequence[str]) -> str:

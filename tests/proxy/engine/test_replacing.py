@@ -1,0 +1,561 @@
+"""Newer code takes the place of what runs: real commands under real calls, and what may go wrong meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from protocol.conversations import asynchronous, until
+from support.hosts import is_running
+from support.odd_servers import Notes, odd_server
+from support.relays import QUICK, ScriptedSession, text_of, tool_call
+from support.upstreams import SWIFT, Kept, Lists, ScriptedRunning, ScriptedUpstream
+from uno_devserver.hotreload.authority import Restarted
+from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.relay.relay import Relay
+from uno_devserver.proxy.upstream.command import CommandUpstream
+from uno_devserver.proxy.upstream.command_running import Policy as CommandPolicy
+
+RUNNER = """
+import os, sys
+line = open({manners!r}, encoding="utf-8").read().split("\\n")
+os.execv(line[0], line)
+"""
+
+
+class Bench:
+    """A command whose code is the file `manners`, behind a keeper and a relay."""
+
+    def __init__(self, folder: Path, **command_policy: Any) -> None:
+        self.folder = folder
+        self.notes = Notes(folder / "notes")
+        self.save()
+        runner = folder / "runner.py"
+        runner.write_text(RUNNER.format(manners=str(folder / "manners")), "utf-8")
+        command = (sys.executable, "-IS", str(runner))
+        upstream = CommandUpstream(
+            command, str(folder), os.environ, str(folder / "state"), CommandPolicy(**command_policy)
+        )
+        options = Options(str(folder), command=command)
+        self.kept = Kept(folder, upstream, options)  # type: ignore[arg-type]
+        self.keeper = self.kept.keeper
+        self.updated: list[str] = []
+        self.relay = Relay(
+            self.keeper,
+            self.kept.board,
+            resource_updated=self.updated.append,
+            roots_changed=lambda _: None,
+            policy=QUICK.replace(grace_seconds=20.0),
+        )
+        self.keeper.shared_peer = self.relay.everybody
+        self.keeper.changed = self.relay.upstream_changed
+        self.keeper.replaced = self.relay.upstream_replaced
+        self.keeper.unused = self.relay.until_unused
+        self.session = ScriptedSession()
+        self.relay.opened(self.session)
+        self.launches = 0
+        self.keeper.launching = self._launching
+
+    def save(self, **manners: object) -> None:
+        """An edit of the server."""
+        line = odd_server(notes=self.notes, **manners)
+        (self.folder / "manners").write_text("\n".join(line), "utf-8")
+
+    async def call(self, name: str, **arguments: Any) -> str:
+        return text_of(await self.relay.answer(tool_call(name, self.session, arguments=arguments)))
+
+    async def pid(self) -> int:
+        return self.of(await self.call("facts"))
+
+    @staticmethod
+    def of(facts: str) -> int:
+        return int(json.loads(facts)["pid"])
+
+    @property
+    def living(self) -> list[int]:
+        return [pid for pid in self.notes.starts if is_running(pid)]
+
+    @property
+    def said(self) -> list[str]:
+        return [level for level, _ in self.kept.messages]
+
+    def _launching(self) -> None:
+        self.launches += 1
+
+
+@asynccontextmanager
+async def bench(folder: Path, **command_policy: Any) -> AsyncIterator[Bench]:
+    made = Bench(folder, **command_policy)
+    try:
+        assert await made.keeper.until_connected(20)
+        yield made
+    finally:
+        await made.keeper.close()
+        await made.relay.close()
+        await until(lambda: not made.living)
+
+
+# --- renew
+
+
+@asynchronous
+async def test_a_restart_is_answered_by_a_new_process_and_is_no_crash(tmp_path: Path) -> None:
+    async with bench(tmp_path) as made:
+        before = await made.pid()
+        made.save(tools=2)
+
+        outcome = await made.keeper.renew()
+
+        assert outcome == Restarted(True, lists="changed")
+        assert made.kept.tools == ["tool-1", "tool-2"]
+        assert made.living == [made.keeper.running and made.keeper.running.process_id]
+        assert not is_running(before)
+        facts = made.kept.facts
+        assert (facts.restarts, facts.reloads, facts.last_end) == (0, 1, None)
+        assert "warning" not in made.said
+        assert ("info", "The server is restarted with the new code.") in made.kept.messages
+        assert made.launches == 1
+
+
+@asynchronous
+async def test_calls_that_come_during_a_restart_wait_for_the_new_one(tmp_path: Path) -> None:
+    async with bench(tmp_path) as made:
+        before = await made.pid()
+
+        renewal = asyncio.ensure_future(made.keeper.renew())
+        await until(lambda: made.keeper.state.value == "Reconnecting")
+        said = await asyncio.gather(*(made.call("facts") for _ in range(8)))
+
+        assert (await renewal).ok
+        assert {made.of(one) for one in said} == {made.living[0]}
+        assert before not in made.living
+
+
+@asynchronous
+async def test_the_pause_lies_between_the_end_of_the_old_one_and_the_start_of_the_new(tmp_path: Path) -> None:
+    async with bench(tmp_path) as made:
+        before = await made.pid()
+        renewal = asyncio.ensure_future(made.keeper.renew(0.3))
+
+        await until(lambda: not is_running(before))
+        assert made.living == []
+        assert (await renewal).ok
+
+        assert made.living != []
+
+
+@asynchronous
+async def test_new_code_that_dies_at_once_has_its_attempts_and_then_says_why(tmp_path: Path) -> None:
+    async with bench(tmp_path) as made:
+        made.save(dies=3)
+
+        outcome = await made.keeper.renew()
+
+        assert not outcome.ok
+        assert not outcome.kept
+        assert outcome.problem == "The server has gone: it ended with exit code 3."
+        assert outcome.last_lines == ("Traceback: the server cannot begin",)
+        assert made.keeper.state.value == "Degraded"
+        assert made.kept.facts.restarts == 0
+        assert made.launches == SWIFT.startup_attempts
+        made.save()
+        assert (await made.keeper.renew()).ok, "a mended source starts from Degraded"
+        assert made.kept.facts.reloads == 2
+
+
+@asynchronous
+async def test_new_code_that_never_answers_is_given_up_within_its_bound(tmp_path: Path) -> None:
+    async with bench(tmp_path, ready_seconds=0.7) as made:
+        made.save(never_reads=True)
+
+        outcome = await made.keeper.renew()
+
+        assert not outcome.ok
+        assert "did not answer within 0.7 s" in outcome.problem
+        await until(lambda: not made.living)
+
+
+@asynchronous
+async def test_a_server_that_ignores_every_request_to_end_is_ended_before_the_next_is_started(tmp_path: Path) -> None:
+    async with bench(tmp_path, patient_seconds=0.2) as made:
+        made.save(ignores_sigterm=True, stays=True)
+        assert (await made.keeper.renew()).ok
+        stubborn = await made.pid()
+        made.save()
+
+        assert (await made.keeper.renew()).ok
+
+        assert not is_running(stubborn)
+        assert len(made.living) == 1
+
+
+@asynchronous
+async def test_a_server_that_works_gets_the_time_to_end_well(tmp_path: Path) -> None:
+    running = ScriptedRunning(Lists())
+    kept = Kept(tmp_path, ScriptedUpstream(running, ScriptedRunning(Lists())))
+    patience: list[bool] = []
+
+    async def stop(*, patient: bool = False) -> None:
+        patience.append(patient)
+
+    running.stop = stop  # type: ignore[method-assign]
+    assert await kept.keeper.until_connected(5)
+
+    assert (await kept.keeper.renew()).ok
+
+    assert patience == [True]
+
+
+@asynchronous
+async def test_a_start_that_is_under_way_is_given_up_for_newer_code_and_there_are_never_two(tmp_path: Path) -> None:
+    late, new = ScriptedRunning(Lists(tools=["late"])), ScriptedRunning(Lists(tools=["new"]))
+    upstream = ScriptedUpstream(late, new, stubborn=True)
+    upstream.gate.clear()
+    kept = Kept(tmp_path, upstream)
+    await kept.until(lambda: upstream.starts)
+
+    renewal = asyncio.ensure_future(kept.keeper.renew())
+    await kept.until_state("Reconnecting")
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert upstream.starts == 1, "the one that was given up has not come to its end"
+    upstream.gate.set()
+
+    assert (await renewal).ok
+    assert (kept.tools, late.stops, new.stops, upstream.starts) == (["new"], 1, 0, 2)
+
+
+@asynchronous
+async def test_restarts_that_are_asked_for_together_come_one_after_the_other(tmp_path: Path) -> None:
+    async with bench(tmp_path) as made:
+        outcomes = await asyncio.gather(*(made.keeper.renew() for _ in range(3)))
+
+        assert [outcome.ok for outcome in outcomes] == [True] * 3
+        assert made.kept.facts.reloads == 3
+        assert len(made.living) == 1
+
+
+@asynchronous
+async def test_whoever_asked_for_a_restart_may_stop_waiting_for_it(tmp_path: Path) -> None:
+    async with bench(tmp_path) as made:
+        before = await made.pid()
+        renewal = asyncio.ensure_future(made.keeper.renew())
+        await until(lambda: made.keeper.state.value == "Reconnecting")
+
+        renewal.cancel()
+
+        assert await made.pid() != before
+
+
+@asynchronous
+async def test_what_is_not_ours_is_not_restarted(tmp_path: Path) -> None:
+    running = ScriptedRunning(Lists())
+    running.owned = False
+    kept = Kept(tmp_path, ScriptedUpstream(running))
+    assert await kept.keeper.until_connected(5)
+
+    outcome = await kept.keeper.renew()
+
+    assert not outcome.ok
+    assert outcome.kept
+    assert "was not started by this proxy" in outcome.problem
+    assert (running.stops, kept.keeper.state.value, kept.facts.reloads) == (0, "Connected", 0)
+
+
+@asynchronous
+async def test_without_anything_to_keep_there_is_nothing_to_restart(tmp_path: Path) -> None:
+    kept = Kept(tmp_path, None)
+
+    assert not (await kept.keeper.renew()).ok
+    assert not (await kept.keeper.swap()).ok
+
+
+@asynchronous
+async def test_the_end_of_the_proxy_is_the_end_of_a_restart(tmp_path: Path) -> None:
+    async with bench(tmp_path) as made:
+        renewal = asyncio.ensure_future(made.keeper.renew(60.0))
+        await until(lambda: made.keeper.state.value == "Reconnecting")
+
+        await made.keeper.close()
+
+        assert await renewal == Restarted(False, "uno-devserver is ending.")
+
+
+# --- swap
+
+
+@asynchronous
+async def test_a_swap_is_answered_by_the_new_one_and_the_old_one_is_gone_when_it_is_idle(tmp_path: Path) -> None:
+    async with bench(tmp_path) as made:
+        before = await made.pid()
+        made.save(name="new")
+
+        outcome = await made.keeper.swap()
+
+        assert outcome == Restarted(True, lists="same")
+        assert await made.pid() != before
+        await until(lambda: len(made.living) == 1)
+        facts = made.kept.facts
+        assert (facts.restarts, facts.reloads, facts.last_end, facts.generation) == (0, 1, None, 2)
+        assert facts.upstream.process_id == made.living[0]
+        assert facts.upstream.name == "new"
+        assert "warning" not in made.said
+        assert made.kept.broadcasts.count("notifications/tools/list_changed") == 1, "the lists are what they were"
+        assert made.launches == 1
+
+
+@asynchronous
+async def test_a_call_that_runs_is_finished_by_the_old_one(tmp_path: Path) -> None:
+    async with bench(tmp_path) as made:
+        before, release = await made.pid(), tmp_path / "release"
+        running = asyncio.ensure_future(made.call("hold", until=str(release)))
+        await until(lambda: "hold" in str(made.notes.received[-1]))
+
+        assert (await made.keeper.swap()).ok
+        assert await made.pid() != before
+        assert sorted(made.living) == sorted(made.notes.starts), "the old one still works"
+        release.touch()
+
+        assert await running == "held"
+        await until(lambda: not is_running(before))
+        assert made.kept.facts.last_end is None
+
+
+@asynchronous
+async def test_five_swaps_under_sixteen_callers_lose_no_call_and_answer_none_twice(tmp_path: Path) -> None:
+    async with bench(tmp_path) as made:
+        over, answers = asyncio.Event(), list[str]()
+
+        async def caller(number: int) -> None:
+            made_calls = 0
+            while not over.is_set():
+                made_calls += 1
+                answers.append(await made.call("echo", text=f"{number}:{made_calls}"))
+
+        callers = [asyncio.ensure_future(caller(number)) for number in range(16)]
+        pids = [await made.pid()]
+        for _ in range(5):
+            made.save()
+            assert (await made.keeper.swap()).ok
+            pids.append(await made.pid())
+            count = len(answers)
+            await until(lambda count=count: len(answers) > count + 32)  # type: ignore[misc]
+        over.set()
+        await asyncio.gather(*callers)
+
+        assert pids == made.notes.starts, "each call after a switch went to the newest"
+        calls = [
+            message["params"]["arguments"]["text"]
+            for message in made.notes.received
+            if message.get("method") == "tools/call" and message["params"]["name"] == "echo"
+        ]
+        assert sorted(calls) == sorted(answers), "each was run once, and answered once"
+        assert len(calls) == len(set(calls))
+        await until(lambda: len(made.living) == 1)
+        assert "warning" not in made.said
+
+
+@asynchronous
+async def test_new_tools_are_announced_and_the_difference_is_told(tmp_path: Path) -> None:
+    async with bench(tmp_path) as made:
+        made.save(tools=1)
+        assert (await made.keeper.swap()).lists == "changed"
+        made.save(tools=3)
+
+        outcome = await made.keeper.swap()
+
+        assert outcome.lists == "grown"
+        assert made.kept.tools == ["tool-1", "tool-2", "tool-3"]
+        assert made.kept.broadcasts.count("notifications/tools/list_changed") == 3
+
+
+@pytest.mark.parametrize(
+    ("manners", "problem"),
+    [
+        ({"dies": 3}, "The new server did not start: it ended with exit code 3."),
+        ({"dies": -9}, "The new server did not start: it was ended by signal 9."),
+        ({"never_reads": True}, "did not answer within"),
+        ({"refuses": -32000, "flood": 1}, "The new server cannot be used over MCP"),
+        ({"closes": True}, "The new server did not start: it closed its output."),
+    ],
+)
+@asynchronous
+async def test_a_new_one_that_is_of_no_use_leaves_the_old_one_as_it_was(
+    tmp_path: Path, manners: dict[str, Any], problem: str
+) -> None:
+    async with bench(tmp_path, ready_seconds=1.0) as made:
+        before, changes = await made.pid(), made.kept.changes
+        made.save(**manners)
+
+        outcome = await made.keeper.swap()
+
+        assert not outcome.ok
+        assert outcome.kept
+        assert problem in outcome.problem
+        last = {"dies": "Traceback: the server cannot begin", "flood": "flood"}
+        assert all(outcome.last_lines[-1].startswith(line) for key, line in last.items() if key in manners)
+        assert await made.pid() == before
+        assert made.living == [before]
+        facts = made.kept.facts
+        assert (facts.reloads, facts.generation, facts.last_end, made.kept.changes) == (0, 1, None, changes)
+        made.save()
+        assert (await made.keeper.swap()).ok, "the next attempt is not burdened with that"
+
+
+@asynchronous
+async def test_a_new_one_that_prints_garbage_first_is_taken_all_the_same(tmp_path: Path) -> None:
+    async with bench(tmp_path) as made:
+        made.save(garbage=True)
+
+        assert (await made.keeper.swap()).ok
+
+
+@asynchronous
+async def test_what_the_old_one_prints_is_not_taken_for_last_words_of_the_new(tmp_path: Path) -> None:
+    async with bench(tmp_path) as made:
+        gate = tmp_path / "gate"
+        made.save(until=str(gate), dies=3)
+        swap = asyncio.ensure_future(made.keeper.swap())
+        await until(lambda: len(made.notes.starts) == 2)
+        await made.call("print", lines=["the old one says"])
+        gate.touch()
+
+        outcome = await swap
+
+        assert not outcome.ok
+        assert "the old one says" not in outcome.last_lines
+
+
+@asynchronous
+async def test_when_the_old_one_is_killed_meanwhile_the_new_one_is_taken_and_no_third_is_started(
+    tmp_path: Path,
+) -> None:
+    async with bench(tmp_path) as made:
+        before, gate = await made.pid(), tmp_path / "gate"
+        made.save(until=str(gate))
+        swap = asyncio.ensure_future(made.keeper.swap())
+        await until(lambda: len(made.notes.starts) == 2)
+
+        os.kill(before, signal.SIGKILL)
+        await until(lambda: made.keeper.state.value == "Reconnecting")
+        call = asyncio.ensure_future(made.call("facts"))
+        gate.touch()
+
+        assert (await swap).ok
+        assert made.of(await call) == made.notes.starts[1]
+        assert len(made.notes.starts) == 2
+        assert (made.kept.facts.restarts, made.keeper.generation) == (1, 2)
+
+
+@asynchronous
+async def test_when_both_fail_the_new_code_is_tried_in_the_old_ones_place(tmp_path: Path) -> None:
+    async with bench(tmp_path) as made:
+        before, gate = await made.pid(), tmp_path / "gate"
+        made.save(until=str(gate))
+        swap = asyncio.ensure_future(made.keeper.swap())
+        await until(lambda: len(made.notes.starts) == 2)
+        os.kill(before, signal.SIGKILL)
+        await until(lambda: made.keeper.state.value == "Reconnecting")
+        made.save()
+
+        os.kill(made.notes.starts[1], signal.SIGKILL)
+
+        assert (await swap).ok
+        assert len(made.notes.starts) == 3
+
+
+@asynchronous
+async def test_the_end_of_the_proxy_ends_both(tmp_path: Path) -> None:
+    async with bench(tmp_path) as made:
+        made.save(until=str(tmp_path / "never"))
+        swap = asyncio.ensure_future(made.keeper.swap())
+        await until(lambda: len(made.notes.starts) == 2)
+
+        async with asyncio.timeout(5):
+            await made.keeper.close()
+
+        assert made.living == []
+        assert not (await swap).ok
+
+
+@asynchronous
+async def test_the_end_of_the_proxy_ends_those_that_still_had_something_to_answer(tmp_path: Path) -> None:
+    async with bench(tmp_path) as made:
+        running = asyncio.ensure_future(made.call("hold"))
+        await until(lambda: "hold" in str(made.notes.received[-1]))
+        assert (await made.keeper.swap()).ok
+
+        async with asyncio.timeout(5):
+            await made.keeper.close()
+
+        assert made.living == []
+        running.cancel()
+
+
+@asynchronous
+async def test_an_old_one_that_dies_while_it_answers_is_no_crash_and_its_call_is_told_so(tmp_path: Path) -> None:
+    async with bench(tmp_path) as made:
+        before = await made.pid()
+        running = asyncio.ensure_future(made.call("hold"))
+        await until(lambda: "hold" in str(made.notes.received[-1]))
+        assert (await made.keeper.swap()).ok
+
+        os.kill(before, signal.SIGKILL)
+
+        assert "outcome" in await running
+        assert (made.kept.facts.restarts, made.kept.facts.last_end, made.keeper.generation) == (0, None, 2)
+
+
+@asynchronous
+async def test_without_a_server_that_works_a_swap_is_a_restart(tmp_path: Path) -> None:
+    async with bench(tmp_path) as made:
+        made.save(dies=3)
+        assert not (await made.keeper.renew()).ok
+        made.save()
+
+        assert (await made.keeper.swap()).ok
+
+        assert len(made.living) == 1
+
+
+@asynchronous
+async def test_a_workspace_that_changes_meanwhile_drops_the_new_one(tmp_path: Path) -> None:
+    async with bench(tmp_path) as made:
+        made.save(until=str(tmp_path / "never"))
+        swap = asyncio.ensure_future(made.keeper.swap())
+        await until(lambda: len(made.notes.starts) == 2)
+
+        made.keeper.halt("There is no workspace any more.")
+
+        assert not (await swap).ok
+        await until(lambda: not made.living)
+
+
+@asynchronous
+async def test_a_server_that_is_known_by_its_address_is_idle_before_it_is_stopped(tmp_path: Path) -> None:
+    first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists(tools=["new"]))
+    kept = Kept(tmp_path, ScriptedUpstream(first, second))
+    idle, asked = asyncio.Event(), list[int]()
+
+    async def unused(generation: int) -> None:
+        asked.append(generation)
+        await idle.wait()
+
+    kept.keeper.unused = unused
+    assert await kept.keeper.until_connected(5)
+    swap = asyncio.ensure_future(kept.keeper.swap())
+    await kept.until(lambda: asked == [1])
+    assert (first.stops, kept.keeper.state.value) == (0, "Connected")
+    idle.set()
+
+    assert (await swap).ok
+    assert (kept.tools, first.stops) == (["new"], 1)
