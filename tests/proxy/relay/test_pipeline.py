@@ -70,7 +70,7 @@ class Run:
     def noted(self) -> dict[str, Any] | None:
         """Beside its result."""
         assert self.began
-        meta = said(self.task.result()).get("_meta", {}).get(META_KEY)
+        meta: dict[str, Any] | None = said(self.task.result()).get("_meta", {}).get(META_KEY)
         assert meta is None or meta["run"] is True
         return meta
 
