@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ import uno_devserver
 from support.files import snapshot
 from support.machine import Machine
 from support.workspace import WorkspaceBuilder
-from uno_devserver.workspace.config import FIELDS, SECTIONS, Config, HotReload, Kind
+from uno_devserver.system.jsonc import parse
+from uno_devserver.workspace.config import FIELDS, SECTIONS, Config, HotReload, Kind, read_config
 
 CONFIG = ".devtools/host.config.jsonc"
 SCHEMA = Path(uno_devserver.__file__).parent / "workspace" / "host.config.schema.json"
@@ -189,3 +191,39 @@ def test_the_schema_says_of_each_setting_what_is_accepted(field: Any) -> None:
     empty: dict[str, object] = {"array": [], "object": {}}
     default = DEFAULTS.get(field.title, empty.get(described.get("type", "")))
     assert described.get("default") == default
+
+
+# The documents.
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_guide_explains_every_setting_once() -> None:
+    guide = (ROOT / "docs" / "configuration.md").read_text("utf-8")
+
+    explained = re.findall(r"^\| `([\w.]+)` \|", guide, re.MULTILINE)
+
+    assert sorted(explained) == sorted(field.title for field in FIELDS)
+
+
+def test_the_config_of_the_guide_is_without_problems(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    (example,) = re.findall(r"```jsonc\n(.*?)```", (ROOT / "docs" / "configuration.md").read_text("utf-8"), re.DOTALL)
+    workspace.file("package.json", '{"bin": "a.js"}').file("tsconfig.json", "{}").file("a.ts", "")
+    workspace.file(CONFIG, example)
+
+    found = read_config(str(machine.workspace / CONFIG))
+
+    assert (found.issues, found.hot_reload.strategy.value, found.concurrency) == ((), "swap", 4)
+
+
+@pytest.mark.parametrize("example", ["typescript", "python"])
+def test_the_example_servers_have_a_config_without_problems_and_with_the_schema(example: str) -> None:
+    path = ROOT / "examples" / "servers" / example / CONFIG
+
+    config = read_config(str(path))
+
+    assert config.issues == ()
+    assert config.server_folder == str(ROOT / "examples" / "servers" / example)
+    document = parse(path.read_bytes())
+    assert isinstance(document, dict)
+    assert (path.parent / document["$schema"]).resolve() == SCHEMA

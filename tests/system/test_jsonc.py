@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from uno_devserver.system.jsonc import JsonProblem, parse
+from uno_devserver.system.jsonc import JsonProblem, parse, position
 
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -234,3 +234,49 @@ def test_100_kb_of_anything_take_no_longer_than_their_length_explains(start: str
 @pytest.mark.timeout(10)
 def test_a_line_of_slashes_between_two_values_is_an_ordinary_comment() -> None:
     assert parse("[1,\n" + "/" * 120 + "\n2]") == [1, 2]
+
+
+# Where something stands.
+
+DOCUMENT = """// a comment {
+{
+  "a": 1, /* "b": */ "b": {
+    "c": [1, {"d": "x"}],
+    "a": "twin",
+  },
+  "esc\\u0061ped": null, "b2": { }, "a": 3
+}"""
+
+
+@pytest.mark.parametrize(
+    ("trail", "at_value", "at_key"),
+    [
+        ((), (2, 1), (2, 1)),
+        (("b",), (3, 27), (3, 22)),
+        (("b", "c"), (4, 10), (4, 5)),
+        (("b", "a"), (5, 10), (5, 5)),
+        (("escaped",), (7, 19), (7, 3)),
+        (("a",), (7, 41), (7, 36)),
+        (("b2", "gone"), (7, 31), (7, 31)),
+        (("b", "c", "d"), (4, 10), (4, 10)),
+    ],
+)
+def test_the_place_of_a_value_and_of_its_name_is_found(
+    trail: tuple[str, ...], at_value: tuple[int, int], at_key: tuple[int, int]
+) -> None:
+    assert position(DOCUMENT, trail) == at_value
+    assert position(DOCUMENT, trail, at_key=True) == at_key
+
+
+@given(st.recursive(st.integers() | st.text(), lambda inner: st.dictionaries(st.text(), inner), max_leaves=8))
+def test_every_value_begins_where_its_place_says(value: object) -> None:
+    def check(part: object, trail: tuple[str, ...]) -> None:
+        line, column = position(text, trail)
+        begin = sum(len(before) + 1 for before in text.split("\n")[: line - 1]) + column - 1
+        assert json.JSONDecoder().raw_decode(text, begin)[0] == part
+        if isinstance(part, dict):
+            for name, inner in part.items():
+                check(inner, (*trail, name))
+
+    text = json.dumps(value, indent=2)
+    check(value, ())
