@@ -118,12 +118,11 @@ async def reload_typescript(example: TypeScriptExample, call: Call) -> None:
     assert text_of(await call("count_words", text="three more words")) == "3"
 
 
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
-def test_the_typescript_example_is_reloaded_for_the_python_client(proxies: Proxies, mode: str) -> None:
+def test_the_typescript_example_is_reloaded_for_the_python_client(proxies: Proxies) -> None:
     example = TypeScriptExample(proxies)
 
     async def talk() -> None:
-        async with connected(proxies, example.root, mode) as call:
+        async with connected(proxies, example.root, "legacy") as call:
             await reload_typescript(example, call)
 
     asyncio.run(asyncio.wait_for(talk(), WAIT_SECONDS))
@@ -142,13 +141,12 @@ def test_the_typescript_example_is_reloaded_for_the_typescript_client(proxies: P
         asyncio.run(asyncio.wait_for(reload_typescript(example, call), WAIT_SECONDS))
 
 
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
-def test_the_python_example_is_reloaded_for_the_python_client(proxies: Proxies, mode: str) -> None:
+def test_the_python_example_is_reloaded_for_the_python_client(proxies: Proxies) -> None:
     """It is swapped: the call that finds new code waits for it."""
     example = PythonExample(proxies)
 
     async def talk() -> None:
-        async with connected(proxies, example.root, mode) as call:
+        async with connected(proxies, example.root, "auto") as call:
             assert text_of(await until_ready(call)) == "Hello, you!"
 
             example.say('f"Good morning, {name}!"')
