@@ -48,6 +48,7 @@ bench: $(STAMP)  ## measure discovery, the Host and the proxy against a bare int
 	$(BIN)/python -m benchmarks.discovery $(SAVE)
 	$(BIN)/python -m benchmarks.host $(SAVE)
 	$(BIN)/python -m benchmarks.proxy $(SAVE)
+	$(BIN)/python -m benchmarks.hotreload $(SAVE)
 
 demo: $(STAMP)  ## discover, start, use, crash and heal an example workspace's server
 	$(BIN)/python examples/demo.py
