@@ -19,10 +19,10 @@ from uno_devserver.protocol.service import Params
 from uno_devserver.proxy.board import Board
 from uno_devserver.proxy.engine.announcements import Announcements
 from uno_devserver.proxy.engine.keeper import Keeper
-from uno_devserver.proxy.engine.keeper import Policy as KeeperPolicy
 from uno_devserver.proxy.engine.knowledge import Knowledge
 from uno_devserver.proxy.engine.lifecycle import Lifecycle, Policy, Start
 from uno_devserver.proxy.engine.offering import Offering
+from uno_devserver.proxy.engine.policy import Policy as KeeperPolicy
 from uno_devserver.proxy.engine.starts import Starts
 from uno_devserver.proxy.lists import Offered, merged
 from uno_devserver.proxy.options import Options

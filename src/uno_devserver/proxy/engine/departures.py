@@ -33,9 +33,13 @@ class Departures:
         """Until those are gone that have to go at once, within a bound."""
         await self._stops.wait(self._stop_seconds)
 
-    async def close(self) -> None:
-        """End all of them now, within a bound."""
+    def hurry(self) -> None:
+        """All is over: those that had still to answer go at once, too."""
         self._over.set()
+
+    async def close(self) -> None:
+        """Until all of them are gone, within a bound."""
+        self.hurry()
         await self.done()
         await self._leaving.wait(self._stop_seconds)
 

@@ -18,9 +18,10 @@ from ...system.threads import apart
 from ..relay.relay import Relay
 from .announcements import Announcements
 from .chores import Chores
-from .keeper import NOBODY, Keeper
+from .keeper import Keeper
 from .knowledge import Knowledge
 from .offering import Offering
+from .upkeep import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from ..lists import Entries
     from ..timeline import Timeline
     from ..upstream.upstream import Upstream
-    from .keeper import Keeper, Policy
+    from .keeper import Keeper
     from .knowledge import Knowledge
     from .lifecycle import Lifecycle
     from .offering import Offering
+    from .policy import Policy
 
 CONNECTED, SHUTDOWN = ConnectionState.CONNECTED, ConnectionState.SHUTDOWN
 NOT_WANTED = "The new server is not wanted any more: the workspace has changed, or the proxy ends."
@@ -55,8 +56,6 @@ class Replacing:
         self._tasks = Tasks()
         self._one_at_a_time = asyncio.Lock()
         self._spare: Spare | None = None
-        self._alone = asyncio.Event()  # nothing is started beside
-        self._alone.set()
 
     async def renew(self, delay_seconds: float) -> Restarted:
         return await self._in_turn(self._renew(delay_seconds))
@@ -68,10 +67,6 @@ class Replacing:
         """What is started beside is not wanted any more."""
         if self._spare is not None:
             self._spare.give_up(NOT_WANTED)
-
-    async def until_alone(self) -> None:
-        """Until what is started beside was taken, or nothing is left of it."""
-        await self._alone.wait()
 
     async def _in_turn(self, work: Coroutine[Any, Any, Restarted]) -> Restarted:
         async def wait_and_work() -> Restarted:
@@ -140,14 +135,14 @@ class Replacing:
 
     async def _take_a_new_one(self, upstream: Upstream) -> None:
         keeper = self._keeper
-        self._alone.clear()
+        keeper.alone.clear()
         self._spare = Spare(upstream, self._timeline, keeper.tenure_of, keeper.take_over, self._policy.spare_seconds)
         try:
             keeper.launching()
             await self._spare.prepare()
         finally:
             self._spare = None
-            self._alone.set()
+            keeper.alone.set()
 
     async def _not_taken(self, failure: SpareFailure, before: Entries) -> Restarted:
         keeper = self._keeper

@@ -95,7 +95,7 @@ class CommandUpstream:
         raise StartFailure(_not_found(name, found, self._named), final=True)
 
     def _free_output(self) -> Output:
-        """One for all starts, but for those that run side by side: nobody's last words are to be taken for another's."""
+        """One for all starts, but for those that run side by side: their last words are not to be confused."""
         for output, child in self._outputs.items():
             if child is None or child.exit_code() is not None:
                 return output
