@@ -505,6 +505,26 @@ async def test_a_swap_holds_calls_and_runs_them_on_the_new_server() -> None:
 
 
 @virtual
+async def test_where_servers_are_swapped_calls_are_held_also_if_somebody_else_restarts_it() -> None:
+    stage = Stage(news=False, strategy=Strategy.SWAP)
+    [running] = await stage.calls(1)
+
+    pausing = asyncio.ensure_future(stage.pipeline.pause(hold=False))
+    await turns()
+    [held] = await stage.calls(1)
+    waits = not pausing.done()
+    await finish(running)
+    paused, before = pausing.done(), held.began
+    stage.pipeline.resume()
+    await turns()
+
+    assert waits
+    assert paused
+    assert not before
+    assert held.began
+
+
+@virtual
 async def test_a_swap_that_fails_runs_the_held_calls_on_the_old_server_and_the_next_result_says_why() -> None:
     stage = Stage(news=None, strategy=Strategy.SWAP)
     runs = await stage.calls(2)
@@ -762,3 +782,33 @@ async def test_the_end_of_hot_reload_runs_whatever_waits() -> None:
     await turns()
 
     assert began(runs) == [True] * 3
+
+
+@virtual
+async def test_the_end_of_hot_reload_does_not_break_off_a_restart() -> None:
+    stage = Stage(news=None, waits=True)
+    [held] = await stage.calls(1)
+    await stage.checked(CHANGED)
+
+    stage.pipeline.close()
+    await turns()
+    unbroken = not stage.authority.restarts[0].cancelled()
+    await stage.restarted()
+    await finish(held)
+
+    assert unbroken
+    assert held.task.result() == {"content": []}
+
+
+@virtual
+async def test_hot_reload_that_ends_before_its_restart_asks_for_none() -> None:
+    stage = Stage(news=False)
+    [running] = await stage.calls(1)
+    stage.authority.known = True
+    await stage.calls(1)
+    await stage.checked(CHANGED)
+
+    stage.pipeline.close()
+    await finish(running)
+
+    assert stage.authority.restarts == []

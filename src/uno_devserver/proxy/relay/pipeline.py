@@ -12,6 +12,7 @@ import asyncio
 from math import inf
 from typing import TYPE_CHECKING
 
+from ...protocol.running import Tasks
 from ...workspace.config import Strategy
 from . import reload_messages as messages
 from .asking import Asking
@@ -22,7 +23,7 @@ from .progress import QUEUE_STEP, Progress
 from .reload_messages import Note, State, told
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Awaitable, Callable
 
     import msgspec
 
@@ -54,17 +55,18 @@ class Pipeline:
         self.name = name
         self.source = source
         self.status_seconds = policy.status_seconds if status_seconds is None else status_seconds
-        self._authority = authority
         self._asking = Asking(authority, policy)
         self._limit = inf if concurrency is None else concurrency
         self._swaps = strategy is Strategy.SWAP
         self._waits = waits
         self._policy = policy
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()  # of their own: a client that cancels its call cancels nothing for the others
         self._queue: dict[_Waiting, None] = {}  # in the order of coming
         self._running = 0
         self._idle: list[asyncio.Future[None]] = []  # who waits until nothing runs
         self._checking = False
+        self._check_task: asyncio.Task[None] | None = None
+        self._over = False
         self._replacing = False  # by ourselves: from the check that wants it to the server that answers
         self._paused = False  # by others
         self._holding = False  # those who come meanwhile wait; else they are told
@@ -103,7 +105,7 @@ class Pipeline:
         """
         self._paused = True
         if not self._replacing:
-            self._close_for(hold or self._waits())
+            self._close_for(hold or self._holds)
         if not hold:
             await self.drained()
 
@@ -134,9 +136,10 @@ class Pipeline:
         return True
 
     def close(self) -> None:
-        """Nothing is reloaded any more: whatever waits is run."""
-        for task in self._tasks:
-            task.cancel()
+        """Nothing is reloaded any more: whatever waits is run. A restart that is under way comes to its end."""
+        self._over = True
+        if self._check_task is not None:
+            self._check_task.cancel()
         self._asking.close()
         self._limit = inf
         self._checking = self._replacing = self._paused = False
@@ -196,7 +199,13 @@ class Pipeline:
 
     @property
     def _is_closed(self) -> bool:
+        """The server is replaced, or is about to be."""
         return self._paused or self._replacing
+
+    @property
+    def _holds(self) -> bool:
+        """Whether calls wait for a new server, and are not told of it."""
+        return self._swaps or self._waits()
 
     def _settle(self) -> None:
         """Something has changed: let everybody go on who can."""
@@ -234,7 +243,7 @@ class Pipeline:
             waiting.checked = True  # when it is over
         self._checking, self._plain = True, False
         self._at = f"Checking whether the code of {self.name} has changed."
-        self._start(self._check(trigger))
+        self._check_task = self._tasks.start(self._check(trigger))
 
     async def _check(self, trigger: _Waiting) -> None:
         result = await self._asking.check(self._hear)
@@ -281,13 +290,13 @@ class Pipeline:
 
     def _replace(self, trigger: _Waiting, about_extension: list[Note]) -> None:
         self._replacing = True
-        hold = self._swaps or self._waits()
+        hold = self._holds
         if trigger.waits and not hold:
             self._tell(trigger, [messages.restarting(self.name), *about_extension])
         else:
             self._notes += about_extension
         self._close_for(hold)
-        self._start(self._replace_server())
+        self._tasks.start(self._replace_server())
 
     def _close_for(self, hold: bool) -> None:
         """From now on; hold or tell all who wait."""
@@ -303,6 +312,8 @@ class Pipeline:
     async def _replace_server(self) -> None:
         if not self._swaps:
             await self.drained()
+        if self._over:
+            return
         restarted = await self._asking.restart()
         self._replacing = False
         if restarted is not None:
@@ -319,12 +330,6 @@ class Pipeline:
             waiting.notes.append(Note(State.SWAPPED if self._swaps else State.RELOADED))
 
     # Beside it.
-
-    def _start(self, work: Coroutine[None, None, None]) -> None:
-        """In a task of its own: a client that cancels its call cancels nothing for the others."""
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     def _remind_later(self) -> None:
         if self._reminder is None:
