@@ -19,6 +19,7 @@ from ..system.threads import apart, to_its_end
 from ..system.values import Value
 from .build_run import log_path, run_build
 from .builds import build_of
+from .bytecode import forget_bytecode
 from .kept import UNKNOWN
 from .on_disk import NoAnswer, OnDisk
 from .package import Role
@@ -143,6 +144,8 @@ class Watched:
         begun = time.monotonic()
         self._build = await apart(self._find_build)
         if self._build is None:
+            changed = self.on_disk.fingerprint.changed_paths
+            await apart(partial(forget_bytecode, self.package.root, changed))
             return Made(await self.on_disk.digest())
         async with self._alone(self._build) as alone:
             if not alone:
