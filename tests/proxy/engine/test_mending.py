@@ -28,11 +28,16 @@ class Upstream:
 class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, state: ConnectionState, **facts: Any) -> None:
         monkeypatch.setattr(module, "HostUpstream", Upstream)
-        self.restarts = self.looks = self.wishes = 0
+        self.restarts = self.looks = self.wishes = self.reloads = 0
+        self.watched = False  # whether somebody watches the code
         self.rest = 0.0
         self.upstream = Upstream()
         keeper: Any = SimpleNamespace(
-            state=state, upstream=self.upstream, rest=lambda: self.rest, wanted=lambda: self._count("wishes")
+            state=state,
+            upstream=self.upstream,
+            rest=lambda: self.rest,
+            wanted=lambda: self._count("wishes"),
+            reload=self._reload,
         )
         owned = UpstreamFacts(owned=facts.pop("owned", True))
         knowledge: Any = SimpleNamespace(facts=ProxyFacts(Options("/ws"), upstream=owned, **facts))
@@ -42,6 +47,10 @@ class World:
     def done(self) -> tuple[int, int, int]:
         """Restarts, wishes, and looks to come."""
         return self.restarts, self.wishes, self.looks
+
+    def _reload(self) -> bool:
+        self.reloads += self.watched
+        return self.watched
 
     def _count(self, what: str) -> None:
         setattr(self, what, getattr(self, what) + 1)
@@ -67,6 +76,19 @@ async def test_a_host_that_runs_is_only_started_again_for_an_add_in_that_it_lack
     world.mending.saved(sources)
 
     assert world.done == (restarts, 0, 0)
+
+
+@asynchronous
+async def test_where_somebody_watches_the_code_one_save_is_one_restart_of_theirs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World(monkeypatch, ConnectionState.CONNECTED, host=BROKEN)
+    world.watched = True
+
+    world.mending.saved(EDITED)
+
+    assert world.done == (0, 0, 0)
+    assert world.reloads == 1
 
 
 @pytest.mark.parametrize("sources", [LAUNCHED, EDITED])

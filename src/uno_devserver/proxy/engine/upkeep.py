@@ -94,6 +94,8 @@ class Upkeep:
         self.replaced: Callable[[], None] = lambda: None  # there is another, and the one before has still to answer
         self.unused: Callable[[int], Awaitable[None]] = _at_once  # no request waits for the upstream of that generation
         self.launching: Callable[[], None] = lambda: None  # the code of an upstream is about to be read
+        # Have newer code replace what runs, as a call would; whether anybody watches the code.
+        self.reload: Callable[[], bool] = lambda: False
         self.listed_anew: Callable[[], None] = lambda: None  # the lists were read again
         self.settled: Callable[[], None] = lambda: None  # a start has come to its end, well or not
 
