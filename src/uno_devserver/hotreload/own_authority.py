@@ -125,6 +125,11 @@ class OwnAuthority:
         if then is not None:
             then()
 
+    @property
+    def content(self) -> str | None:
+        """The digest of the server's code that runs, or will in a moment; None: there is none, or it is not known."""
+        return self._server.expected if self._server is not None else None
+
     def connected(self) -> None:
         """It works."""
         if self._launching:  # it was faster than we could read its code

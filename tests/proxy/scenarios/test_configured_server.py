@@ -13,6 +13,7 @@ from support.files import write
 from support.machine import Machine
 from support.odd_servers import odd_server
 from support.proxies import Proxies, ProxyClient
+from support.reloading import PythonServer
 
 CONFIG = ".devtools/host.config.jsonc"
 OF_HOSTS = "uno_app_select_solution"
@@ -196,3 +197,21 @@ def test_a_typed_command_counts_more_than_the_configs(proxies: Proxies, machine:
     client = proxies.connected("--", *odd_server(name="typed"))
 
     assert name_of(client.health()) == "typed"
+
+
+def test_new_code_waits_for_the_agreement_to_an_edited_config(asked: Proxies, machine: Machine) -> None:
+    edited = PythonServer(machine)
+    machine.run("trust")
+    client = asked.start()
+    client.initialize()
+    client.wait_health(lambda report: report["proxy"]["hotReload"], "watching the code")
+    edited.write_config(proxy={"waitCalls": True})
+    client.wait_health(lambda report: report["proxy"]["hotReload"] is None, "not watching any more")
+
+    edited.say("two")
+
+    assert [client.call("answer") for _ in range(3)] == ["one"] * 3
+    machine.run("trust")
+    client.wait_health(lambda report: report["proxy"]["hotReload"], "watching the code again")
+    assert client.call("answer") == "two"
+    assert edited.journal.starts == 2

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ...hotreload.channel import ControlChannel
     from ...hotreload.client import ClientProcess
     from ...hotreload.own_authority import OwnAuthority
+    from ...hotreload.package import Package
     from ...hotreload.remote_authority import RemoteAuthority
     from ..options import Options
     from ..relay.pipeline import Pipeline
@@ -66,6 +67,7 @@ class Reloading:
         self._options = options
         self._channel_name = channel_name
         self._content = content
+        self._content_of: tuple[Package, ...] | None = None  # whose that is; None: of the first start
         self._keeper = keeper
         self._relay = relay
         self._offering = offering
@@ -115,6 +117,8 @@ class Reloading:
             wanted = await apart(self._wanted)
             if wanted == self._arranged:
                 return
+            if self._own is not None and self._arranged is not None:  # what runs goes on, whoever is asked about it
+                self._content, self._content_of = self._own.content, self._arranged.subject.packages
             await self._undo()
             self._arranged = wanted
             if wanted is not None:
@@ -190,6 +194,8 @@ class Reloading:
     async def _catch_up(self, own: OwnAuthority, subject: Subject) -> None:
         """What runs was launched before anybody was there to watch its code."""
         content, self._content = self._content, None
+        if self._content_of not in (None, subject.packages):  # other files count by now
+            content = None
         upstream = self._keeper.upstream
         if isinstance(upstream, HostUpstream) and upstream.sources is not None:
             now = await apart(lambda: sources_key(subject.folder))
