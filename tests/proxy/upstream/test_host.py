@@ -18,8 +18,9 @@ from protocol.conversations import asynchronous
 from support.hosts import is_running
 from support.mcp_peers import TestPeer
 from support.stand_in_host import StandInHost, answer, bundled_host
+from uno_devserver.instances.child import end_all
 from uno_devserver.instances.probe import HostKind
-from uno_devserver.instances.start import How
+from uno_devserver.instances.start import How, StartObserver, Wish, start
 from uno_devserver.instances.start import Running as Found
 from uno_devserver.proxy.upstream.host import HostUpstream
 from uno_devserver.proxy.upstream.host_running import HostRunning, Policy, last_lines_of
@@ -238,6 +239,54 @@ async def test_when_a_host_that_we_found_is_stopped_by_its_owner_we_know_and_lau
     assert ours.owned
     assert await tools(ours) == ["uno_health", "greet"]
     await ours.stop()
+
+
+@asynchronous
+async def test_a_host_that_is_nobodys_is_replaced_by_one_that_is_nobodys_on_the_same_port(place: Place) -> None:
+    upstream = place.upstream(control_channel="/tmp/CoreFxPipe_uno-1")
+    plan, wish = upstream._plan, Wish(str(place.workspace))
+    users = start(wish, plan, place.folders, place.environ, StartObserver())
+    found = place.start(upstream)
+    assert (found.owned, found.process_id) == (False, users.process_id)
+    (place.workspace / ".devtools" / "addins" / "greeter.py").write_text(ADDIN.replace("greet", "wave"), "utf-8")
+
+    assert upstream.replace(found) == ""
+    renewed = place.start(upstream)
+
+    assert (renewed.owned, renewed.endpoint, renewed.control_channel) == (False, found.endpoint, None)
+    assert not is_running(users.process_id)
+    assert await tools(renewed) == ["uno_health", "wave"]
+    await renewed.stop()
+    end_all()
+    assert is_running(renewed.process_id), "it does not end with us"
+    again = place.start(upstream)
+    assert (again.owned, again.process_id) == (False, renewed.process_id)
+
+
+@asynchronous
+async def test_a_host_that_a_living_program_has_started_is_not_replaced_and_the_program_is_named(place: Place) -> None:
+    owner, upstream = place.start(), place.upstream()
+    found = place.start(upstream)
+
+    obstacle = upstream.replace(found)
+
+    assert f"was started by process {os.getpid()}, which is running and relies on it" in obstacle
+    assert "Restart it from that program" in obstacle
+    assert place.start(upstream).process_id == owner.process_id
+    await owner.stop()
+
+
+@asynchronous
+async def test_a_host_that_somebody_has_replaced_already_is_not_replaced_again(place: Place) -> None:
+    owner, upstream = place.start(), place.upstream()
+    found = place.start(upstream)
+    await owner.stop()
+    other = place.start()
+
+    assert upstream.replace(found) == ""
+
+    assert place.start(upstream).process_id == other.process_id
+    await other.stop()
 
 
 def found_stand_in(host: StandInHost, **policy: float) -> HostRunning:

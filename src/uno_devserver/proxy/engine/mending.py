@@ -1,8 +1,8 @@
 """Starting a Host again when somebody has saved what may mend it: one that does not work, or that lacks an add-in.
 
-A Host that has all its add-ins is left alone, whatever is edited: newer code comes with the next call. One save leads to
-one restart, because whoever watches the code is asked for it. Attempts are no closer to each other than others are; what
-is saved too early is remembered.
+A Host that has all its add-ins is left alone, whatever is edited: newer code comes with the next call. One save is one
+restart, because whoever watches the code is asked for it. Attempts are no closer to each other than others are; what is
+saved too early is remembered.
 """
 
 from __future__ import annotations

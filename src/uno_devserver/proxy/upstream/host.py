@@ -74,7 +74,7 @@ class HostUpstream:
     def start(self, observer: StartObserver) -> HostRunning:
         wish, detached = self._wish, self._detached
         if detached:
-            wish = wish.replace(restart=self._replaces, parent=None)
+            wish = wish.replace(restart=self._replaces, parent=None, control_channel=None)
             self._replaces = False  # what there is the next time, somebody has launched meanwhile
         try:
             found = start(wish, self._plan, self._folders, self._environ, _Watcher(observer, detached=detached))
@@ -108,7 +108,9 @@ class HostUpstream:
             return "The Host is not one that loads Python code, so a restart would change nothing."
         servers = running_servers(self._folders.registry)
         server = next((one for one in servers if one.process_id == running.process_id), None)
-        if server is not None and server.parent_process_id > 0 and not is_orphan(server):
+        if server is None:
+            return ""  # it has gone: somebody was faster, and the next start finds what they have launched
+        if server.parent_process_id > 0 and not is_orphan(server):
             owned = ServerOwned(server)
             return f"{owned.message} {owned.next_step}"
         self._replaces = self._detached = True
