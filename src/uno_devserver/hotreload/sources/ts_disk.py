@@ -69,7 +69,10 @@ class Disk:
         return self._stats[path]
 
     def real(self, path: str) -> str:
-        return slashed(os.path.realpath(native(path)))
+        try:
+            return slashed(os.path.realpath(native(path)))
+        except (OSError, ValueError):  # a name that no file can have
+            return path
 
     def package(self, folder: str) -> dict[str, object] | None:
         """The content of the folder's `package.json`: empty where that is broken, None where there is none."""

@@ -15,6 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+LOOK_BACK = 200  # bytes: over the spaces to the word before; a line is rarely indented so far
+
 # Possessive: what has matched as a gap stays one, so that a page of spaces is read once.
 _GAP = rb"(?:\s|//[^\n]*\n|/\*[\s\S]*?\*/)*+"
 _DOUBLE = rb'"[^"\\\n]*(?:\\[\s\S][^"\\\n]*)*"'
@@ -44,8 +46,14 @@ _EXPECTS_VALUE = frozenset(
     b"return typeof case in of delete void throw new do else instanceof yield await default extends".split()
 )
 
-_NAMES = rb"(?:[\w$\s,*{}\\\x80-\xff]|//[^\n]*\n|/\*[\s\S]*?\*/|" + _TEXT + rb"(?=\s*(?:as\b|[,}]))){0,20000}?"
+# What may stand between the keyword and the name; never the next keyword, else a page of them would be read for each.
+_NAMES = (
+    rb"(?:[\s,*{}]|(?!(?:import|export)\b(?!\s+as\b))[\w$\\\x80-\xff]++|//[^\n]*\n|/\*[\s\S]*?\*/|"
+    + _TEXT
+    + rb"(?=\s*(?:as\b|[,}])))*?"
+)
 _FROM = rb"(?<![\w$])from" + _GAP + rb"(" + _TEXT + rb")"
+_FROM_TEXT = re.compile(rb"from" + _GAP + rb"[\"']")
 _STATIC = re.compile(_GAP + rb"(?:(" + _TEXT + rb")|" + _NAMES + _FROM + rb")")
 _EQUALS_REQUIRE = re.compile(
     _GAP + rb"(?:type" + _GAP + rb")?[\w$\x80-\xff]+" + _GAP + rb"=" + _GAP + rb"require" + _GAP + rb"\("
@@ -108,9 +116,13 @@ class _Scanner:
 
     def run(self) -> None:
         data, javascript = self._data, self._javascript
+        outside, inside = _TOKENS[javascript, False], _TOKENS[javascript, True]
         braces: list[int] = []  # open ones in each template's substitution that we are in
         place = 0
-        while token := _TOKENS[javascript, bool(braces)].search(data, place):
+        last = self._last_keyword()
+        while token := (inside if braces else outside).search(data, place):
+            if token.start() > last:
+                return  # most of a file comes behind its imports
             place = token.end()
             first = data[token.start()]
             if first == 0x22 or first == 0x27:  # quotes
@@ -128,6 +140,11 @@ class _Scanner:
                     place = self._behind_template(place, braces)
             else:
                 place = self._behind_keyword(token)
+
+    def _last_keyword(self) -> int:
+        data = self._data
+        ends = [data.rfind(b"import"), *(match.start() for match in _FROM_TEXT.finditer(data))]
+        return max(*ends, data.rfind(b"require") if self._javascript else -1)
 
     def _behind_template(self, place: int, braces: list[int]) -> int:
         part = _TEMPLATE_PART.match(self._data, place)
@@ -149,9 +166,8 @@ class _Scanner:
         regex = _REGEX.match(data, start)
         if regex is None:
             return start + 1
-        window = data[max(0, start - 200) : start]
-        before = window.rstrip()
-        if not before or start - len(window) + len(before) == self._comment_end:
+        before = self._before(start)
+        if not before:
             return regex.end()
         last = before[-1:]
         if last in b")]}":
@@ -161,9 +177,15 @@ class _Scanner:
         word = _WORD_BEFORE.search(before)
         return start + 1 if word and word.group() not in _EXPECTS_VALUE else regex.end()
 
+    def _before(self, place: int) -> bytes:
+        """The end of what stands before, without spaces; nothing if that is a comment."""
+        window = self._data[max(0, place - LOOK_BACK) : place]
+        before = window.rstrip()
+        return b"" if place - len(window) + len(before) == self._comment_end else before
+
     def _behind_keyword(self, token: re.Match[bytes]) -> int:
         data, place = self._data, token.end()
-        before = data[max(0, token.start() - 80) : token.start()].rstrip()
+        before = self._before(token.start())
         if before.endswith(b".") and not before.endswith(b"..."):
             return place  # a member of that name
         for pattern, names in self._forms(token.group()):

@@ -15,9 +15,7 @@ ALL_GROUPS = (
 )
 DECLARATIONS = (".d.ts", ".d.mts", ".d.cts")
 JAVASCRIPT = (".js", ".jsx", ".mjs", ".cjs")
-# Longest first, so that a declaration file is not taken for a plain one.
-EXTENSIONS = (*DECLARATIONS, ".mjs", ".mts", ".cjs", ".cts", ".ts", ".js", ".tsx", ".jsx", ".json")
-
+_PLAIN = frozenset((".ts", ".tsx", ".mts", ".cts", *JAVASCRIPT, ".json"))
 _DRIVE = re.compile(r"[A-Za-z]:(?:/|$)")
 IN_NODE_MODULES = "/node_modules/"
 
@@ -65,4 +63,9 @@ def within(folder: str, path: str) -> bool:
 
 def extension_of(path: str) -> str:
     """The extension by which TypeScript tells what a file is; empty for other files."""
-    return next((extension for extension in EXTENSIONS if path.endswith(extension)), "")
+    dot = path.rfind(".")
+    last = path[dot:]
+    if last not in _PLAIN:
+        return ""
+    declaration = f".d{last}"
+    return declaration if declaration in DECLARATIONS and path.endswith(".d", 0, dot) else last

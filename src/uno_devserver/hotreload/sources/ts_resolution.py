@@ -128,13 +128,17 @@ class _Attempt:
             place = absolute(name, folder)
             return self.relative(place, is_folder=name.endswith("/") or name_of(name) in (".", ".."))
         if self._options.imports and name.startswith("#"):
-            return self._by_imports(name, folder)
+            found = self._by_imports(name, folder)
+            if found is not None:
+                return found
         if self._options.exports:
             scope = self._disk.scope(folder)
             package = (scope is not None and self._disk.package(scope)) or {}
             own = package.get("name")
             if scope is not None and package.get("exports") and isinstance(own, str) and within(own, name):
-                return self._by_exports(package["exports"], scope, name[len(own) + 1 :]) or _FOREIGN
+                found = self._by_exports(package["exports"], scope, name[len(own) + 1 :])
+                if found is not None:
+                    return found
         if ":" in name:
             return None
         return self.package(name, folder) or self.in_type_roots(name)
@@ -218,7 +222,7 @@ class _Attempt:
         scope = self._disk.scope(folder)
         table = (self._disk.package(scope) or {}).get("imports") if scope is not None else None
         if scope is None or not isinstance(table, dict) or name == "#":
-            return _FOREIGN
+            return None
         for target in mapped_targets(table, name, self._conditions()) or ():
             if target.startswith("./"):
                 found = self._target(target, scope)
@@ -231,7 +235,7 @@ class _Attempt:
                 found = None
             if found is not None:
                 return found
-        return _FOREIGN
+        return None
 
     def _by_exports(self, exports: object, package_folder: str, inside: str) -> str | None:
         """Sources and declarations first, unless JavaScript counts as a source and it is our own package."""

@@ -33,8 +33,7 @@ def find_typescript(root: str, cache: dict[str, Imports]) -> Sources:
     """The sources of the package in `root`; `cache` is kept by the caller between calls."""
     folder = slashed(os.path.abspath(root))
     disk = Disk(case_sensitive=not _ignores_case(folder))
-    entries = disk.entries(folder)
-    name = next((name for name in CONFIG_NAMES if name in entries), None)
+    name = next((name for name in CONFIG_NAMES if disk.is_file(f"{folder}/{name}")), None)
     if name is None:
         disk.say(f"{folder} has neither a {CONFIG_NAMES[0]} nor a {CONFIG_NAMES[1]}; it has no TypeScript sources.")
         return _sources(root, folder, [], disk, (".json",))
