@@ -560,3 +560,65 @@ async def test_in_a_shared_conversation_who_waits_for_an_answer_is_asked_first()
 
     assert call.asked == [("elicitation/create", {}, "q")]
     assert idle.asked == []
+
+
+# --- an upstream that is replaced while it answers
+
+
+@asynchronous
+async def test_a_request_that_runs_when_the_upstream_is_replaced_is_answered_by_the_old_one() -> None:
+    scene = Scene()
+    session = ScriptedSession()
+    running = scene.start(tool_call(session=session))
+    asked = await scene.next_asked()
+
+    scene.link.connect_anew()
+    scene.relay.upstream_replaced()
+    unused = asyncio.ensure_future(scene.relay.until_unused(1))
+    _answering(scene)
+    await scene.relay.answer(tool_call(session=session))
+
+    assert [asked.connection.generation for asked in scene.link.asked] == [1, 2]
+    assert not unused.done()
+    assert not scene.link.connections[0].closed
+    asked.answer({"content": [], "by": "the old one"})
+    assert said(await running)["by"] == "the old one"
+    await unused
+    await until(lambda: scene.link.connections[0].closed)
+    assert not scene.link.connections[1].closed
+
+
+@asynchronous
+async def test_an_upstream_that_nobody_waits_for_is_unused_at_once() -> None:
+    scene = Scene()
+    _answering(scene)
+    await scene.relay.answer(tool_call())
+
+    await asyncio.wait_for(scene.relay.until_unused(1), 5)
+
+
+@asynchronous
+async def test_a_request_that_is_given_up_does_not_hold_the_old_upstream() -> None:
+    scene = Scene()
+    running = scene.start(tool_call())
+    await scene.next_asked()
+    scene.link.connect_anew()
+    scene.relay.upstream_replaced()
+    unused = asyncio.ensure_future(scene.relay.until_unused(1))
+
+    running.cancel()
+
+    await asyncio.wait_for(unused, 5)
+
+
+@asynchronous
+async def test_whoever_follows_resources_follows_them_at_the_new_upstream() -> None:
+    scene = Scene()
+    await scene.relay.followed("file:///a", True)
+
+    scene.link.connect_anew()
+    scene.relay.upstream_replaced()
+
+    await until(lambda: len(scene.link.connections) == 2 and bool(scene.link.connections[1].follows))
+    assert scene.link.connections[1].follows == [frozenset({"file:///a"})]
+    await until(lambda: scene.link.connections[0].closed)

@@ -1,0 +1,121 @@
+"""One that is started beside the one that serves: it is handed over when it is ready, or nothing is left of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from protocol.conversations import asynchronous, until
+from support.upstreams import Lists, ScriptedRunning, ScriptedUpstream
+from uno_devserver.issues import fatal
+from uno_devserver.protocol.client.connection import Lost
+from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, RpcError
+from uno_devserver.protocol.parties import ClientInfo
+from uno_devserver.proxy.engine.spare import Spare, SpareFailure
+from uno_devserver.proxy.engine.tenure import Event, Listed, Tenure
+from uno_devserver.proxy.engine.upkeep import NOBODY
+from uno_devserver.proxy.timeline import Timeline
+from uno_devserver.proxy.upstream.upstream import Ending, Running, StartFailure
+
+
+class Beside:
+    def __init__(self, upstream: ScriptedUpstream, seconds: float = 5.0) -> None:
+        self.taken: list[tuple[Tenure, Listed]] = []
+        self.spare = Spare(upstream, Timeline(), self._tenure_of, self._take, seconds)
+
+    def _take(self, tenure: Tenure, listed: Listed) -> None:
+        self.taken.append((tenure, listed))
+
+    @staticmethod
+    def _tenure_of(running: Running, tell: Callable[[Tenure, Event], None]) -> Tenure:
+        async def client() -> ClientInfo:
+            return NOBODY
+
+        return Tenure(running, tell, client=client, shared_peer=None, end_seconds=0.01)
+
+
+@asynchronous
+async def test_it_is_taken_with_its_lists_and_whoever_takes_it_hears_of_its_end() -> None:
+    running = ScriptedRunning(Lists(tools=["new"]))
+    beside = Beside(ScriptedUpstream(running))
+
+    await beside.spare.prepare()
+
+    ((tenure, listed),) = beside.taken
+    assert (tenure.running, [name for name, _ in listed.lists["tools"]], running.stops) == (running, ["new"], 0)
+    heard: list[object] = []
+    tenure.tell = lambda _, event: heard.append(event)
+    running.die()
+    await until(lambda: heard == [Ending("it ended with exit code 3", 3, ("its last line",))])
+
+
+@asynchronous
+async def test_one_that_dies_before_it_is_ready_says_so_with_its_last_words() -> None:
+    running = ScriptedRunning(Lists())
+    running.refusals = [Lost("It hung up.", sent=True)] * 2
+    beside = Beside(ScriptedUpstream(running))
+    preparing = asyncio.ensure_future(beside.spare.prepare())
+    await until(lambda: len(running.refusals) == 1)
+
+    running.die()
+
+    with pytest.raises(SpareFailure, match="it ended with exit code 3") as failure:
+        await preparing
+    assert failure.value.last_lines == ("its last line",)
+    assert (beside.taken, running.stops) == ([], 1)
+
+
+@asynchronous
+async def test_one_whose_tools_cannot_be_listed_is_not_taken() -> None:
+    running = ScriptedRunning(Lists())
+    running.lists.names["tools"] = RpcError(INTERNAL_ERROR, "not now")
+
+    beside = Beside(ScriptedUpstream(running))
+
+    with pytest.raises(SpareFailure, match="its tools cannot be listed"):
+        await beside.spare.prepare()
+    assert running.stops == 1
+
+
+@asynchronous
+async def test_a_start_that_fails_is_told_in_its_own_words() -> None:
+    ending = Ending("it ended with exit code 1", 1, ("boom",))
+    upstream = ScriptedUpstream(StartFailure(fatal("HostCrashed", "It does not start.", "Repair it."), ending=ending))
+
+    with pytest.raises(SpareFailure, match="It does not start") as failure:
+        await Beside(upstream).spare.prepare()
+    assert failure.value.last_lines == ("boom",)
+
+
+@asynchronous
+async def test_one_that_is_never_ready_is_given_up_and_stopped_when_it_comes_late() -> None:
+    running = ScriptedRunning(Lists())
+    upstream = ScriptedUpstream(running, stubborn=True)
+    upstream.gate.clear()
+    beside = Beside(upstream, seconds=0.05)
+
+    with pytest.raises(SpareFailure, match=r"not ready within 0\.05 s"):
+        await beside.spare.prepare()
+    upstream.gate.set()
+
+    await until(lambda: running.stops == 1)
+    assert beside.taken == []
+
+
+@asynchronous
+async def test_one_that_is_not_wanted_any_more_is_not_taken() -> None:
+    running = ScriptedRunning(Lists())
+    upstream = ScriptedUpstream(running)
+    upstream.gate.clear()
+    beside = Beside(upstream)
+    preparing = asyncio.ensure_future(beside.spare.prepare())
+    await until(lambda: upstream.starts == 1)
+
+    beside.spare.give_up("Nobody wants it.")
+    upstream.gate.set()
+
+    with pytest.raises(SpareFailure, match="Nobody wants it"):
+        await preparing
+    assert beside.taken == []
