@@ -230,6 +230,8 @@ class Reloading:
 
     async def _restart(self) -> Restarted:
         """Of our own upstream: nothing of ours or of other proxies runs on it, or what does may finish."""
+        own = self._own
+        assert own is not None
         assert self._arranged is not None
         hot_reload = self._arranged.subject.config.hot_reload
         swaps, pipeline, channel = hot_reload.strategy is Strategy.SWAP, self._pipeline, self._channel
@@ -240,6 +242,7 @@ class Reloading:
             if channel is not None:
                 await channel.announce_restart(PEERS_SECONDS)
             keeper = self._keeper
+            await own.launched()  # calls may have taken long to finish, and somebody saved meanwhile
             outcome = await (keeper.swap() if swaps else keeper.renew(hot_reload.restart_delay_ms / 1000))
             if channel is not None:
                 channel.announce_restarted(outcome)
