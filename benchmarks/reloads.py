@@ -208,7 +208,8 @@ def _swaps(case: Case, edits: int) -> tuple[list[float], list[float]]:
                 began, answer = _answered(proxy, sent)
                 calls.append((time.perf_counter() - began) * 1000)
                 text = _text(answer)
-                if text not in (str(number), str(number - 1)) or (len(taken) == number and text != str(number)):
+                served = len(taken) == number and began > edited + taken[-1] / 1000  # nobody has the old code any more
+                if text != str(number) and (served or text != str(number - 1)):
                     raise SystemExit(f"a call failed: {answer}")
                 if len(taken) < number and text == str(number):
                     taken.append((time.perf_counter() - edited) * 1000)
