@@ -54,6 +54,7 @@ class World:
             self.workspaces,
             first,
             time.time(),
+            "channel",
             keeper=self.kept.keeper,
             knowledge=self.kept.knowledge,
             offering=self.kept.offering,
@@ -70,7 +71,7 @@ class World:
         self.placement.close()
         await self.kept.keeper.close()
 
-    def _host_for(self, _: Options, workspace: Any) -> Hosts:
+    def _host_for(self, _: Options, workspace: Any, channel_name: str) -> Hosts:
         self.served.append(workspace.working_directory)
         return self.hosts
 
