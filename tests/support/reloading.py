@@ -370,8 +370,12 @@ class Load:
         )
 
 
-def edit_under_load(client: ProxyClient, server: EditedServer, *, callers: int = 16, edits: int = 20) -> Load:
-    """All callers call `answer` without a pause while the code is edited; each edit waits for its first answer."""
+def edit_under_load(
+    client: ProxyClient, server: EditedServer, *, callers: int = 16, edits: int = 20, calls_between: int = 100
+) -> Load:
+    """All callers call `answer` without a pause while the code is edited: when an edit has answered, and so many calls
+    after it, the next one comes.
+    """
     load, lock, over = Load(), threading.Lock(), threading.Event()
     starts = server.journal.starts
     answered = threading.Condition(lock)
@@ -405,7 +409,9 @@ def edit_under_load(client: ProxyClient, server: EditedServer, *, callers: int =
             server.say(answer)
             with answered:
                 assert answered.wait_for(lambda: answer in load.answers, PATIENCE), f"'{answer}' never came: {load}"  # noqa: B023
-            load.edit_seconds.append(time.monotonic() - begun)
+                load.edit_seconds.append(time.monotonic() - begun)
+                enough = load.calls + calls_between
+                assert answered.wait_for(lambda: load.calls >= enough, PATIENCE), f"calls are not answered: {load}"  # noqa: B023
     finally:
         over.set()
         for thread in threads:

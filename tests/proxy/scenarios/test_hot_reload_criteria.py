@@ -188,6 +188,21 @@ def test_the_sources_are_those_of_the_tsconfig(proxies: Proxies) -> None:
     assert server.journal.builds == builds + 1, "the config says that it belongs to the sources now"
 
 
+def test_more_files_count_where_the_config_says_so_and_fewer(proxies: Proxies) -> None:
+    """`hotReload.include` and `exclude`, from the server's root."""
+    server = PythonServer(proxies.machine, hotReload={"include": ["data/*.txt"], "exclude": ["**/generated.py"]})
+    client = hot(proxies)
+
+    write(server.source.with_name("generated.py"), "x = 1\n")
+    write(server.root / "data" / "words.md", "no")
+    assert client.call("answer") == "one"
+    assert server.journal.starts == 1
+    write(server.root / "data" / "words.txt", "yes")
+
+    renew(client, "one")
+    assert server.journal.starts == 2
+
+
 # --- builds -----------------------------------------------------------------------------------------------------------
 
 
@@ -243,6 +258,18 @@ def test_a_failed_build_is_told_with_its_whole_output_and_the_old_server_goes_on
 
 
 # --- one restart for one change ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("modern", [False, True], ids=["handshake", "modern"])
+def test_clients_of_both_eras_get_the_new_code(proxies: Proxies, modern: bool) -> None:
+    server = BuiltServer(proxies.machine)
+    client = hot(proxies, modern=modern)
+
+    for answer in ("two", "three"):
+        server.say(answer)
+        renew(client, answer)
+
+    assert (server.journal.builds, server.journal.starts) == (2, 3)
 
 
 @KINDS
@@ -419,6 +446,56 @@ def test_the_restart_message_tells_to_use_mcp_status(proxies: Proxies) -> None:
     wait_ready(client)
 
 
+def test_the_server_is_called_as_the_config_calls_it(proxies: Proxies) -> None:
+    server = PythonServer(proxies.machine, hotReload={"mcpServerName": "vscode-devtools"})
+    client = hot(proxies)
+    server.say("two")
+
+    assert "vscode-devtools" in text_of(client.call_result("answer"))
+    assert "vscode-devtools" in text_of(wait_ready(client))
+
+
+def test_what_happens_is_told_to_those_who_listen(proxies: Proxies) -> None:
+    server = BuiltServer(proxies.machine)
+    client = hot(proxies)
+    client.result("logging/setLevel", {"level": "info"})
+    server.say("two")
+    renew(client, "two")
+    server.say("three", "build fails")
+    client.call_result("answer")
+
+    client.hear("notifications/message", matching=lambda params: "src/answer.ts" in str(params["data"]))
+    client.hear("notifications/message", matching=lambda params: "npm run build" in str(params["data"]))
+    client.hear("notifications/message", matching=lambda params: params["level"] == "warning")
+
+
+def test_health_is_told_during_a_restart(proxies: Proxies) -> None:
+    server = PythonServer(proxies.machine)
+    client = hot(proxies)
+    server.say("two", "waits")
+    client.call_result("answer")
+    server.journal.wait("start", 2)
+
+    report = client.health()
+
+    assert report["proxy"]["hotReload"]["state"] == "restarting"
+    assert report["proxy"]["restarts"] == 0, "it has not crashed"
+    server.open("start")
+    wait_ready(client)
+    assert client.health()["proxy"]["hotReload"]["state"] == "idle"
+
+
+def test_a_pause_between_stop_and_start_is_made_where_it_is_wanted(proxies: Proxies) -> None:
+    server = PythonServer(proxies.machine, hotReload={"restartDelay": 400})
+    client = hot(proxies)
+    server.say("two")
+    told = time.monotonic()
+
+    renew(client, "two")
+
+    assert server.journal.events("start")[-1]["at"] - told >= 0.4
+
+
 def test_mcp_status_waits_for_the_server(proxies: Proxies) -> None:
     server = PythonServer(proxies.machine)
     client = hot(proxies)
@@ -556,6 +633,19 @@ def test_calls_of_all_transports_wait_in_one_line(proxies: Proxies) -> None:
     assert replies[0].json["result"]["content"][0]["text"] == "one"
     noted = [(event["event"], event["mark"]) for event in server.journal.events("call", "held")]
     assert noted == [("call", "1"), ("held", "1"), ("call", "2"), ("call", "3")]
+
+
+def test_a_call_by_the_tool_that_calls_others_waits_in_the_same_line(proxies: Proxies) -> None:
+    server = PythonServer(proxies.machine)
+    client = hot(proxies)
+    server.say("two")
+
+    told = client.call_result("uno_execute_tool", toolName="answer", arguments={})
+
+    assert state_of(told) == "restarting"
+    wait_ready(client)
+    assert text_of(client.call_result("uno_execute_tool", toolName="answer", arguments={})) == "two"
+    assert server.journal.starts == 2
 
 
 def test_a_call_over_http_reloads_for_all(proxies: Proxies) -> None:

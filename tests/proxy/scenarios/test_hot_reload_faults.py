@@ -415,7 +415,8 @@ def test_a_call_of_any_session_of_a_host_has_its_owner_reload_it_once(proxies: P
     assert guest.call("answer") == "two"
     until_answers(owner, "two")
     assert addin.journal.starts == 2
-    assert owner.health()["proxy"]["upstream"]["owned"] is True
+    assert owner.health()["proxy"]["upstream"]["owned"] is True, "it was its own to restart"
+    assert guest.health()["proxy"]["restarts"] == 0, "it was told, and saw no crash"
 
 
 def test_calls_of_all_sessions_at_the_same_moment_reload_a_host_once(proxies: Proxies) -> None:
