@@ -61,6 +61,28 @@ def test_with_nothing_running_it_says_how_to_start(app: WorkspaceBuilder) -> Non
     ]
 
 
+def test_where_the_config_names_the_server_it_says_that_a_proxy_starts_it(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.file(".devtools/host.config.jsonc", '{"mcpServer": {"command": "serve"}, "hotReload": []}')
+
+    result = machine.run("health", "--json")
+
+    assert result.exit_code == 1
+    started, config = result.json["issues"]
+    assert (started["code"], "--mcp-app" in started["remediation"]) == ("HostNotStarted", True)
+    assert (config["code"], "hotReload: it must be an object" in config["message"]) == ("ConfigInvalid", True)
+
+
+def test_what_is_wrong_with_the_config_is_told_once_beside_a_host_that_works(app: WorkspaceBuilder) -> None:
+    app.file(".devtools/host.config.jsonc", '{"proxy": {"waitCalls": 1}}')
+
+    result = health_with(app, bundled_host(), "--json")
+
+    assert [issue["code"] for issue in result.json["issues"]].count("ConfigInvalid") == 1
+    assert result.json["status"] == "Degraded"
+
+
 def test_where_the_registry_cannot_be_read_it_does_not_claim_to_know(app: WorkspaceBuilder) -> None:
     registry = write(app.machine.data / "Uno Platform" / "DevServers", "a file")
 

@@ -7,13 +7,15 @@ import os
 from .. import __version__
 from ..discovery.discover import Request, discover
 from ..instances.active import with_ancestors
-from ..instances.health import health
+from ..instances.health import health, judged
 from ..instances.health_report import ActiveServer, HealthFacts, HealthStatus
 from ..instances.membership import full_solution, is_inside, of_workspace, same_place
 from ..instances.survey import survey
 from ..instances.workspace_state import log_of
+from ..issues import fatal
 from ..proxy.health.status_file import running_proxies
 from ..system.folders import folders
+from ..workspace.config import read_config
 from .directory import absolute
 from .health_report import text
 from .proxy_reports import also_told, told_by
@@ -23,8 +25,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..instances.registry import Server
     from ..proxy.health.status_file import Status
+    from ..workspace.config import Config
     from ..workspace.resolver import Workspace
     from .parse import Invocation
+
+
+NO_PROXY = "No proxy runs for this workspace, whose config names the MCP server that proxies start."
+START_PROXY = "Let an AI client start 'uno-devserver --mcp-app' there; 'uno-devserver config' shows what that starts."
 
 
 def run(invocation: Invocation) -> Result:
@@ -36,10 +43,12 @@ def run(invocation: Invocation) -> Result:
     facts = HealthFacts(__version__, discovery, servers, registry_problem=" ".join(registered.problems))
     own = _own(servers, discovery.workspace)
     proxies = _proxies(discovery.workspace)
+    config = read_config(discovery.workspace.config)
     if own:
         report = also_told(health(_with_host(facts, own)), proxies)
     else:
-        report = told_by(proxies, facts) or health(_without_host(facts, registered.ended))
+        report = told_by(proxies, facts) or health(_without_host(facts, config, registered.ended))
+    report = judged(report.facts, (*report.issues, *config.issues))
     told = {**report.to_json(), "proxies": proxies}
     return Result(told, text(report, proxies), 0 if report.status is HealthStatus.HEALTHY else 1)
 
@@ -75,9 +84,11 @@ def _with_host(facts: HealthFacts, server: Server) -> HealthFacts:
     )
 
 
-def _without_host(facts: HealthFacts, ended: tuple[Server, ...]) -> HealthFacts:
-    """Whether there was one that could not sign out."""
+def _without_host(facts: HealthFacts, config: Config, ended: tuple[Server, ...]) -> HealthFacts:
+    """Whether there was one that could not sign out, or none is wanted."""
     assert facts.discovery
+    if config.names_server:
+        return facts.replace(upstream_issues=(fatal("HostNotStarted", NO_PROXY, START_PROXY),))
     last = next(iter(reversed(of_workspace(ended, facts.discovery.workspace))), None)
     if last is None:
         return facts
