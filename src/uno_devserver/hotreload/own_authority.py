@@ -101,6 +101,7 @@ class OwnAuthority:
                 return self._figures.last_restarted
             self._restarting = self._tasks.start(self._restart_server())
             self._restarting.add_done_callback(self._restart_done)
+            self.moved()
         try:
             return await _shared(self._restarting)
         except NoAnswer as error:
@@ -196,8 +197,8 @@ class OwnAuthority:
 
     def _check_done(self, task: asyncio.Task[CheckResult]) -> None:
         self._checking = None
-        if not task.cancelled():
-            task.exception()  # whoever asked may be gone
+        if not task.cancelled() and task.exception() is None and task.result() != UNCHANGED:
+            self.moved()
 
     async def _check(self) -> CheckResult:
         begun, starts = time.monotonic(), self._starts
@@ -210,8 +211,6 @@ class OwnAuthority:
         finally:
             self._settled = starts if result == UNCHANGED else None
             self._figures.checked(time.monotonic() - begun, result)
-        if result != UNCHANGED:
-            self.moved()
         return result
 
     async def _check_extension(self, result: CheckResult) -> CheckResult:
@@ -258,6 +257,7 @@ class OwnAuthority:
         role, changed = watched.package.role, watched.on_disk.changed_paths
         self.say("info", f"The code of the {role.value} has changed: {_shown(changed)}.")
         self._building = True
+        self.moved()
         try:
             with self._telling.during(f"the code of the {role.value} has changed"):
                 made = await watched.make(self._telling.say)
@@ -290,13 +290,13 @@ class OwnAuthority:
             self._starts += 1
             self._server.did_not_start(old_runs=result.kept)
         self._figures.restarted(time.monotonic() - begun, result)
-        self.moved()
         return result
 
     def _restart_done(self, task: asyncio.Task[Restarted]) -> None:
         self._restarting = None
         if not task.cancelled():
             task.exception()  # whoever asked may be gone
+            self.moved()
 
 
 async def _shared(task: asyncio.Task[T]) -> T:
