@@ -107,9 +107,14 @@ class World:
         self.scene.link.connect_anew()
         self._tell(told)
 
+    def swap(self) -> None:
+        """Another upstream takes the place of the one that works, which answers what it was asked."""
+        if self.scene.link.state is CONNECTED:
+            self.scene.link.connect_anew()
+            self.scene.relay.upstream_replaced()
+
     async def end(self) -> None:
-        """Now everything works: whatever still waits is answered."""
-        self.come(True)
+        """Whatever still waits is answered."""
         async with asyncio.timeout(10):
             while not all(request.task.done() for request in self.requests):
                 for _ in self.waiting:
@@ -132,6 +137,13 @@ steps = st.one_of(
     st.tuples(st.just("crash"), st.booleans(), st.booleans()),
     st.tuples(st.just("give_up")),
     st.tuples(st.just("come"), st.booleans()),
+    st.tuples(st.just("swap")),
+)
+gentle_steps = st.one_of(
+    st.tuples(st.just("call"), st.sampled_from(sorted(KINDS)), st.integers(0, SESSIONS - 1)),
+    st.tuples(st.just("answer"), which),
+    st.tuples(st.just("cancel"), which),
+    st.tuples(st.just("swap")),
 )
 turns = st.integers(0, 12)  # of the loop until the next step; connecting and asking take ten
 
@@ -141,20 +153,40 @@ turns = st.integers(0, 12)  # of the loop until the next step; connecting and as
 def test_every_request_has_one_true_outcome_and_nothing_runs_twice_that_must_not(
     script: list[tuple[tuple[Any, ...], int]], wait_calls: bool, modern: bool
 ) -> None:
-    async def play() -> World:
-        world = World(wait_calls=wait_calls, modern=modern)
-        for (name, *arguments), turns in script:
-            getattr(world, name)(*arguments)
-            for _ in range(turns):
-                await asyncio.sleep(0)
-        await world.end()
-        return world
-
-    world = asyncio.run(play())
+    world = asyncio.run(_play(script, modern=modern, wait_calls=wait_calls, comes_last=True))
 
     assert not any(asked.outdated for asked in world.scene.link.asked)
     for request in world.requests:
         _check(request, world)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.tuples(gentle_steps, turns), max_size=25), st.booleans())
+def test_where_upstreams_only_take_each_others_place_every_request_is_run_and_answered_once(
+    script: list[tuple[tuple[Any, ...], int]], modern: bool
+) -> None:
+    world = asyncio.run(_play(script, modern=modern))
+
+    assert not any(asked.outdated for asked in world.scene.link.asked)
+    for request in world.requests:
+        _check(request, world)
+        outcome = request.outcome()
+        assert outcome is None or _refusal(outcome) == (None, "")
+        assert sum(asked.params[NUMBER] == request.number for asked in world.scene.link.asked) <= 1
+
+
+async def _play(
+    script: list[tuple[tuple[Any, ...], int]], *, modern: bool, wait_calls: bool = False, comes_last: bool = False
+) -> World:
+    world = World(wait_calls=wait_calls, modern=modern)
+    for (name, *arguments), turns in script:
+        getattr(world, name)(*arguments)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+    if comes_last:  # everything works now
+        world.come(True)
+    await world.end()
+    return world
 
 
 def _check(request: Request, world: World) -> None:
