@@ -28,6 +28,10 @@ from uno_devserver.hotreload.sources.ts_imports import Imports, scan
         ("export type { A } from './a'", "./a"),
         ("export type * from './a'", "./a"),
         ("declare module 'x' { import a from 'b' }", "b"),
+        ("let a: import('./a').A", "./a"),
+        ("type A = typeof import('./a')", "./a"),
+        ("let a: B | import('./a')", "./a"),
+        ("type A = import('./a').B<C>", "./a"),
         ("// ends with a dot.\nimport './a'", "./a"),
         ("import '\\u002e/\\x61'", "./a"),
         ("const a = 1 / 2; import './a' // '", "./a"),
@@ -83,8 +87,8 @@ def test_what_only_looks_like_an_import_is_none(text: str) -> None:
         "const a = await import('./a')",
         "import(/* chunk */ './a', { with: {} })",
         "import(`./a`)",
-        "let a: import('./a').A",
-        'type A = typeof import("./a")',
+        "import('./a').then(b)",
+        "const a = { b: import('./a') }",
         "const a = `${await import('./a')}`",
         "const a = [...import('./a')]",
         "import\n('./a')",
@@ -112,7 +116,7 @@ def test_javascript_may_require_and_may_import_in_its_comments() -> None:
 
     found = scan(text, javascript=True)
 
-    assert found == Imports(static=("./h",), dynamic=("./g",), required=("./a", "./b"))
+    assert found == Imports(static=("./g", "./h"), required=("./a", "./b"))
 
 
 def test_references_count_before_the_first_statement_only() -> None:

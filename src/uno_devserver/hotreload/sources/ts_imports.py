@@ -64,6 +64,8 @@ _CALL = re.compile(
     rb"(?:\s*\.\s*(?:defer|source))?" + _GAP + rb"\(" + _GAP + rb"(" + _TEXT + rb"|" + _PLAIN_TEMPLATE + rb")" + _GAP
     + rb"[,)]"
 )  # fmt: skip
+_BEFORE_TYPE = re.compile(rb"(?:<|(?<!\|)\||(?<!&)&|\b(?:typeof|keyof|extends|as|is|satisfies))\Z")
+_MEMBER_OF_TYPE = re.compile(rb"(?<=\))\s*\.\s*(?!(?:then|catch|finally)\b)[\w$]")  # a call gives a promise
 _REQUIRE_CALL = re.compile(
     _GAP + rb"\(" + _GAP + rb"(" + _TEXT + rb"|" + _PLAIN_TEMPLATE + rb")" + _GAP + rb",?" + _GAP + rb"\)"
 )
@@ -88,8 +90,8 @@ _ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0
 class Imports(Value):
     """The names in one file, in the order in which they stand, each once."""
 
-    static: tuple[str, ...] = ()  # import and export declarations, also those of types
-    dynamic: tuple[str, ...] = ()  # import(), also in types
+    static: tuple[str, ...] = ()  # import and export declarations, and types that are imported where they are used
+    dynamic: tuple[str, ...] = ()  # import() that is called
     required: tuple[str, ...] = ()  # import x = require(), and require() in JavaScript
     references: tuple[str, ...] = ()  # /// <reference path>
     types: tuple[str, ...] = ()  # /// <reference types>
@@ -160,8 +162,7 @@ class _Scanner:
             self._comment_end = token.end()
             if self._javascript and data.startswith(b"/**", start):
                 for match in _DOC_IMPORT.finditer(data, start, token.end()):
-                    kind = self.dynamic if match.group(1) else self.static
-                    kind.append(_name(match.group(1) or match.group(2) or match.group(3)))
+                    self.static.append(_name(match.group(1) or match.group(2) or match.group(3)))
             return token.end()
         regex = _REGEX.match(data, start)
         if regex is None:
@@ -191,11 +192,17 @@ class _Scanner:
         for pattern, names in self._forms(token.group()):
             match = pattern.match(data, place)
             if match is not None:
+                if pattern is _CALL and self._is_type(before, match):
+                    names = self.static
                 name = _name(match.group(match.lastindex or 0))
                 if name:
                     names.append(name)
                 return match.end()
         return place
+
+    def _is_type(self, before: bytes, call: re.Match[bytes]) -> bool:
+        """Whether `import("x")` stands for a type: that is resolved as a declaration is, not as a call."""
+        return bool(_BEFORE_TYPE.search(before) or _MEMBER_OF_TYPE.match(self._data, call.end()))
 
     def _forms(self, keyword: bytes) -> Iterator[tuple[re.Pattern[bytes], list[str]]]:
         if keyword == b"import":
