@@ -1,16 +1,15 @@
 """Which file does an import mean? TypeScript's ways of finding out: as Node does, as bundlers do, and the old ones.
 
 A package that lies in `node_modules` is somebody else's code and is not looked into; one that is only linked there, as
-workspaces do it, is found by its real path. The order of the attempts is TypeScript's, because the first file that is
-there wins.
+workspaces do it, is found by its real path.
 """
 
 from __future__ import annotations
 
+from .ts_lookup import DECLARATION, JS, JSON, KIND_OF, TYPED, Lookup
 from .ts_options import Resolution
 from .ts_packages import export_targets, mapped_targets, split_name
 from .ts_paths import (
-    DECLARATIONS,
     IN_NODE_MODULES,
     absolute,
     extension_of,
@@ -28,36 +27,14 @@ if TYPE_CHECKING:
     from .ts_disk import Disk
     from .ts_options import Options
 
-# What an import may be looked for as; numbers, because sets of them are made for every import.
-_SOURCE, _JS, _DECLARATION, _JSON = 1, 2, 4, 8
-_TYPED = _SOURCE | _DECLARATION
 _FOREIGN = ""  # found, in a package that is not ours
 MAX_DETOURS = 10  # an entry of `imports` may name another module, and that another one
 
-_SAME = {
-    # By the extension that is written: what may stand there instead, in the order of the attempts.
-    **dict.fromkeys((".mjs", ".mts", ".d.mts"), ((_SOURCE, ".mts"), (_DECLARATION, ".d.mts"), (_JS, ".mjs"))),
-    **dict.fromkeys((".cjs", ".cts", ".d.cts"), ((_SOURCE, ".cts"), (_DECLARATION, ".d.cts"), (_JS, ".cjs"))),
-    **dict.fromkeys(
-        (".tsx", ".jsx"), ((_SOURCE, ".tsx"), (_SOURCE, ".ts"), (_DECLARATION, ".d.ts"), (_JS, ".jsx"), (_JS, ".js"))
-    ),
-    **dict.fromkeys(
-        (".ts", ".d.ts", ".js", ""),
-        ((_SOURCE, ".ts"), (_SOURCE, ".tsx"), (_DECLARATION, ".d.ts"), (_JS, ".js"), (_JS, ".jsx")),
-    ),
-    ".json": ((_DECLARATION, ".d.json.ts"), (_JSON, ".json")),
-}
 _WRITTEN_FROM = {  # by the extension of an output: those of the file that it may have been made from
     **dict.fromkeys((".d.mts", ".mjs"), (".mts", ".mjs")),
     **dict.fromkeys((".d.cts", ".cjs"), (".cts", ".cjs")),
     ".json": (".json",),
     **dict.fromkeys((".d.ts", ".js"), (".tsx", ".ts", ".jsx", ".js")),
-}
-_KIND_OF = {
-    **dict.fromkeys((".ts", ".tsx", ".mts", ".cts"), _SOURCE),
-    **dict.fromkeys((".js", ".jsx", ".mjs", ".cjs"), _JS),
-    **dict.fromkeys(DECLARATIONS, _DECLARATION),
-    ".json": _JSON,
 }
 
 
@@ -80,18 +57,18 @@ class Resolver:
 
     def types(self, name: str, folder: str, *, only_roots: bool = False) -> str | None:
         """The file that a package of types means: from the type roots, else as a module."""
-        attempt = _Attempt(self, _DECLARATION, esm=False, strict=False)
+        attempt = _Attempt(self, DECLARATION, esm=False, strict=False)
         found = attempt.in_type_roots(name)
         if found is None and not only_roots:
-            place = absolute(name, folder)
-            found = attempt.relative(place) if is_relative(name) or rooted(name) else attempt.package(name, folder)
+            is_path = is_relative(name) or rooted(name)
+            found = attempt.path(name, folder) if is_path else attempt.package(name, folder)
         return self._settled(name, found)
 
     def _resolve(self, name: str, folder: str, esm: bool) -> str | None:
         options = self._options
-        every = _TYPED | _JS | (_JSON if options.json else 0)
+        every = TYPED | JS | (JSON if options.json else 0)
         in_two = options.resolution in (Resolution.CLASSIC, Resolution.NODE10)
-        for kinds in (_TYPED, every & ~_TYPED) if in_two else (every,):
+        for kinds in (TYPED, every & ~TYPED) if in_two else (every,):
             attempt = _Attempt(self, kinds, esm=esm, strict=esm and options.node)
             found = (
                 attempt.classic(name, folder) if options.resolution is Resolution.CLASSIC else attempt.run(name, folder)
@@ -109,15 +86,14 @@ class Resolver:
 
 
 class _Attempt:
-    """One search for files of some kinds. `strict` is Node's way with ES modules: names are complete."""
+    """One search through all places that a name may mean, for files of some kinds."""
 
     def __init__(self, resolver: Resolver, kinds: int, *, esm: bool, strict: bool, detours: int = MAX_DETOURS) -> None:
         self._resolver = resolver
         self._options = resolver._options
         self._disk = resolver._disk
-        self._kinds = kinds
+        self._files = Lookup(resolver._options, resolver._disk, kinds, strict=strict)
         self._esm = esm
-        self._strict = strict
         self._detours = detours
 
     def run(self, name: str, folder: str) -> str | None:
@@ -125,8 +101,7 @@ class _Attempt:
         if found is not None:
             return found
         if is_relative(name) or rooted(name):
-            place = absolute(name, folder)
-            return self.relative(place, is_folder=name.endswith("/") or name_of(name) in (".", ".."))
+            return self.path(name, folder)
         if self._options.imports and name.startswith("#"):
             found = self._by_imports(name, folder)
             if found is not None:
@@ -141,43 +116,44 @@ class _Attempt:
                     return found
         if ":" in name:
             return None
-        return self.package(name, folder) or self.in_type_roots(name)
+        found = self.package(name, folder)
+        return self.in_type_roots(name) if found is None else found
 
     def classic(self, name: str, folder: str) -> str | None:
         """Before there were packages: the folders upwards, each as if the name were a file in it."""
         found = self._by_settings(name, folder)
         if found is not None or is_relative(name) or rooted(name):
-            return found or self._file(absolute(name, folder))
+            return found or self._files.file(absolute(name, folder))
         for above in _upwards(folder):
-            found = self._file(absolute(name, above), known_folder=False)
+            found = self._files.file(absolute(name, above), lists_folder=False)
             if found is not None:
                 return found
         return self.in_type_roots(name)
 
+    def path(self, name: str, folder: str) -> str | None:
+        """A name that leads from the importing file's folder."""
+        is_folder = name.endswith("/") or name_of(name) in (".", "..")
+        return self._files.place(absolute(name, folder), is_folder=is_folder)
+
     def in_type_roots(self, name: str) -> str | None:
-        if not self._kinds & _DECLARATION:
+        if not self._files.kinds & DECLARATION:
             return None
         for root in self._options.type_roots or ():
-            found = self._like(_DECLARATION).relative(absolute(name, root))
+            files = self._files.like(DECLARATION, strict=False)
+            place = absolute(name, root)
+            found = files.file(place) or files.folder(place)
             if found is not None:
                 return found
         return None
 
-    def relative(self, place: str, *, is_folder: bool = False) -> str | None:
-        """A file, or a folder with an index or a `package.json` that names one."""
-        found = None if is_folder else self._file(place)
-        if found is None and not self._strict and self._disk.is_folder(place):
-            found = self._folder(place)
-        return found
-
     def package(self, name: str, folder: str) -> str | None:
         """In the nearest `node_modules` that has it: sources and declarations first, wherever they are."""
-        for kinds in (self._kinds & _TYPED, self._kinds & ~_TYPED):
+        for kinds in (self._files.kinds & TYPED, self._files.kinds & ~TYPED):
             for above in _upwards(folder) if kinds else ():
                 if name_of(above) == "node_modules":
                     continue
                 modules = f"{above.rstrip('/')}/node_modules"
-                ours = self._resolver_knows(modules, split_name(name)[0])
+                ours = self._is_ours(modules, split_name(name)[0])
                 if ours is False:
                     return _FOREIGN
                 if ours:
@@ -193,7 +169,7 @@ class _Attempt:
             if pattern is not None:
                 return self._by_paths(name, pattern)
         if not is_relative(name) and not rooted(name):
-            return self.relative(absolute(name, options.base_url)) if options.base_url else None
+            return self._files.place(absolute(name, options.base_url)) if options.base_url else None
         return self._by_root_dirs(absolute(name, folder)) if options.root_dirs else None
 
     def _by_paths(self, name: str, pattern: str) -> str | None:
@@ -201,9 +177,9 @@ class _Attempt:
         middle = name[len(head) : len(name) - len(tail)]
         for target in self._options.paths[pattern]:
             place = absolute(target.replace("*", middle, 1) if "*" in pattern else target, self._options.paths_base)
-            if extension_of(target) and self._exists(place):
+            if extension_of(target) and self._disk.is_file(place):
                 return place
-            found = self.relative(place)
+            found = self._files.place(place)
             if found is not None:
                 return found
         return None
@@ -216,7 +192,7 @@ class _Attempt:
             return None
         inside = place[len(own) :].lstrip("/")
         places = (place, *(absolute(inside, root) for root in roots if root != own))
-        return next((found for each in places if (found := self.relative(each)) is not None), None)
+        return next((found for each in places if (found := self._files.place(each)) is not None), None)
 
     def _by_imports(self, name: str, folder: str) -> str | None:
         scope = self._disk.scope(folder)
@@ -228,7 +204,11 @@ class _Attempt:
                 found = self._target(target, scope)
             elif self._detours and not target.startswith(("../", "/")):
                 detour = _Attempt(
-                    self._resolver, self._kinds, esm=self._esm, strict=self._strict, detours=self._detours - 1
+                    self._resolver,
+                    self._files.kinds,
+                    esm=self._esm,
+                    strict=self._files.strict,
+                    detours=self._detours - 1,
                 )
                 found = detour.run(target, scope)
             else:
@@ -240,7 +220,7 @@ class _Attempt:
     def _by_exports(self, exports: object, package_folder: str, inside: str) -> str | None:
         """Sources and declarations first, unless JavaScript counts as a source and it is our own package."""
         own = self._options.allow_js and IN_NODE_MODULES not in f"{package_folder}/"
-        for kinds in (self._kinds,) if own else (self._kinds & _TYPED, self._kinds & ~_TYPED):
+        for kinds in (self._files.kinds,) if own else (self._files.kinds & TYPED, self._files.kinds & ~TYPED):
             for target in export_targets(exports, inside, self._conditions()) or () if kinds else ():
                 found = self._like(kinds)._target(target, package_folder) if target.startswith("./") else None
                 if found is not None:
@@ -250,7 +230,7 @@ class _Attempt:
     def _target(self, target: str, package_folder: str) -> str | None:
         """A target of `exports` or `imports`: of our own package, the source in place of what is built from it."""
         place = absolute(target, package_folder)
-        return self._source_of(place, package_folder) or self._named(place)
+        return self._source_of(place, package_folder) or self._files.named(place)
 
     def _source_of(self, output: str, package_folder: str) -> str | None:
         options = self._options
@@ -263,8 +243,8 @@ class _Attempt:
             extension = next((each for each in _WRITTEN_FROM if base.endswith(each)), None)
             for source in _WRITTEN_FROM[extension] if extension else ():
                 place = base.removesuffix(extension or "") + source
-                if self._kinds & _KIND_OF[source] and self._disk.is_file(place):
-                    return self._named(place)
+                if self._files.kinds & KIND_OF[source] and self._disk.is_file(place):
+                    return self._files.named(place)
         return None
 
     def _in_package(self, name: str, modules: str) -> str | None:
@@ -274,80 +254,23 @@ class _Attempt:
         package = self._disk.package(root) or {}
         if package.get("exports") and self._options.exports:
             return self._by_exports(package["exports"], root, inside)
-        if inside or not self._strict:
-            found = self._file(place)
+        if inside or not self._files.strict:
+            found = self._files.file(place)
             if found is not None:
                 return found
-        if self._strict and not inside:
-            return self._folder(place) or self._file(f"{place}/index.js")
-        return self._folder(place)
-
-    def _folder(self, place: str) -> str | None:
-        """By the folder's `package.json`, else its index."""
-        package = self._disk.package(place) or {}
-        entry = self._entry(package)
-        if entry is not None:
-            path = absolute(entry, place)
-            found = self._named(path)
-            if found is None:
-                kinds = _TYPED if self._kinds == _DECLARATION else self._kinds
-                loose = self._like(kinds, strict=self._strict and package.get("type") == "module")
-                found = loose._file(path)
-                if found is None and not loose._strict and self._disk.is_folder(path):
-                    found = loose._file(f"{path}/index")
-            if found is not None:
-                return found
-        return None if self._strict else self._file(f"{place}/index")
-
-    def _entry(self, package: dict[str, object]) -> str | None:
-        fields = ("typings", "types", "main") if self._kinds & _DECLARATION else ("main",)
-        values = (package.get(field) for field in fields if self._kinds != _JSON)
-        return next((value for value in values if isinstance(value, str) and value), None)
-
-    def _file(self, place: str, *, known_folder: bool = True) -> str | None:
-        """A file of that name, with the extension that it has in the source, or with one added."""
-        found = self._replaced(place, known_folder)
-        if found is None and not self._strict:
-            found = self._extended(place, "", known_folder)
-        return found
-
-    def _replaced(self, place: str, known_folder: bool = True) -> str | None:
-        if "." not in name_of(place):
-            return None
-        extension = extension_of(place) or place[place.rindex(".") :]
-        return self._extended(place[: len(place) - len(extension)], extension, known_folder)
-
-    def _named(self, place: str) -> str | None:
-        """A file that a `package.json` names: sources exactly as written, outputs by what they are made from."""
-        if self._kinds & _KIND_OF.get(extension_of(place), 0) & _TYPED:
-            return place if self._exists(place) else None
-        return self._replaced(place)
-
-    def _extended(self, stem: str, extension: str, known_folder: bool) -> str | None:
-        attempts = _SAME.get(extension)
-        if attempts is None:
-            attempts = ((_DECLARATION, f".d{extension}.ts"),)
-        for kind, added in attempts:
-            if self._kinds & kind:
-                for suffix in self._options.suffixes:
-                    path = f"{stem}{suffix}{added}"
-                    if self._disk.is_file(path) if known_folder else self._disk.has(path, folder=False):
-                        return path
-        return None
-
-    def _exists(self, place: str) -> bool:
-        return self._disk.is_file(place)
+        if self._files.strict and not inside:
+            return self._files.folder(place) or self._files.file(f"{place}/index.js")
+        return self._files.folder(place)
 
     def _conditions(self) -> tuple[str, ...]:
         options = self._options
         node = () if options.resolution is Resolution.BUNDLER else ("node",)
         return ("import" if self._esm else "require", "types", *node, *options.conditions)
 
-    def _like(self, kinds: int, *, strict: bool | None = None) -> _Attempt:
-        strict = self._strict if strict is None else strict
-        return _Attempt(self._resolver, kinds, esm=self._esm, strict=strict, detours=self._detours)
+    def _like(self, kinds: int) -> _Attempt:
+        return _Attempt(self._resolver, kinds, esm=self._esm, strict=self._files.strict, detours=self._detours)
 
-    def _resolver_knows(self, modules: str, package: str) -> bool | None:
+    def _is_ours(self, modules: str, package: str) -> bool | None:
         """Whether a package in `modules` is only linked there and lies elsewhere; None if it is not there."""
         known = self._resolver._ours
         place = f"{modules}/{package}"
