@@ -196,11 +196,12 @@ class Reloading:
         content, self._content = self._content, None
         if self._content_of not in (None, subject.packages):  # other files count by now
             content = None
-        upstream = self._keeper.upstream
-        if isinstance(upstream, HostUpstream) and upstream.sources is not None:
-            now = await apart(lambda: sources_key(subject.folder))
-            content = None if now == upstream.sources else UNKNOWN  # saved while it started
         await own.launched(content)
+        upstream = self._keeper.upstream
+        launched = upstream.sources if isinstance(upstream, HostUpstream) else None
+        # Looked at after the code was read, so that a save in between is seen by one of the two.
+        if launched is not None and await apart(lambda: sources_key(subject.folder)) != launched:
+            await own.launched(UNKNOWN)
         if self._connected:
             own.connected()
 
