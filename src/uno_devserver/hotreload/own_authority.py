@@ -163,6 +163,10 @@ class OwnAuthority:
 
     # --- what others may know
 
+    @property
+    def restarting(self) -> bool:
+        return self._restarting is not None
+
     def status(self) -> dict[str, Any]:
         return {
             "state": self._state(),

@@ -88,7 +88,7 @@ class Bench:
     def said(self) -> list[str]:
         return [level for level, _ in self.kept.messages]
 
-    def _launching(self) -> None:
+    async def _launching(self) -> None:
         self.launches += 1
 
 

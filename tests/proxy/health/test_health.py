@@ -154,6 +154,7 @@ def test_what_only_the_proxy_knows_is_its_own_object() -> None:
         "state": "Connected",
         "generation": 3,
         "restarts": 2,
+        "reloads": 0,
         "lastExit": {
             "reason": "it ended with exit code 3",
             "exitCode": 3,

@@ -264,13 +264,14 @@ class _Engine:
             knowledge=self._knowledge,
             announcements=self._announcements,
         )
+        self.keeper.reload = self._reloading.reload
         if self.keeper.placement is not None:
             self.keeper.placement.looked = self._reloading.look
         self._reloading.look()
 
-    def _launching(self) -> None:
+    async def _launching(self) -> None:
         if self._reloading is not None:
-            self._reloading.launching()
+            await self._reloading.launching()
 
     def _release_tools(self) -> None:
         self._board.holds_tools = False

@@ -181,7 +181,9 @@ class Placement:
         assert upstream is not None
         left_out = running.left_out if isinstance(running, HostRunning) else None
         self._keeper.named = upstream.named
-        self._offering.adapt(uses_host=isinstance(upstream, HostUpstream))
+        # Said together with the first lists, so that they change once; who watches the code knows for sure, later.
+        reloads = bool(upstream.trusted) and self._config.hot_reload.enabled
+        self._offering.adapt(uses_host=isinstance(upstream, HostUpstream), hot_reload=reloads or None)
         self._knowledge.learn(
             named=upstream.named, trusted=upstream.trusted, refusal=upstream.refusal, left_out=left_out, host=None
         )

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from .knowledge import Knowledge
     from .offering import Offering
 
+LOOK_SECONDS = 1.0  # a start does not wait longer for a look at its code, which takes milliseconds as a rule
 PEERS_SECONDS = 5.0  # for the calls of other proxies to come to their end before their Host is restarted
 
 
@@ -90,13 +91,23 @@ class Reloading:
         """Something was found out, or has happened, that may decide whether code is reloaded, and by whom."""
         self._tasks.start(self._arrange())
 
+    def reload(self) -> bool:
+        """Look for new code without a call that asks for it; whether anybody watches it."""
+        if self._own is not None:
+            self._tasks.start(self._reload(self._own))
+        return self._own is not None
+
+    async def _reload(self, own: OwnAuthority) -> None:
+        if (await own.check(log.debug)).restart_due:
+            await own.ready_to_restart()
+
     # What becomes of the upstream.
 
-    def launching(self) -> None:
-        """The next upstream is being started: what it reads is what lies there now. The authority knows its own."""
+    async def launching(self) -> None:
+        """The next upstream is about to be started: what it will read is what lies there now. Bounded."""
         self._content = None
-        if self._own is not None and not self._replacing:
-            self._tasks.start(self._own.launched())
+        if self._own is not None:
+            await asyncio.wait([self._tasks.start(self._own.launched())], timeout=LOOK_SECONDS)
 
     def settled(self) -> None:
         """A start has come to its end, well or not."""
@@ -181,7 +192,7 @@ class Reloading:
             answers=lambda: self._keeper.until_connected(hot_reload.status_timeout_ms / 1000),
             client=_client(subject, state),
         )
-        own.say, own.moved = self._announcements.say, self._tell
+        own.say, own.moved = self._announcements.say, self._moved
         await self._catch_up(own, subject)
         self._channel = ControlChannel(self._channel_name, own, subject.packages)
         try:
@@ -231,8 +242,6 @@ class Reloading:
 
     async def _restart(self) -> Restarted:
         """Of our own upstream: nothing of ours or of other proxies runs on it, or what does may finish."""
-        own = self._own
-        assert own is not None
         assert self._arranged is not None
         hot_reload = self._arranged.subject.config.hot_reload
         swaps, pipeline, channel = hot_reload.strategy is Strategy.SWAP, self._pipeline, self._channel
@@ -243,14 +252,18 @@ class Reloading:
             if channel is not None:
                 await channel.announce_restart(PEERS_SECONDS)
             keeper = self._keeper
-            await own.launched()  # calls may have taken long to finish, and somebody saved meanwhile
             outcome = await (keeper.swap() if swaps else keeper.renew(hot_reload.restart_delay_ms / 1000))
             if channel is not None:
                 channel.announce_restarted(outcome)
             return outcome
         finally:
             self._replacing = False
-            pipeline.resume()
+
+    def _moved(self) -> None:
+        """The authority has something to tell: perhaps that a restart is over, with all that it has to write down."""
+        if self._pipeline is not None and self._own is not None and not self._own.restarting:
+            self._pipeline.resume()
+        self._tell()
 
     async def _restart_announced(self) -> None:
         """By the proxy that owns the Host."""

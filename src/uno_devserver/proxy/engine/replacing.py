@@ -138,7 +138,7 @@ class Replacing:
         keeper.alone.clear()
         self._spare = Spare(upstream, self._timeline, keeper.tenure_of, keeper.take_over, self._policy.spare_seconds)
         try:
-            keeper.launching()
+            await keeper.launching()
             await self._spare.prepare()
         finally:
             self._spare = None

@@ -93,7 +93,7 @@ class Upkeep:
         self.changed: Callable[[], None] = lambda: None  # there is another upstream, or none any more
         self.replaced: Callable[[], None] = lambda: None  # there is another, and the one before has still to answer
         self.unused: Callable[[int], Awaitable[None]] = _at_once  # no request waits for the upstream of that generation
-        self.launching: Callable[[], None] = lambda: None  # the code of an upstream is about to be read
+        self.launching: Callable[[], Awaitable[None]] = _nothing  # the code of an upstream is about to be read
         # Have newer code replace what runs, as a call would; whether anybody watches the code.
         self.reload: Callable[[], bool] = lambda: False
         self.listed_anew: Callable[[], None] = lambda: None  # the lists were read again
@@ -175,9 +175,9 @@ class Upkeep:
     async def _start(self, start: Start) -> None:
         await self._room()
         await asyncio.sleep(start.after)
+        await self.launching()
         if start.attempt == self._lifecycle.attempt and self.upstream is not None:
             self._pending[start.attempt] = self.upstream
-            self.launching()
             self._starts.start(start.attempt, self.upstream)
 
     async def _room(self) -> None:
@@ -336,6 +336,10 @@ class Upkeep:
         self._offering.take(listed.lists, listed.server)
         self._knowledge.learn(tool_count=self._offering.tool_count, lists_fresh=True)
         self.listed_anew()
+
+
+async def _nothing() -> None:
+    pass
 
 
 async def _at_once(_: int) -> None:
