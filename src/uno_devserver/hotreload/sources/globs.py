@@ -61,12 +61,16 @@ def _problem(pattern: str) -> str:
         return "is empty"
     if len(pattern) > MAX_PATTERN:
         return f"has more than {MAX_PATTERN} characters"
-    path = pattern.replace("\\", "/")
-    if path.startswith("/") or path[1:2] == ":" or ".." in path.split("/"):
-        return "leads out of the package, and patterns begin at its root"
-    if len(list(_alternatives(pattern))) > MAX_ALTERNATIVES:
+    alternatives = list(_alternatives(pattern))
+    if len(alternatives) > MAX_ALTERNATIVES:
         return f"stands for more than {MAX_ALTERNATIVES} patterns"
+    if any(_leads_out(path.replace("\\", "/")) for path in alternatives):
+        return "leads out of the package, and patterns begin at its root"
     return ""
+
+
+def _leads_out(path: str) -> bool:
+    return path.startswith("/") or path[1:2] == ":" or ".." in path.split("/")
 
 
 def _alternatives(pattern: str) -> Iterator[str]:
