@@ -82,6 +82,56 @@ def test_the_commands_that_a_config_leads_to_are_shown_in_words(workspace: Works
     assert data["commands"] == words
 
 
+def _may_run(machine: Machine) -> list[str]:
+    return [line for line in machine.run("trust").stdout.splitlines() if line.startswith("- ")]
+
+
+def test_variables_of_the_server_are_shown_because_they_decide_what_runs(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    variables = '{"NODE_OPTIONS": "--require ./evil.js", "A": "1"}'
+    workspace.file(CONFIG, f'{{"mcpServer": {{"command": "node", "args": ["a.js"], "env": {variables}}}}}')
+
+    assert _may_run(machine) == [
+        f"- The MCP server: node a.js, in {machine.workspace}, with 'NODE_OPTIONS=--require ./evil.js' A=1"
+    ]
+
+
+def test_an_argument_cannot_pass_for_another_line(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(CONFIG, r'{"mcpServer": {"command": "sh", "args": ["-c", "evil\n- good \u001b[2K"]}}')
+
+    assert _may_run(machine) == [rf"- The MCP server: sh -c 'evil\n- good \x1b[2K', in {machine.workspace}"]
+
+
+def test_a_server_of_which_nothing_is_known_yet_is_agreed_to_as_well_and_that_is_said(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.file("a.py", "").file(CONFIG, '{"mcpServerRoot": ".."}')
+
+    (shown,) = _may_run(machine)
+
+    assert shown.startswith(f"- An MCP server. How the server of {machine.workspace / CONFIG} is started is not known")
+
+
+def test_the_build_for_a_command_that_is_typed_is_shown(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file("package.json", '{"scripts": {"build": "tsc"}}').file(CONFIG, "{}")
+
+    (shown,) = _may_run(machine)
+
+    whose = "a server that you start by 'mcp start -- <command>'"
+    assert shown == f"- When code of {whose} has changed: npm run build, in {machine.workspace}"
+
+
+def test_without_hot_reload_nothing_is_built_and_no_client_started_and_neither_is_shown(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.file("package.json", '{"bin": "a.js", "scripts": {"build": "tsc"}}')
+    workspace.file(CONFIG, '{"mcpServerRoot": "..", "client": {"command": "code"}, "hotReload": {"enabled": false}}')
+
+    root = machine.workspace
+    assert _may_run(machine) == [f"- The MCP server: node {root}/a.js, in {root}"]
+
+
 def test_all_agreements_are_listed_with_what_became_of_them(workspace: WorkspaceBuilder, machine: Machine) -> None:
     for name in ("fine", "edited", "gone"):
         workspace.file(f"{name}/{CONFIG}", "{}")
