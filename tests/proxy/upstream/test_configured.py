@@ -82,6 +82,24 @@ def test_without_the_users_agreement_nothing_is_started_and_the_reason_is_told(t
     assert not (world.root / "started").exists()
 
 
+def test_a_config_that_is_saved_between_the_question_and_the_start_is_not_run(tmp_path: Path) -> None:
+    """The user has agreed to what was there when trust was looked for first, and to nothing else."""
+    world = World(tmp_path, server())
+    agreed = world.path.read_bytes()
+
+    def saved_meanwhile(_: object) -> bool:
+        trusted = world.path.read_bytes() == agreed
+        world.says({"mcpServer": {"command": "touch", "args": ["started"]}})
+        return trusted
+
+    world.upstream = ConfiguredUpstream(
+        resolve(str(world.root)), folders({"HOME": str(tmp_path)}), os.environ, trusts=saved_meanwhile
+    )
+
+    assert world.failure().code == "WorkspaceNotTrusted"
+    assert not (world.root / "started").exists()
+
+
 @asynchronous
 async def test_an_edited_config_counts_at_the_next_start_and_prints_into_the_same_log(tmp_path: Path) -> None:
     world = World(tmp_path, server("first"))

@@ -55,6 +55,7 @@ class ConfiguredUpstream:
     def start(self, observer: StartObserver) -> CommandRunning:
         self._ask_for_trust()
         self.config = config = read_config(self._workspace.config)
+        self._ask_for_trust()  # again: what was read is what the user has agreed to, also if it was saved in between
         if not config.names_server:
             raise StartFailure(_nothing_named(config, self._workspace), final=True)
         try:
