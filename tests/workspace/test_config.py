@@ -125,6 +125,9 @@ def test_every_field_is_read_and_paths_are_relative_to_the_file(tmp_path: Path) 
         ('{"mcpServer": {"env": {"A": 1}}}', ":1:23: mcpServer.env: it must be an object of texts."),
         ('{"mcpServer": {"env": {"A=B": ""}}}', ":1:23: mcpServer.env: it must be an object of texts."),
         ('{"mcpServer": {"args": ["a\\u0000"]}}', ":1:24: mcpServer.args: it must be a list of texts."),
+        ('{"mcpServer": {"args": ["\\ud83d"]}}', ":1:24: mcpServer.args: it must be a list of texts."),
+        ('{"mcpServer": {"env": {"A": "\\ud83d"}}}', ":1:23: mcpServer.env: it must be an object of texts."),
+        ('{"mcpServerRoot": "\\ud83d"}', ":1:19: mcpServerRoot: it must be a folder."),
         ('{"mcpServerRoot": 5}', ":1:19: mcpServerRoot: it must be a folder."),
         ('{"client": {"args": []}}', ":1:12: client: it needs a command, and is left out until it has one."),
         (

@@ -207,6 +207,8 @@ def test_a_folder_with_nothing_and_a_folder_that_is_missing_are_problems(tmp_pat
         ({"package.json": '{"name": "js"}'}, '{"hotReload": {"mcpServerName": "mine"}, "mcpServer": {}}', "mine"),
         ({}, '{"mcpServer": {"command": "/usr/bin/my-server"}}', "my-server"),
         ({"package.json": "{"}, '{"mcpServer": {"command": "serve"}}', "serve"),
+        ({"package.json": '{"name": "a\\nb"}'}, '{"mcpServer": {"command": "serve"}}', "serve"),
+        ({"package.json": '{"name": "\\ud83d"}'}, '{"mcpServer": {"command": "serve"}}', "serve"),
         ({"package.json": '{"name": 5}', "pyproject.toml": "project = 5"}, '{"mcpServer": {"command": "s"}}', "s"),
     ],
 )

@@ -307,8 +307,14 @@ def _checked(field: Field, value: object) -> Any:
 
 
 def _is_text(value: object) -> bool:
-    """Whether a program can be given it; the system knows no text with a null in it."""
-    return isinstance(value, str) and "\0" not in value
+    """Whether a program can be given it; the system knows no text with a null in it, or with half a surrogate pair."""
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_variable(name: str, value: object) -> bool:

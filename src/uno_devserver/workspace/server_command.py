@@ -75,7 +75,7 @@ def server_name(config: Config) -> str:
         named = _read_json(root).get("name") or _read_toml(root).get("project", {}).get("name")
     except (_Problem, AttributeError):
         named = None
-    if isinstance(named, str) and named.strip():
+    if isinstance(named, str) and named.strip() and named.isprintable():  # it becomes part of sentences
         return named
     command = config.server.command if config.server else None
     return os.path.basename(command or root) or root
