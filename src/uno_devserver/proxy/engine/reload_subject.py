@@ -41,9 +41,13 @@ def subject_of(options: Options, workspace: Workspace | None, environ: Mapping[s
         if path is None:
             return None
         folder = os.path.dirname(os.path.dirname(path))
+    if not is_trusted(environ, folder):
+        return None
     config = read_config(path)
     packages = packages_of(folder, config, typed=bool(options.command))
-    if not packages or not config.hot_reload.enabled or not is_trusted(environ, folder):
+    if not packages or not config.hot_reload.enabled:
+        return None
+    if not is_trusted(environ, folder):  # it was saved while it was read, and is another question
         return None
     return Subject(folder, packages, config.replace(issues=()))
 

@@ -1,0 +1,128 @@
+"""What hot reload is about: nothing, without the user's agreement; else the packages that config and folder name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.files import write
+from uno_devserver.hotreload.package import Role
+from uno_devserver.proxy.engine import reload_subject
+from uno_devserver.proxy.engine.reload_subject import Subject, content_at_launch, subject_of
+from uno_devserver.proxy.options import Options
+from uno_devserver.system.folders import folders
+from uno_devserver.workspace.config import Config, read_config
+from uno_devserver.workspace.resolver import resolve
+from uno_devserver.workspace.trust import VARIABLE, agree, question
+
+TYPED = ("node", "a.js")
+
+
+class World:
+    def __init__(self, root: Path) -> None:
+        self.root = root / "ws"
+        self.environ = {"HOME": str(root), "XDG_DATA_HOME": str(root / "data")}
+        self.config('{"mcpServerRoot": "../server", "extensionPath": "../extension"}')
+        write(self.root / "server" / "main.py", "")
+        write(self.root / "extension" / "main.py", "")
+
+    def config(self, content: str) -> None:
+        write(self.root / ".devtools" / "host.config.jsonc", content)
+
+    def agree(self) -> None:
+        agree(folders(self.environ).state, question(str(self.root)), "trust")
+
+    def subject(self, *typed: str, url: str | None = None) -> Subject | None:
+        options = Options(str(self.root), command=typed, url=url)
+        return subject_of(options, resolve(str(self.root)) if options.uses_host else None, self.environ)
+
+    def roots(self, *typed: str) -> list[tuple[Role, str]]:
+        subject = self.subject(*typed)
+        assert subject is not None
+        return [(package.role, str(Path(package.root).relative_to(self.root))) for package in subject.packages]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+@pytest.mark.parametrize("typed", [(), TYPED])
+def test_nothing_is_watched_or_built_before_the_user_agrees(world: World, typed: tuple[str, ...]) -> None:
+    before = world.subject(*typed)
+    world.agree()
+
+    assert before is None
+    assert world.roots(*typed) == [(Role.SERVER, "server"), (Role.EXTENSION, "extension")]
+
+
+def test_an_edited_config_needs_a_new_agreement(world: World) -> None:
+    world.agree()
+    world.config('{"mcpServerRoot": "../server", "client": {"command": "evil"}}')
+
+    assert world.subject() is None
+
+
+def test_a_config_that_is_saved_while_it_is_read_does_not_count(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.agree()
+
+    def saved_before(path: str | None) -> Config:
+        world.config('{"mcpServerRoot": "../server", "client": {"command": "evil"}}')
+        return read_config(path)
+
+    monkeypatch.setattr(reload_subject, "read_config", saved_before)
+
+    assert world.subject() is None
+
+
+def test_automation_agrees_by_the_environment(world: World) -> None:
+    world.environ[VARIABLE] = "1"
+
+    assert world.subject() is not None
+
+
+def test_it_can_be_switched_off(world: World) -> None:
+    world.config('{"mcpServerRoot": "../server", "hotReload": {"enabled": false}}')
+    world.agree()
+
+    assert world.subject() is None
+
+
+def test_the_code_of_a_url_is_not_known(world: World) -> None:
+    world.agree()
+
+    assert world.subject(url="http://localhost:1/mcp") is None
+
+
+def test_addins_are_the_code_where_no_server_is_named_but_not_that_of_a_typed_command(world: World) -> None:
+    write(world.root / ".devtools" / "addins" / "a.py", "")
+    world.config("{}")
+    world.agree()
+
+    subject = world.subject()
+
+    assert subject is not None
+    assert [package.addins for package in subject.packages] == [True]
+    assert world.roots(*TYPED) == [(Role.SERVER, ".")]
+
+
+def test_a_typed_command_without_a_config_is_not_watched(world: World) -> None:
+    (world.root / ".devtools" / "host.config.jsonc").unlink()
+    world.agree()
+
+    assert world.subject(*TYPED) is None
+
+
+def test_the_code_that_a_server_is_started_with_is_known_only_where_it_is_watched(world: World) -> None:
+    options, workspace = Options(str(world.root)), resolve(str(world.root))
+    untrusted = content_at_launch(options, workspace, world.environ)
+    world.agree()
+
+    first = content_at_launch(options, workspace, world.environ)
+    write(world.root / "server" / "main.py", "edited")
+    second = content_at_launch(options, workspace, world.environ)
+
+    assert untrusted is None
+    assert first is not None
+    assert second not in (None, first)
