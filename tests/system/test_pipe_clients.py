@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from uno_devserver.system.pipe_clients import connect, is_this_user
+from uno_devserver.system.pipe_clients import connect, is_pipe_path, is_this_user
 from uno_devserver.system.pipes import listen
 
 NOBODY = 65534
@@ -53,3 +53,28 @@ def test_a_program_of_another_user_is_known_as_such() -> None:
 def test_where_nobody_listens_there_is_no_connection(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No such file"):
         asyncio.run(connect(str(tmp_path / "c")))
+
+
+@pytest.mark.parametrize(
+    ("path", "platform", "expected"),
+    [
+        ("/tmp/CoreFxPipe_uno-1", "linux", True),
+        ("CoreFxPipe_uno-1", "linux", False),
+        ("\\\\.\\pipe\\uno-1", "win32", True),
+        ("\\\\.\\PIPE\\uno-1", "win32", True),
+        ("\\\\elsewhere\\pipe\\uno-1", "win32", False),
+        ("\\\\.\\pipe\\..\\UNC\\elsewhere\\share", "win32", False),
+        ("\\\\.\\pipe\\../UNC/elsewhere/share", "win32", False),
+        ("C:\\uno-1", "win32", False),
+    ],
+)
+def test_only_pipes_of_this_machine_are_connected_to(path: str, platform: str, expected: bool) -> None:
+    assert is_pipe_path(path, platform) is expected
+
+
+def test_a_relative_path_is_no_pipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be one of whatever folder is current."""
+    monkeypatch.chdir(tmp_path)
+
+    with pytest.raises(ValueError, match="not the path of a pipe"):
+        asyncio.run(connect("c"))

@@ -8,11 +8,15 @@ import socket
 import struct
 import sys
 
+from .pipes import WINDOWS_FOLDER
+
 _CREDENTIALS = struct.Struct("3i")  # Linux's struct ucred: process, user, group
 
 
 async def connect(path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Raises OSError where nobody listens there."""
+    """Raises OSError where nobody listens there, ValueError where no pipe of this machine can be."""
+    if not is_pipe_path(path):
+        raise ValueError("it is not the path of a pipe of this machine")
     if sys.platform == "win32":
         loop = asyncio.get_running_loop()
         assert isinstance(loop, asyncio.ProactorEventLoop)  # the default there
@@ -21,6 +25,14 @@ async def connect(path: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter
         transport, _ = await loop.create_pipe_connection(lambda: protocol, path)
         return reader, asyncio.StreamWriter(transport, protocol, reader, loop)
     return await asyncio.open_unix_connection(path)
+
+
+def is_pipe_path(path: str, platform: str = sys.platform) -> bool:
+    """Paths come from files of others, and Windows shows the user's credentials to any machine that one names."""
+    if platform != "win32":
+        return path.startswith("/")
+    name = path[len(WINDOWS_FOLDER) :]
+    return path.lower().startswith(WINDOWS_FOLDER) and not {"\\", "/"}.intersection(name)
 
 
 def is_this_user(writer: asyncio.StreamWriter) -> bool:
