@@ -79,6 +79,20 @@ class RemoteAuthority:
             self._restarting.add_done_callback(_retrieve)
         return await asyncio.shield(self._restarting)
 
+    @property
+    def restarting(self) -> bool:
+        """Whether the owner is about to restart the server, or at it."""
+        return bool(self._under_way())
+
+    async def until_restarted(self) -> None:
+        """Returns when that is over, or the owner has gone."""
+        waits = self._under_way()
+        if waits:
+            await asyncio.wait(waits)
+
+    def _under_way(self) -> list[asyncio.Future[Restarted]]:
+        return [each for each in (self._announced, self._restarting) if each is not None and not each.done()]
+
     async def close(self) -> None:
         self._closed = True
         self._tasks.cancel()

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .offering import Offering
 
 LOOK_SECONDS = 1.0  # a start does not wait longer for a look at its code, which takes milliseconds as a rule
+OWNER_SECONDS = 30.0  # for the owner of a Host to have launched it again; if it goes, that is known at once
 PEERS_SECONDS = 5.0  # for the calls of other proxies to come to their end before their Host is restarted
 
 
@@ -82,6 +83,7 @@ class Reloading:
         self._channel: ControlChannel | None = None
         self._pipeline: Pipeline | None = None
         self._replacing = False  # by ourselves, at this moment
+        keeper.ends_on_purpose = lambda: self._remote is not None and self._remote.restarting
 
     @property
     def _connected(self) -> bool:
@@ -108,11 +110,15 @@ class Reloading:
         self._content = None
         if self._own is not None:
             await asyncio.wait([self._tasks.start(self._own.launched())], timeout=LOOK_SECONDS)
+        elif self._remote is not None:  # which launches the next one itself, as a rule
+            await asyncio.wait([self._tasks.start(self._remote.until_restarted())], timeout=OWNER_SECONDS)
 
     def settled(self) -> None:
         """A start has come to its end, well or not."""
         if self._own is not None and not self._replacing:
             (self._own.connected if self._connected else self._own.failed)()
+        if self._pipeline is not None and self._connected:
+            self._pipeline.hold()
         if self._remote is not None and self._pipeline is not None:
             self._pipeline.resume()  # whatever the owner's restart has come to, as far as we are concerned
         self.look()

@@ -94,6 +94,8 @@ class Upkeep:
         self.replaced: Callable[[], None] = lambda: None  # there is another, and the one before has still to answer
         self.unused: Callable[[int], Awaitable[None]] = _at_once  # no request waits for the upstream of that generation
         self.launching: Callable[[], Awaitable[None]] = _nothing  # the code of an upstream is about to be read
+        # Somebody else restarts the upstream, and has said so: its end is no crash.
+        self.ends_on_purpose: Callable[[], bool] = lambda: False
         # Have newer code replace what runs, as a call would; whether anybody watches the code.
         self.reload: Callable[[], bool] = lambda: False
         self.listed_anew: Callable[[], None] = lambda: None  # the lists were read again
@@ -252,8 +254,12 @@ class Upkeep:
         self.do(self._lifecycle.failed(report.attempt, self._loop.time(), str(failure), final=failure.final))
 
     def _ended(self, attempt: int, ending: Ending) -> None:
-        self._knowledge.learn(last_end=ending)
         self._knowledge.forget_process()
+        if self.ends_on_purpose():
+            announcement = f"{self.named} is restarted with the new code."
+            self.do(self._lifecycle.renew(self._loop.time(), announcement, after=0.0))
+            return
+        self._knowledge.learn(last_end=ending)
         if self.state is DEGRADED:  # it was no MCP server; the next one may be
             self._stop()
             self._loop.call_later(self._policy.retry_seconds, self.wanted)

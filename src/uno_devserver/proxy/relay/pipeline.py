@@ -109,6 +109,10 @@ class Pipeline:
         if not hold:
             await self.drained()
 
+    def hold(self) -> None:
+        """The new server is there, but not all that belongs to its start is done: whoever comes now waits for that."""
+        self._holding = True
+
     def resume(self) -> None:
         """The server is there again, or will not come."""
         self._paused = False
