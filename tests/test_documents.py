@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from support.bundled import BundledHost, wait_for, write_addin
+from support.files import write
+from uno_devserver.cli.parse import parse
+from uno_devserver.workspace.config import read_config
 
 ROOT = Path(__file__).parent.parent
 TESTS = {
@@ -17,7 +21,11 @@ TESTS = {
     for file in (ROOT / "tests").rglob("test_*.py")
     for name in re.findall(r"^(?:async )?def (test_\w+)", file.read_text("utf-8"), re.MULTILINE)
 }
-DOCUMENTS = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
+DOCUMENTS = [
+    *ROOT.glob("*.md"),
+    *(page for folder in ("docs", "benchmarks") for page in (ROOT / folder).glob("*.md")),
+    *(page for page in (ROOT / "examples").glob("*/*/README.md")),
+]
 
 
 def test_every_test_that_a_document_names_exists() -> None:
@@ -32,6 +40,53 @@ def test_every_link_between_documents_leads_somewhere(page: Path) -> None:
     targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text("utf-8"))
 
     assert [target for target in targets if not (page.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: page.name)
+def test_every_link_to_a_heading_finds_it(page: Path) -> None:
+    for target, name in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", page.read_text("utf-8")):
+        headings = re.findall(r"^#+ (.*)", (page.parent / target if target else page).read_text("utf-8"), re.MULTILINE)
+
+        assert name in {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+COMMANDS = sorted(
+    {
+        line
+        for page in DOCUMENTS
+        for line in re.findall(r"^\$ uno-devserver (.*)", page.read_text("utf-8"), re.MULTILINE)
+    }
+)
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_every_command_of_the_documents_is_one_that_this_version_has(line: str) -> None:
+    invocation = parse(shlex.split(line.partition(" > ")[0], comments=True))
+
+    assert invocation.on("version") or (invocation.command is not None and invocation.command.runner is not None)
+    assert not invocation.forwarded, "an option that is not ours is passed on"
+
+
+def _configs() -> list[str]:
+    """Whole ones, and settings that a sentence mentions."""
+    found = []
+    for page in DOCUMENTS:
+        text = page.read_text("utf-8")
+        found += re.findall(r"```jsonc\n(.*?)```", text, re.DOTALL)
+        found += [
+            f"{{{setting}}}" for setting in re.findall(r'`("(?:hotReload|pipeline|proxy|mcpServer)": .*?)`', text)
+        ]
+    return found
+
+
+@pytest.mark.parametrize("config", _configs())
+def test_every_config_of_the_documents_is_without_problems(tmp_path: Path, config: str) -> None:
+    write(tmp_path / "package.json", "{}")
+
+    found = read_config(str(write(tmp_path / ".devtools" / "host.config.jsonc", config)))
+
+    assert found.issues == ()
+    assert found.given, "it sets something"
 
 
 def test_the_readmes_addin_answers_the_readmes_client(tmp_path: Path) -> None:
