@@ -23,6 +23,7 @@ from uno_devserver.hotreload.kept import KeptDigests
 from uno_devserver.hotreload.on_disk import NoAnswer
 from uno_devserver.hotreload.own_authority import OwnAuthority
 from uno_devserver.hotreload.package import Package, Role
+from uno_devserver.hotreload.sources.sources import Sources
 from uno_devserver.hotreload.watched import Policy
 from uno_devserver.workspace.config import ClientCommand, Strategy
 
@@ -553,6 +554,49 @@ async def test_who_asks_during_a_restart_is_told_to_join_it(project: Project) ->
 
 
 @asynchronous
+async def test_who_is_ready_to_restart_while_newer_content_is_built_gets_that(project: Project) -> None:
+    # given content that is ready to be started, and a build of newer content for somebody else
+    async with owner_of(project) as owner:
+        project.save("two")
+        assert await owner.check() == DUE
+        project.hold_builds()
+        project.save("three")
+        checking = asyncio.ensure_future(owner.check())
+        await until(lambda: project.noted()[-1] == "begin three")
+
+        # when the first one has no calls left
+        restarting = asyncio.ensure_future(owner.authority.ready_to_restart())
+        await asyncio.sleep(0)  # it has asked
+        before = owner.restarts
+        project.let_builds_go()
+
+        # then what is written at the moment is not started
+        assert (before, await restarting, await checking) == (0, owner.outcome, DUE)
+        assert (await owner.authority.ready_to_restart()).ok
+        assert owner.restarts == 1
+        assert await owner.check() == UNCHANGED
+        assert project.noted()[-1] == "end three"
+
+
+@asynchronous
+async def test_a_check_without_an_answer_takes_no_restart_back_that_is_due(python_server: Path) -> None:
+    owner = owner_of_python(python_server)
+    await owner.start()
+    (python_server / "main.py").write_text("VALUE = 2\n")
+    assert await owner.check() == DUE
+    elsewhere = python_server.rename(python_server.with_name("elsewhere"))
+    with pytest.raises(NoAnswer):
+        await owner.check()
+    elsewhere.rename(python_server)
+
+    assert (await owner.authority.ready_to_restart()).ok
+
+    assert owner.restarts == 1
+    assert await owner.check() == UNCHANGED
+    await owner.authority.close()
+
+
+@asynchronous
 async def test_a_build_that_writes_one_of_its_sources_comes_to_an_end(project: Project) -> None:
     # given a build that writes a source, the same each time
     project.describe({"build": "node tools/build.txt && echo '// generated' > src/generated.js"})
@@ -796,6 +840,51 @@ async def test_closing_ends_a_build_and_tells_those_who_wait(project: Project) -
         assert running_in(project.root) == []
         with pytest.raises(NoAnswer, match="The proxy is ending"):
             await checking
+
+
+@asynchronous
+async def test_nothing_begins_any_more_once_it_is_closed(tmp_path: Path, python_server: Path) -> None:
+    # given an authority that is closed while a change waits for its restart, and its server for its client
+    command = ClientCommand(sys.executable, ("-ISc", "import signal; signal.pause()"))
+    client = ClientProcess(command, str(python_server), os.environ, str(tmp_path / "state"))
+    owner = Owner(tmp_path / "state", Package(Role.SERVER, str(python_server)), client=client)
+    await owner.authority.launched()
+    (python_server / "main.py").write_text("VALUE = 2\n")
+    assert await owner.check() == DUE
+    await owner.authority.close()
+
+    # when somebody goes on telling and asking
+    owner.authority.connected()
+    with pytest.raises(NoAnswer, match="The proxy is ending"):
+        await owner.check()
+    await owner.authority.ready_to_restart()
+    await owner.authority.mcp_ready()
+
+    # then that leads to nothing
+    assert owner.restarts == 0
+    assert not client.running
+    assert running_in(python_server) == []
+
+
+@asynchronous
+async def test_a_start_that_is_told_while_it_closes_is_not_broken_off(python_server: Path) -> None:
+    owner = owner_of_python(python_server)
+    server = owner.authority._server
+    assert server
+    disk, find = threading.Event(), server.on_disk.fingerprint._find
+
+    def slow_find() -> Sources:
+        disk.wait(30)
+        return find()
+
+    server.on_disk.fingerprint._find = slow_find
+    launching = asyncio.ensure_future(owner.authority.launched())
+    await until(lambda: bool(server.on_disk._looks._running))
+
+    await owner.authority.close()
+    disk.set()
+
+    await launching  # and raises nothing
 
 
 @asynchronous

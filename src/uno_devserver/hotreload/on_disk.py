@@ -48,6 +48,8 @@ class OnDisk:
         if not done:
             self._late = look
             raise NoAnswer(f"Reading the sources in {self._root} takes longer than {self._seconds:g} s.")
+        if look.cancelled():
+            raise NoAnswer(f"The sources in {self._root} are not looked at any more.")
         seen = look.result()
         if isinstance(seen, NoAnswer):
             raise seen

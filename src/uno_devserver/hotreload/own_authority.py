@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CLOSE_SECONDS = 1.0  # builds and looks have given up by then; the process may end without them
+ENDING = "The proxy is ending."
 RESTARTING = CheckResult(server_changed=True, server_rebuilt=True)
 
 
@@ -72,6 +73,7 @@ class OwnAuthority:
         self._then: Callable[[], None] | None = None  # what has become of the last of them meanwhile
         self._settled: int | None = None  # as of which of these the last check has found all as it should be
         self._building = False
+        self._closed = False
         self._figures = Figures()
         self.say: Callable[[str, str], None] = lambda _level, text: log.info(text)  # for people, with MCP's level
         self.moved: Callable[[], None] = lambda: None  # `status` has something new to tell
@@ -88,6 +90,8 @@ class OwnAuthority:
         """As the protocol says; NoAnswer where what lies on disk cannot be told in time."""
         if self._restarting is not None:  # whoever asks can join it; waiting here could make it wait for us
             return RESTARTING
+        if self._closed:
+            raise NoAnswer(ENDING)
         with self._telling.to(tell):
             joined = self._checking is not None
             result = await self._share_check()
@@ -96,8 +100,10 @@ class OwnAuthority:
             return result
 
     async def ready_to_restart(self) -> Restarted:
+        while self._restarting is None and self._checking is not None:
+            await asyncio.wait([self._checking])  # it may be writing what would be started, and tells what is due
         if self._restarting is None:
-            if not self._due:  # somebody was faster, or the change was taken back
+            if not self._due or self._closed:  # somebody was faster, or the change was taken back
                 return self._figures.last_restarted
             self._restarting = self._tasks.start(self._restart_server())
             self._restarting.add_done_callback(self._restart_done)
@@ -140,7 +146,7 @@ class OwnAuthority:
         for watched in self._packages:
             if watched.works():
                 self._keeps.start(watched.keep())
-        if self._client is not None and not self._client_begun:
+        if self._client is not None and not self._client_begun and not self._closed:
             self._client_begun = True
             self._tasks.start(self._client.start())
 
@@ -154,7 +160,8 @@ class OwnAuthority:
             self._server.did_not_start(old_runs=old_runs)
 
     async def close(self) -> None:
-        """Nothing is left running."""
+        """Nothing is left running, and nothing begins any more, whatever is told or asked meanwhile."""
+        self._closed = True
         self._tasks.cancel()
         ends = [self._tasks.wait(CLOSE_SECONDS), self._keeps.wait(CLOSE_SECONDS)]
         await asyncio.gather(*ends, *([self._client.stop()] if self._client is not None else []))
@@ -186,7 +193,7 @@ class OwnAuthority:
     async def mcp_ready(self) -> dict[str, Any]:
         """Returns when the server answers, or does not within its bound; brings the client along."""
         ready = await self._answers()
-        if self._client is not None and ready:
+        if self._client is not None and ready and not self._closed:
             self._client_begun = True
             await self._client.start()
         return {"ready": ready, "client": self._client.status() if self._client else None}
@@ -243,8 +250,11 @@ class OwnAuthority:
 
     async def _check_server(self, result: CheckResult) -> CheckResult:
         server = self._server
-        self._due = False
-        if server is None or not await self._has_changed(server):
+        if server is None:
+            return result
+        changed = await self._has_changed(server)
+        self._due = False  # and not before: without an answer, what is ready to be started stays so
+        if not changed:
             return result
         made = await self._make(server)
         if made.error is not None:
@@ -309,7 +319,7 @@ async def _shared(task: asyncio.Task[T]) -> T:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         if task.cancelled() and not _is_cancelled():
-            raise NoAnswer("The proxy is ending.") from None
+            raise NoAnswer(ENDING) from None
         raise
 
 
