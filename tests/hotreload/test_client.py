@@ -183,3 +183,30 @@ async def test_it_runs_where_the_home_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "state").write_text("a file where a folder should be")
     async with client(tmp_path, OBEDIENT) as process:
         assert await process.start()
+
+
+@asynchronous
+async def test_two_proxies_with_the_same_client_hear_each_its_own(tmp_path: Path) -> None:
+    # given a second client of the workspace, whose output has taken the usual name
+    async with client(tmp_path, OBEDIENT) as first, client(tmp_path, OBEDIENT.replace("ready", "mute")) as second:
+        await first.start()
+        starting = asyncio.ensure_future(second.start())
+        await until(lambda: second.running and Path(second.log_file).read_bytes() == b"Window is mute\n")
+
+        # when the first one is started again
+        # then what it prints is heard, and by nobody else
+        assert await first.restart()
+        assert not starting.done()
+        await second.stop()
+        assert not await starting
+
+
+@asynchronous
+async def test_stopping_leaves_no_file_open(tmp_path: Path) -> None:
+    async with client(tmp_path, OBEDIENT) as process:
+        await process.start()
+        await process.stop()
+
+        opened = [os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
+        assert process.log_file not in opened
+        assert await process.start()

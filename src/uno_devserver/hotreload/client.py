@@ -54,7 +54,7 @@ class ClientProcess:
         self._policy = policy or Policy()
         self._pattern = _compiled(command.ready_pattern)
         self.log_file = os.path.join(state, "logs", f"client-{name_for(folder)}.log")
-        self._output: Output | None = None  # one for all starts
+        self._output: Output | None = None  # one for all starts, until it is stopped
         self._child: Child | None = None
         self._turn = asyncio.Lock()
         self._wish = 0  # counts what was asked for: who waits for readiness gives up when something newer is
@@ -100,6 +100,9 @@ class ClientProcess:
         self._wish += 1
         async with self._turn:
             await self._end()
+            output, self._output = self._output, None
+            if output is not None:
+                output.close()
 
     async def _end(self) -> None:
         self.ready = False
@@ -129,7 +132,7 @@ class ClientProcess:
             self._say(f"The client '{shown}' cannot be started: {error}.")
             return
         log.info(f"The client '{shown}' was started (process {child.pid}).")
-        self.ready = self._gets_ready(child, begin, go_on)
+        self.ready = self._gets_ready(child, output, begin, go_on)
         if self.ready:
             self.problem = ""
             log.info("The client is ready.")
@@ -154,10 +157,10 @@ class ClientProcess:
                 return path
         raise OSError(f"{self._command.command} is no program in the folders of PATH; correct client.command")
 
-    def _gets_ready(self, child: Child, begin: int, go_on: Callable[[], bool]) -> bool:
+    def _gets_ready(self, child: Child, output: Output, begin: int, go_on: Callable[[], bool]) -> bool:
         seconds = self._policy.ready_seconds if self._pattern else self._policy.alive_seconds
         deadline = time.monotonic() + seconds
-        lines = _Lines(self.log_file, begin)
+        lines = _Lines(output, begin)
         while go_on():
             ended = child.exit_code() is not None
             if self._pattern and any(self._pattern.search(line) for line in lines.new()):
@@ -175,17 +178,19 @@ class ClientProcess:
 
 
 class _Lines:
-    """What is printed into a file behind a place in it, line by line; a line that is not complete counts as well."""
+    """What is printed into a file behind a place in it, line by line; a line that is not complete counts as well.
 
-    def __init__(self, path: str, begin: int) -> None:
-        self._path = path
+    Through its handle: another proxy of the workspace has a client, too, and its file takes the name of ours.
+    """
+
+    def __init__(self, output: Output, begin: int) -> None:
+        self._handle = output.handle
         self._place = begin
         self._rest = b""
 
     def new(self) -> list[str]:
-        with open(self._path, "rb") as stream:
-            stream.seek(self._place)
-            chunk = stream.read(READ_BYTES)
+        os.lseek(self._handle, self._place, os.SEEK_SET)  # writing goes to the end all the same
+        chunk = os.read(self._handle, READ_BYTES)
         self._place += len(chunk)
         if not chunk:
             return []
