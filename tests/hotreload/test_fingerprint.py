@@ -362,3 +362,35 @@ def test_closing_ends_the_watching_and_digests_can_still_be_asked_for(tmp_path: 
         write(tmp_path / "a.py", "y")
         assert one.digest() == fresh_digest(tmp_path)
         assert not one.watching
+
+
+def test_one_that_is_closed_while_a_digest_fails_ends_its_watching_too(tmp_path: Path) -> None:
+    write(tmp_path / "a.py", "x")
+    sources = Sources(str(tmp_path), {"a.py": str(tmp_path / "a.py")}, frozenset({str(tmp_path)}))
+    begun, go_on, failing = threading.Event(), threading.Event(), False
+
+    def find() -> Sources:
+        if failing:
+            begun.set()
+            assert go_on.wait(20)
+            raise RuntimeError("broken")
+        return sources
+
+    def look() -> None:
+        with pytest.raises(RuntimeError):
+            one.digest()
+
+    one = Fingerprint(find)
+    one.digest()
+    failing = True
+    write(tmp_path / "a.py", "y")
+    thread = threading.Thread(target=look)
+    thread.start()
+    assert begun.wait(20)
+
+    assert one.file_count == 1  # as of the last one
+    one.close()
+    go_on.set()
+    thread.join()
+
+    assert not one.watching

@@ -44,6 +44,7 @@ class Fingerprint:
         self._lock = threading.Lock()  # of all above; held while a digest is under way
         self.changed_paths: tuple[str, ...] = ()  # from the root: what made the last digest another than the one before
         self.problems: tuple[str, ...] = ()  # sentences: what could not be read
+        self.file_count = 0  # at the last digest
 
     def news(self) -> bool | None:
         """At once: whether a file may be another than at the last digest. None: only a digest can tell."""
@@ -56,22 +57,20 @@ class Fingerprint:
 
     def digest(self) -> str:
         """Of the files as they are now, in hexadecimal digits."""
-        with self._lock:
-            # Whatever goes wrong from here on, the next time everything is read.
-            before, self._state = self._state, None
-            state = self._look(before)
-            if before is not None and before.digest != state.digest:
-                self.changed_paths = _differing(before.digests, state.digests)
-            self.problems = (*state.sources.problems, *state.problems)
-            self._state = state
-        if not self._may_watch:
-            self.close()  # it was closed meanwhile
+        try:
+            with self._lock:
+                # Whatever goes wrong from here on, the next time everything is read.
+                before, self._state = self._state, None
+                state = self._look(before)
+                if before is not None and before.digest != state.digest:
+                    self.changed_paths = _differing(before.digests, state.digests)
+                self.problems = (*state.sources.problems, *state.problems)
+                self.file_count = len(state.digests)
+                self._state = state
+        finally:
+            if not self._may_watch:
+                self.close()  # it was closed meanwhile
         return state.digest
-
-    @property
-    def file_count(self) -> int:
-        state = self._state
-        return len(state.digests) if state else 0
 
     @property
     def watching(self) -> bool:
