@@ -162,9 +162,8 @@ class _Way:
     def __init__(self) -> None:
         self.folders: set[str] = set()  # what happens in them is of interest
         self.passed: set[str] = set()  # folders of which only that they stay where they are
-        self.turns: set[str] = (
-            set()
-        )  # links, what is missing or closed, files that decide: if one changes, the list may
+        # Links, what is missing or closed, files that decide: if one changes, the list may.
+        self.turns: set[str] = set()
         self.shared: set[str] = set()  # files with several names: when another is used, the folder tells nothing
         self.owners: dict[str, list[str]] = {}  # by path: the keys of the sources whose content is there
         self._known: set[str] = set()  # folders on the way
@@ -237,11 +236,18 @@ def _check_device(path: str, known: set[int]) -> int:
     """The number of the device; raises Unwatchable if changes there are not reported."""
     device = os.stat(path).st_dev
     if device not in known:
-        with open(MOUNTS_FILE, encoding="utf-8", errors="surrogateescape") as stream:
-            kind = file_system_of(stream.read(), os.path.realpath(path))
+        kind = file_system_of(_mounts(), os.path.realpath(path))
         if not reports_changes(kind):
             raise Unwatchable(f"{path} is on a file system ({kind or 'unknown'}) that does not report all changes")
     return device
+
+
+def _mounts() -> str:
+    try:
+        with open(MOUNTS_FILE, encoding="utf-8", errors="surrogateescape") as stream:
+            return stream.read()
+    except OSError:  # there is no /proc
+        return ""
 
 
 def _limit(error: OSError) -> str:
