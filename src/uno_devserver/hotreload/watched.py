@@ -144,9 +144,10 @@ class Watched:
         begun = time.monotonic()
         self._build = await apart(self._find_build)
         if self._build is None:
-            changed = self.on_disk.fingerprint.changed_paths
-            await apart(partial(forget_bytecode, self.package.root, changed))
-            return Made(await self.on_disk.digest())
+            changed = self.on_disk.changed_paths
+            now = await self.on_disk.digest()
+            await apart(partial(forget_bytecode, self.package.root, {*changed, *self.on_disk.changed_paths}))
+            return Made(now)
         async with self._alone(self._build) as alone:
             if not alone:
                 held = f"Another process has been building {self.package.root} for {self._policy.lock_seconds:g} s."
