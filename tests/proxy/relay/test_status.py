@@ -100,7 +100,7 @@ async def test_status_waits_until_no_restart_is_due_and_the_server_is_there() ->
     scene.link.connect_anew()
 
     assert not before
-    assert said(await waiting)["_meta"][META_KEY] == {"state": "reloaded", "run": True}
+    assert said(await waiting)["_meta"][META_KEY] == {"state": "ready", "run": True}
 
 
 @asynchronous

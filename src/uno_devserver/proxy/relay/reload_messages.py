@@ -26,6 +26,7 @@ _NOT_RUN = "This call has not been run."
 
 
 class State(Enum):
+    READY = "ready"  # of mcpStatus: whether something was reloaded before is not its question
     RESTARTING = "restarting"
     BUILD_FAILED = "buildFailed"
     RELOADED = "reloaded"
@@ -133,7 +134,7 @@ def ready(name: str, *, log_file: str | None, source: str | None) -> Result:
         "If tools are missing, or it does not do what its code says:\n"
         + "\n".join(f"{number}. {look[0].upper()}{look[1:]}." for number, look in enumerate(looks, 1))
     )
-    return _status(text, State.RELOADED, is_ready=True)
+    return _status(text, State.READY, is_ready=True)
 
 
 def still_restarting(name: str, seconds: float, *, waits_for: str) -> Result:
