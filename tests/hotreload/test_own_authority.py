@@ -486,6 +486,23 @@ async def test_a_save_during_a_build_cancels_it_and_only_the_newest_content_is_b
         assert await owner.check() == UNCHANGED
 
 
+@pytest.mark.parametrize("role", Role)
+@asynchronous
+async def test_a_change_that_is_taken_back_while_it_is_built_is_none(project: Project, role: Role) -> None:
+    async with owner_of(project, role) as owner:
+        project.hold_builds()
+        project.save("two")
+        checking = asyncio.ensure_future(owner.check())
+        await until(lambda: project.noted() == ["begin two"])
+
+        project.save("one")
+        await until(lambda: project.noted() == ["begin two", "begin one"])
+        project.let_builds_go()
+
+        assert await checking == UNCHANGED
+        assert project.noted()[-1] == "end one"
+
+
 @asynchronous
 async def test_whoever_waits_for_a_build_hears_of_it_again_and_again(project: Project) -> None:
     async with owner_of(project) as owner:
@@ -726,6 +743,28 @@ async def test_who_joins_a_check_after_a_save_that_it_has_not_seen_gets_another_
 
     # then that one hears of it
     assert (await first, await second) == (UNCHANGED, DUE)
+    await owner.authority.close()
+
+
+@asynchronous
+async def test_what_a_check_finds_says_nothing_of_a_start_that_it_has_not_seen(python_server: Path) -> None:
+    # given a server that is started while a check reads its code
+    owner = owner_of_python(python_server)
+    await owner.start()
+    fingerprint, loop = owner.authority._packages[0].on_disk.fingerprint, asyncio.get_running_loop()
+    digest = fingerprint.digest
+
+    def digest_during_a_start() -> str:
+        loop.call_soon_threadsafe(owner.authority.connected)
+        return digest()
+
+    fingerprint.digest = digest_during_a_start  # type: ignore[method-assign]
+
+    # when nothing has changed
+    assert await owner.check() == UNCHANGED
+
+    # then only another check can tell what that one runs
+    assert owner.authority.news() is None
     await owner.authority.close()
 
 
@@ -981,6 +1020,25 @@ async def test_an_extension_that_does_not_compile_leaves_its_client_and_the_serv
         assert "there is an error" in result.extension_build_error
         assert (result.client_reloaded, result.restart_due) == (False, True)
         assert server.noted().count("client one") == 1
+
+
+@asynchronous
+async def test_a_server_that_is_started_again_hides_no_change_of_the_extension(
+    tmp_path: Path, python_server: Path
+) -> None:
+    extension = tmp_path / "extension"
+    extension.mkdir()
+    (extension / "main.py").write_text("VALUE = 1\n")
+    packages = Package(Role.SERVER, str(python_server)), Package(Role.EXTENSION, str(extension))
+    owner = Owner(tmp_path / "state", *packages)
+    await owner.start()
+    (extension / "main.py").write_text("VALUE = 2\n")
+
+    await owner.start()  # it crashed
+
+    assert (await owner.check()).extension_changed
+    assert await owner.check() == UNCHANGED
+    await owner.authority.close()
 
 
 @asynchronous

@@ -322,6 +322,28 @@ def test_a_list_that_was_made_before_the_watch_is_made_again(tmp_path: Path) -> 
     one.close()
 
 
+def test_folders_that_are_others_at_each_look_are_looked_at_again(tmp_path: Path) -> None:
+    folders = [write(tmp_path / f"p{number}/a.py", "").parent for number in range(20)]
+
+    def find() -> Sources:
+        return Sources(str(tmp_path), {}, frozenset({str(folders.pop())}))
+
+    one = Fingerprint(find)
+    one.digest()
+
+    assert one.news() is True
+    one.close()
+
+
+def test_without_a_table_of_mounts_nothing_is_relied_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("uno_devserver.hotreload.watch.MOUNTS_FILE", str(tmp_path / "missing"))
+    watch = Watch()
+
+    with pytest.raises(Unwatchable, match=r"\(unknown\)"):
+        watch.cover(Sources(str(tmp_path), {}, frozenset({str(tmp_path)})))
+    watch.close()
+
+
 # --- whatever happens ---
 
 
