@@ -188,7 +188,8 @@ async def test_it_runs_where_the_home_cannot_be_written(tmp_path: Path) -> None:
 @asynchronous
 async def test_two_proxies_with_the_same_client_hear_each_its_own(tmp_path: Path) -> None:
     # given a second client of the workspace, whose output has taken the usual name
-    async with client(tmp_path, OBEDIENT) as first, client(tmp_path, OBEDIENT.replace("ready", "mute")) as second:
+    mute, patient = OBEDIENT.replace("ready", "mute"), HURRY.replace(ready_seconds=3600.0)
+    async with client(tmp_path, OBEDIENT) as first, client(tmp_path, mute, policy=patient) as second:
         await first.start()
         starting = asyncio.ensure_future(second.start())
         await until(lambda: second.running and Path(second.log_file).read_bytes() == b"Window is mute\n")

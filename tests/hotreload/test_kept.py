@@ -101,6 +101,18 @@ def test_in_a_home_that_cannot_be_written_this_process_still_knows(tmp_path: Pat
     assert kept.get("/server") == Kept("abc", "abc")
 
 
+def test_once_the_home_can_be_written_again_others_are_heard_again(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file where a folder should be")
+    kept, other = (KeptDigests(str(tmp_path / "state"), str(tmp_path)) for _ in range(2))
+    kept.put("/server", "one")
+    (tmp_path / "state").unlink()
+
+    kept.put("/server", "two")
+    other.put("/server", "three")
+
+    assert kept.get("/server") == Kept("three", "three")
+
+
 def test_names_that_are_no_text_are_kept_too(kept: KeptDigests) -> None:
     root = os.fsdecode(b"/srv/\xff")
 
