@@ -571,6 +571,25 @@ async def test_who_asks_during_a_restart_is_told_to_join_it(project: Project) ->
 
 
 @asynchronous
+async def test_an_attempt_that_fails_during_a_restart_decides_nothing(python_server: Path) -> None:
+    owner = owner_of_python(python_server)
+    await owner.start()
+    (python_server / "main.py").write_text("VALUE = 2\n")
+    await owner.check()
+    owner.gate.clear()
+    restarting = asyncio.ensure_future(owner.authority.ready_to_restart())
+    await until(lambda: owner.restarts == 1)
+
+    owner.authority.failed()
+    owner.gate.set()
+
+    assert (await restarting).ok
+    assert owner.server["sha256"]["running"] == owner.server["sha256"]["now"]
+    assert await owner.check() == UNCHANGED
+    await owner.authority.close()
+
+
+@asynchronous
 async def test_who_is_ready_to_restart_while_newer_content_is_built_gets_that(project: Project) -> None:
     # given content that is ready to be started, and a build of newer content for somebody else
     async with owner_of(project) as owner:
