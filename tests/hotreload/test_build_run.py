@@ -11,7 +11,7 @@ import pytest
 
 from protocol.conversations import asynchronous
 from uno_devserver.hotreload import build_run
-from uno_devserver.hotreload.build_run import log_path, run_build
+from uno_devserver.hotreload.build_run import Printed, log_path, run_build
 from uno_devserver.hotreload.builds import Build, build_of
 from uno_devserver.hotreload.package import Package, Role
 from uno_devserver.system.log import DEBUG, log
@@ -214,3 +214,14 @@ async def test_what_a_build_left_running_elsewhere_may_print_for_ever(tmp_path: 
     # then nobody waits for the rest
     os.kill(int((tmp_path / "pid").read_text()), 9)
     assert error is None
+
+
+def test_what_is_printed_after_the_end_counts_no_more(tmp_path: Path) -> None:
+    path = tmp_path / "build.log"
+    printed = Printed(str(path))
+    printed.add(b"in time")
+    printed.close()
+
+    printed.add(b"late")
+
+    assert (printed.text(), path.read_bytes()) == ("in time", b"in time")

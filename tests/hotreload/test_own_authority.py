@@ -335,6 +335,20 @@ async def test_a_server_that_works_before_its_code_is_read_counts_as_what_was_re
 
 
 @asynchronous
+async def test_a_server_whose_code_could_not_be_read_when_it_started_is_started_again(python_server: Path) -> None:
+    owner = owner_of_python(python_server)
+    elsewhere = python_server.rename(python_server.with_name("elsewhere"))
+    await owner.start()
+    elsewhere.rename(python_server)
+
+    assert await owner.reload() == DUE
+
+    assert await owner.check() == UNCHANGED
+    assert owner.restarts == 1
+    await owner.authority.close()
+
+
+@asynchronous
 async def test_output_that_somebody_has_deleted_is_built_again(project: Project) -> None:
     async with owner_of(project):
         pass
