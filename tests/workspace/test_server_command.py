@@ -181,6 +181,24 @@ def test_a_project_of_dotnet_is_run_as_it_was_built(tmp_path: Path, name: str) -
     assert more.line == (*plain.line, "--", "-x")
 
 
+def test_a_project_of_dotnet_builds_itself_where_hot_reload_does_not(tmp_path: Path) -> None:
+    write(tmp_path / "Server.csproj", "")
+
+    line = _line(tmp_path, '{"mcpServerRoot": "..", "hotReload": {"enabled": false}}').line
+
+    assert line == ("dotnet", "run", "--project", f"{tmp_path}/Server.csproj")
+
+
+def test_uv_is_looked_for_where_the_server_will_look_for_it(tmp_path: Path) -> None:
+    _python(tmp_path)
+    write(tmp_path / "uv.lock", "")
+    write(tmp_path / "programs" / "uv", "")
+
+    line = _line(tmp_path, f'{{"mcpServerRoot": "..", "mcpServer": {{"env": {{"PATH": "{tmp_path}/programs"}}}}}}').line
+
+    assert line[:2] == ("uv", "run")
+
+
 def test_several_projects_are_a_problem(tmp_path: Path) -> None:
     write(tmp_path / "A.csproj", "")
     write(tmp_path / "B.csproj", "")

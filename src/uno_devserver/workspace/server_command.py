@@ -55,7 +55,11 @@ def server_command(config: Config, environ: Mapping[str, str], platform: str) ->
     if own.command is not None:
         return ServerLine((own.command, *own.args), folder, own.env, f"mcpServer in {config.path}")
     try:
-        found = _of_package(root) or _of_pyproject(root, {**environ, **dict(own.env)}, platform) or _of_project(root)
+        found = (
+            _of_package(root)
+            or _of_pyproject(root, {**environ, **dict(own.env)}, platform)
+            or _of_project(root, is_built=config.hot_reload.enabled)
+        )
     except _Problem as problem:
         return _unknown(config, str(problem))
     if found is None:
@@ -123,15 +127,18 @@ def _of_pyproject(root: str, environ: Mapping[str, str], platform: str) -> tuple
     return (name,), origin
 
 
-def _of_project(root: str) -> tuple[tuple[str, ...], str] | None:
+def _of_project(root: str, *, is_built: bool) -> tuple[tuple[str, ...], str] | None:
+    """`is_built`: hot reload sees to that, and shows what a build prints to whoever can repair it."""
     try:
         projects = sorted(name for name in os.listdir(root) if name.endswith(PROJECTS))
     except OSError:
         return None
     if len(projects) > 1:
         raise _Problem(f"{root} has several projects: {', '.join(projects)}")
-    path = os.path.join(root, projects[0]) if projects else None
-    return (("dotnet", "run", "--no-build", "--project", path), path) if path else None
+    if not projects:
+        return None
+    path = os.path.join(root, projects[0])
+    return ("dotnet", "run", *(("--no-build",) if is_built else ()), "--project", path), path
 
 
 def _chosen(programs: Mapping[str, Any], package: str, where: str) -> Any | None:
