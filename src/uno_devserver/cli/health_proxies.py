@@ -49,6 +49,8 @@ def _upstream(upstream: Mapping[str, object]) -> str:
 def _hot_reload(told: Mapping[str, object]) -> str:
     if not told:
         return "off"
+    if told.get("owner") is False:
+        return "on, by the proxy that started the Host"
     packages = told.get("packages")
     counts = [_object(package).get("files") for package in packages] if isinstance(packages, list) else []
     files = sum(count for count in counts if isinstance(count, int))

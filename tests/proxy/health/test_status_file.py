@@ -198,6 +198,7 @@ def test_health_tells_people_what_a_proxy_does_and_how_its_server_ended(machine:
     ("told", "shown"),
     [
         (None, "off"),
+        ({"owner": False}, "on, by the proxy that started the Host"),
         (
             {"strategy": "restart", "packages": [{"files": 1}], "lastRestart": None},
             "on, restart, 1 file watched, last reload never",
