@@ -115,6 +115,16 @@ def test_a_server_of_which_nothing_is_known_is_told_what_to_write(
     assert '"mcpServer": {"command": ' in result.stdout
 
 
+def test_a_build_that_cannot_run_is_a_problem(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file("package.json", '{"main": "a.js", "scripts": {"build": "x"}}').file("pnpm-lock.yaml", "")
+    workspace.file(CONFIG, '{"mcpServerRoot": "..", "mcpServer": {"command": "sh"}}')
+
+    result = machine.run("config", env={"PATH": "/nowhere"})
+
+    assert result.exit_code == 1
+    assert "- pnpm is not in the folders of PATH." in result.stdout
+
+
 def test_nothing_is_written_and_nothing_of_the_workspace_runs(workspace: WorkspaceBuilder, machine: Machine) -> None:
     workspace.file("package.json", '{"main": "a.js", "scripts": {"build": "touch built"}}')
     workspace.file(CONFIG, '{"mcpServerRoot": "..", "client": {"command": "sh", "args": ["-c", "touch ran"]}}')

@@ -205,11 +205,12 @@ asyncio.run(main())
 """
 
 
-async def with_owner(use: Callable[[str, subprocess.Popen[bytes]], Awaitable[None]]) -> None:
+async def with_owner(use: Callable[[str, subprocess.Popen[bytes]], Awaitable[None]], program: str = OWNER) -> None:
     """Another process that owns the server, and whose checks take forever."""
     with tempfile.TemporaryDirectory(prefix="u", dir="/tmp") as folder:
+        os.chmod(folder, 0o777)  # one of the programs becomes another user
         path = str(Path(folder) / "c")
-        argv = [sys.executable, "-c", OWNER, path]
+        argv = [sys.executable, "-c", program, path]
         with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
             try:
                 assert owner.stdout
@@ -235,6 +236,42 @@ async def test_an_owner_that_is_killed_while_a_check_waits_is_noticed_at_once() 
         await adopter.authority.close()
 
     await with_owner(kill)
+
+
+@asynchronous
+async def test_an_owner_that_is_busy_for_ever_is_given_up_although_it_is_not_silent() -> None:
+    async def wait(path: str, _: subprocess.Popen[bytes]) -> None:
+        adopter = Adopter(path, Policy(whole_seconds=0.5))
+
+        with pytest.raises(NoAuthority, match="has not come to an end"):
+            await adopter.check()
+
+        assert adopter.told
+        await adopter.authority.close()
+
+    await with_owner(wait)
+
+
+OTHER_USER = """
+import os, socket, sys
+os.setuid(65534)
+listening = socket.socket(socket.AF_UNIX)
+listening.bind(sys.argv[1])
+os.chmod(sys.argv[1], 0o666)
+listening.listen()
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs two users, and who may be both")
+@asynchronous
+async def test_a_program_of_another_user_in_the_owners_place_is_not_asked() -> None:
+    async def ask(path: str, _: subprocess.Popen[bytes]) -> None:
+        with pytest.raises(NoAuthority, match="belongs to another user"):
+            await Adopter(path).check()
+
+    await with_owner(ask, OTHER_USER)
 
 
 @asynchronous

@@ -123,6 +123,7 @@ def test_every_field_is_read_and_paths_are_relative_to_the_file(tmp_path: Path) 
         ('{"hotReload": {"mcpServerName": ""}}', ":1:33: hotReload.mcpServerName: it must be a text."),
         ('{"mcpServer": {"command": " "}}', ":1:27: mcpServer.command: it must be the name or path of a program."),
         ('{"mcpServer": {"env": {"A": 1}}}', ":1:23: mcpServer.env: it must be an object of texts."),
+        ('{"mcpServer": {"env": {"": "a"}}}', ":1:23: mcpServer.env: it must be an object of texts."),
         ('{"mcpServer": {"env": {"A=B": ""}}}', ":1:23: mcpServer.env: it must be an object of texts."),
         ('{"mcpServer": {"args": ["a\\u0000"]}}', ":1:24: mcpServer.args: it must be a list of texts."),
         ('{"mcpServer": {"args": ["\\ud83d"]}}', ":1:24: mcpServer.args: it must be a list of texts."),
@@ -185,6 +186,21 @@ def test_a_server_whose_folder_is_missing_is_not_replaced_by_a_host(tmp_path: Pa
 
     assert len(config.issues) == 1
     assert (config.names_server, config.server_root) == (True, f"{tmp_path}/gone")
+
+
+@pytest.mark.parametrize("pattern", ["a{99999999999999999999}", "(" * 5000 + ")" * 5000])
+def test_a_pattern_that_is_too_much_for_python_is_told(tmp_path: Path, pattern: str) -> None:
+    config = _read(tmp_path, json.dumps({"client": {"command": "x", "readyPattern": pattern}}))
+
+    (complaint,) = _complaints(config)
+    assert "client.readyPattern: it must be a regular expression" in complaint
+    assert config.client == ClientCommand("x")
+
+
+def test_a_root_without_a_package_is_fine_where_the_config_says_what_counts(tmp_path: Path) -> None:
+    config = _read(tmp_path, '{"mcpServerRoot": "..", "hotReload": {"include": ["**/*.go"]}}')
+
+    assert config.issues == ()
 
 
 def test_a_root_without_a_package_is_told_what_paths_are_relative_to(tmp_path: Path) -> None:
