@@ -204,6 +204,33 @@ async def test_python_needs_no_build(python_server: Path) -> None:
 
 
 @asynchronous
+async def test_compiled_copies_of_all_that_was_saved_before_a_restart_is_due_are_gone(python_server: Path) -> None:
+    # given two modules with compiled copies; the second is saved when the check has seen the first
+    (python_server / "other.py").write_text("VALUE = 1\n")
+    (python_server / "__pycache__").mkdir()
+    copies = [python_server / "__pycache__" / f"{name}.cpython-311.pyc" for name in ("main", "other")]
+    for copy in copies:
+        copy.touch()
+    owner = owner_of_python(python_server)
+    await owner.start()
+    fingerprint = owner.authority._packages[0].on_disk.fingerprint
+    digest, saves = fingerprint.digest, ["main.py", "other.py"]
+
+    def save_and_digest() -> str:
+        (python_server / saves.pop(0)).write_text("VALUE = 2\n")
+        return digest()
+
+    fingerprint.digest = save_and_digest  # type: ignore[method-assign]
+
+    # when it is done
+    assert await owner.check() == DUE
+
+    # then Python has to read both anew
+    assert [copy.exists() for copy in copies] == [False, False]
+    await owner.authority.close()
+
+
+@asynchronous
 async def test_a_change_that_is_taken_back_before_the_restart_needs_none(project: Project) -> None:
     async with owner_of(project) as owner:
         project.save("two")
