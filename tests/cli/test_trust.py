@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from support.dotnet import Build, FakeDotNet
 from support.files import snapshot
 from support.hosts import StandInHosts
 from support.machine import Machine
 from support.packages import APP_MCP, CORE, host, tools_only
 from support.workspace import WorkspaceBuilder
+from uno_devserver.cli import trust
+from uno_devserver.cli.parse import parse
+from uno_devserver.issues import UserError
+from uno_devserver.workspace.config import Config, read_config
 from uno_devserver.workspace.trust import VARIABLE, is_agreed
 
 CONFIG = ".devtools/host.config.jsonc"
@@ -130,6 +136,24 @@ def test_without_hot_reload_nothing_is_built_and_no_client_started_and_neither_i
 
     root = machine.workspace
     assert _may_run(machine) == [f"- The MCP server: node {root}/a.js, in {root}"]
+
+
+def test_a_config_that_is_saved_while_it_is_shown_is_not_agreed_to(
+    workspace: WorkspaceBuilder, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workspace.file(CONFIG, '{"mcpServer": {"command": "evil"}}')
+    monkeypatch.setenv("XDG_DATA_HOME", str(machine.data))
+
+    def saved_before(path: str | None) -> Config:
+        workspace.file(CONFIG, '{"mcpServer": {"command": "good"}}')
+        return read_config(path)
+
+    monkeypatch.setattr("uno_devserver.workspace.config.read_config", saved_before)
+
+    with pytest.raises(UserError, match="was saved while it was read"):
+        trust.run(parse(["trust", "--solution-dir", str(machine.workspace)]))
+
+    assert not machine.state.exists()
 
 
 def test_all_agreements_are_listed_with_what_became_of_them(workspace: WorkspaceBuilder, machine: Machine) -> None:

@@ -48,14 +48,18 @@ def _agree(workspace: Workspace) -> Result:
         raise UserError(issue.code, f"There is nothing to agree to. {issue.message}", issue.remediation)
     try:
         asked = question(workspace.working_directory)
+        commands = _commands(asked)
+        seen = question(workspace.working_directory)
     except FileProblem as problem:
         message = f"{problem.path} cannot be read: {problem.reason}. Nobody can agree to what cannot be seen."
         raise UserError("ConfigInvalid", message, "Make it a readable file, or remove it.") from problem
+    if seen.digest != asked.digest:
+        message = f"{asked.config or seen.config} was saved while it was read, so what would be shown is not what runs."
+        raise UserError("ConfigInvalid", message, "Run it again.")
     state = folders().state
     agree(state, asked, "trust")
     path = agreement_path(state, asked.directory)
     rows = (Row("config", asked.config or "none"), Row("kept in", path))
-    commands = _commands(asked)
     may_run = Bullets("What may run", (*asked.addins, *commands) or (NOTHING_YET,))
     data = {
         "workspaceDirectory": asked.directory,
