@@ -57,6 +57,7 @@ class RemoteAuthority:
         self._announced: asyncio.Future[Restarted] | None = None  # a restart that the owner has announced
         self._tasks = Tasks()
         self._closed = False
+        self.restarts = 0  # that the owner has told of, and that went well
 
     def news(self) -> bool | None:
         return None
@@ -95,6 +96,7 @@ class RemoteAuthority:
 
     async def close(self) -> None:
         self._closed = True
+        self._settle(Restarted(False, "Nobody waits for it any more."))  # whoever does, hears of it
         self._tasks.cancel()
         if self._connection is not None:
             await self._connection.close()
@@ -189,7 +191,9 @@ class RemoteAuthority:
             self._announced = asyncio.get_running_loop().create_future()
             self._tasks.start(self._take_part(self._announced))
         elif notification.method == wire.RESTARTED:
-            self._settle(wire.restarted_of(params))
+            outcome = wire.restarted_of(params)
+            self.restarts += outcome.ok
+            self._settle(outcome)
 
     # --- a restart that the owner announces
 

@@ -270,8 +270,11 @@ class _Engine:
         self._reloading.look()
 
     async def _launching(self) -> None:
-        if self._reloading is not None:
-            await self._reloading.launching()
+        """Of all starts but the first."""
+        if self._reloading is None:
+            self._reload()
+        assert self._reloading is not None
+        await self._reloading.launching()
 
     def _release_tools(self) -> None:
         self._board.holds_tools = False

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import traceback
 from typing import TYPE_CHECKING
 
+from ...hotreload.authority import Restarted
 from ...hotreload.kept import UNKNOWN
+from ...hotreload.on_disk import NoAnswer
 from ...instances.health_report import ConnectionState
 from ...instances.probe import HostKind
 from ...protocol.running import Tasks
 from ...system.folders import folders
-from ...system.log import log
+from ...system.log import ERROR, log
 from ...system.threads import apart
 from ...system.values import Value
 from ...workspace.addins import sources_key
@@ -26,7 +29,8 @@ from ..upstream.host_running import HostRunning
 from .reload_subject import Subject, subject_of
 
 if TYPE_CHECKING:
-    from ...hotreload.authority import Restarted
+    from collections.abc import Awaitable
+
     from ...hotreload.channel import ControlChannel
     from ...hotreload.client import ClientProcess
     from ...hotreload.own_authority import OwnAuthority
@@ -40,6 +44,7 @@ if TYPE_CHECKING:
     from .knowledge import Knowledge
     from .offering import Offering
 
+CONNECTED, DEGRADED = ConnectionState.CONNECTED, ConnectionState.DEGRADED
 LOOK_SECONDS = 1.0  # a start does not wait longer for a look at its code, which takes milliseconds as a rule
 OWNER_SECONDS = 30.0  # for the owner of a Host to have launched it again; if it goes, that is known at once
 PEERS_SECONDS = 5.0  # for the calls of other proxies to come to their end before their Host is restarted
@@ -83,45 +88,57 @@ class Reloading:
         self._channel: ControlChannel | None = None
         self._pipeline: Pipeline | None = None
         self._replacing = False  # by ourselves, at this moment
-        keeper.ends_on_purpose = lambda: self._remote is not None and self._remote.restarting
+        self._owners_restarts = 0  # that had been made when we were last connected
+        keeper.ends_on_purpose = self._ends_on_purpose
 
     @property
     def _connected(self) -> bool:
-        return self._keeper.state is ConnectionState.CONNECTED
+        return self._keeper.state is CONNECTED
 
     def look(self) -> None:
         """Something was found out, or has happened, that may decide whether code is reloaded, and by whom."""
-        self._tasks.start(self._arrange())
+        self._tasks.start(_guarded(self._arrange()))
 
     def reload(self) -> bool:
         """Look for new code without a call that asks for it; whether anybody watches it."""
         if self._own is not None:
-            self._tasks.start(self._reload(self._own))
+            self._tasks.start(_guarded(self._reload(self._own)))
         return self._own is not None
 
     async def _reload(self, own: OwnAuthority) -> None:
-        if (await own.check(log.debug)).restart_due:
-            await own.ready_to_restart()
+        try:
+            if (await own.check(log.debug)).restart_due:
+                await own.ready_to_restart()
+        except NoAnswer:
+            pass  # which was logged where it was asked for
 
     # What becomes of the upstream.
 
     async def launching(self) -> None:
         """The next upstream is about to be started: what it will read is what lies there now. Bounded."""
         self._content = None
-        if self._own is not None:
-            await asyncio.wait([self._tasks.start(self._own.launched())], timeout=LOOK_SECONDS)
-        elif self._remote is not None:  # which launches the next one itself, as a rule
+        await asyncio.wait([self._tasks.start(_guarded(self._look_before()))], timeout=LOOK_SECONDS)
+        if self._remote is not None:  # which launches the next one itself, as a rule
             await asyncio.wait([self._tasks.start(self._remote.until_restarted())], timeout=OWNER_SECONDS)
+
+    async def _look_before(self) -> None:
+        await self._arrange()  # the user may have agreed to it a moment ago
+        if self._own is not None:
+            await self._own.launched()
 
     def settled(self) -> None:
         """A start has come to its end, well or not."""
         if self._own is not None and not self._replacing:
-            (self._own.connected if self._connected else self._own.failed)()
+            self._tell_of_start(self._own)
         if self._pipeline is not None and self._connected:
             self._pipeline.hold()
         if self._remote is not None and self._pipeline is not None:
             self._pipeline.resume()  # whatever the owner's restart has come to, as far as we are concerned
+            self._owners_restarts = self._remote.restarts
         self.look()
+
+    def _tell_of_start(self, own: OwnAuthority) -> None:
+        (own.connected if self._connected else own.failed)()
 
     async def close(self) -> None:
         self._tasks.cancel()
@@ -132,16 +149,24 @@ class Reloading:
     async def _arrange(self) -> None:
         async with self._arranging:
             wanted = await apart(self._wanted)
-            if wanted == self._arranged:
-                return
-            if self._own is not None and self._arranged is not None:  # what runs goes on, whoever is asked about it
-                self._content, self._content_of = self._own.content, self._arranged.subject.packages
-            await self._undo()
-            self._arranged = wanted
-            if wanted is not None:
-                await self._begin(wanted)
-            self._offering.adapt(hot_reload=wanted is not None)
-            self._tell()
+            if wanted != self._arranged:
+                await self._rearrange(wanted)
+                self._tell()
+            if self._arranged is not None or self._connected:  # else it is not known yet
+                self._offering.adapt(hot_reload=self._arranged is not None)
+
+    async def _rearrange(self, wanted: Arrangement | None) -> None:
+        if self._own is not None and self._arranged is not None:  # what runs goes on, whoever is asked about it
+            self._content, self._content_of = self._own.content, self._arranged.subject.packages
+        await self._undo()
+        if wanted is None:
+            return
+        self._arranged = wanted
+        try:
+            await self._begin(wanted)
+        except Exception:
+            await self._undo()  # and it is tried again when something has happened
+            raise
 
     def _wanted(self) -> Arrangement | None:
         """Looks at the disk."""
@@ -166,6 +191,7 @@ class Reloading:
             from ...hotreload.remote_authority import RemoteAuthority
 
             self._remote = RemoteAuthority(wanted.channel, self._restart_announced, self._restarted)
+            self._owners_restarts = 0
         authority = self._own or self._remote
         assert authority is not None
         from ..relay.pipeline import Pipeline
@@ -219,18 +245,17 @@ class Reloading:
         # Looked at after the code was read, so that a save in between is seen by one of the two.
         if launched is not None and await apart(lambda: sources_key(subject.folder)) != launched:
             await own.launched(UNKNOWN)
-        if self._connected:
-            own.connected()
+        if self._keeper.state in (CONNECTED, DEGRADED):
+            self._tell_of_start(own)
 
     async def _undo(self) -> None:
         """Nobody is asked any more; calls that wait are run."""
         if self._pipeline is not None:
             self._relay.pipeline = None
             self._pipeline.close()
-        for part in (self._channel, self._remote, self._own):
-            if part is not None:
-                await part.close()
-        self._pipeline = self._channel = self._remote = self._own = None
+        parts = (self._channel, self._remote, self._own)
+        await asyncio.gather(*(part.close() for part in parts if part is not None))
+        self._arranged = self._pipeline = self._channel = self._remote = self._own = None
 
     def _server_name(self, subject: Subject) -> str:
         if subject.config.names_server or subject.config.hot_reload.server_name:
@@ -252,18 +277,18 @@ class Reloading:
         hot_reload = self._arranged.subject.config.hot_reload
         swaps, pipeline, channel = hot_reload.strategy is Strategy.SWAP, self._pipeline, self._channel
         assert pipeline is not None
+        keeper, outcome = self._keeper, Restarted(False, "The restart was broken off.")
         self._replacing = True
         try:
             await pipeline.pause(hold=swaps)
             if channel is not None:
                 await channel.announce_restart(PEERS_SECONDS)
-            keeper = self._keeper
             outcome = await (keeper.swap() if swaps else keeper.renew(hot_reload.restart_delay_ms / 1000))
-            if channel is not None:
-                channel.announce_restarted(outcome)
             return outcome
         finally:
             self._replacing = False
+            if channel is not None:
+                channel.announce_restarted(outcome)
 
     def _moved(self) -> None:
         """The authority has something to tell: perhaps that a restart is over, with all that it has to write down."""
@@ -271,15 +296,29 @@ class Reloading:
             self._pipeline.resume()
         self._tell()
 
+    def _ends_on_purpose(self) -> bool:
+        """Whether the owner of the Host restarts it, or has: the end of the old one may be noticed after that."""
+        remote = self._remote
+        return remote is not None and (remote.restarting or remote.restarts != self._owners_restarts)
+
     async def _restart_announced(self) -> None:
         """By the proxy that owns the Host."""
         if self._pipeline is not None:
             await self._pipeline.pause(hold=False)
 
     def _restarted(self, outcome: Restarted) -> None:
-        """Our own connection is made anew by then, or will be: the end of the old Host was noticed."""
-        if self._pipeline is not None and (not outcome.ok or self._connected):
+        """Our own connection is made anew by then, or is about to be: the end of the old Host was noticed."""
+        comes = outcome.ok and self._keeper.started and not self._connected
+        if self._pipeline is not None and not comes:
             self._pipeline.resume()
+
+
+async def _guarded(work: Awaitable[None]) -> None:
+    """A defect of ours, or a disk that does not answer: code is not reloaded then, and nothing else is lost."""
+    try:
+        await work
+    except Exception:
+        log.write(ERROR, f"hot reload failed:\n{traceback.format_exc()}")
 
 
 def _client(subject: Subject, state: str) -> ClientProcess | None:

@@ -1,0 +1,267 @@
+"""Who is asked for newer code, and since when: real folders, configs and agreements around a scripted server."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hotreload.projects import Project, real_npm
+from protocol.conversations import asynchronous
+from support.files import write
+from support.upstreams import Kept, Lists, ScriptedRunning, ScriptedUpstream
+from uno_devserver.hotreload.authority import CheckResult, Restarted
+from uno_devserver.hotreload.channel import ControlChannel
+from uno_devserver.hotreload.channel_name import channel_name
+from uno_devserver.hotreload.remote_authority import RemoteAuthority
+from uno_devserver.instances.probe import HostKind
+from uno_devserver.issues import fatal
+from uno_devserver.proxy.engine.reloading import Reloading
+from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.tools import STATUS
+from uno_devserver.proxy.upstream.upstream import StartFailure
+from uno_devserver.system.folders import folders
+from uno_devserver.workspace.trust import agree, question
+
+CONFIG = ".devtools/host.config.jsonc"
+NO_SERVER = StartFailure(fatal("UpstreamError", "It cannot be started."), final=True)
+
+
+class World:
+    """A typed command in a workspace with a config, behind a keeper; the code is `server/main.py`."""
+
+    def __init__(self, folder: Path, *outcomes: ScriptedRunning | StartFailure) -> None:
+        self.folder = folder
+        self.save("1")
+        self.config("{}")
+        self.upstream = ScriptedUpstream(*(outcomes or [ScriptedRunning(Lists(), HostKind.COMMAND)]))
+        options = Options(str(folder), command=("serve",))
+        self.kept = Kept(folder.parent, self.upstream, options, begins=False)
+        self.keeper = self.kept.keeper
+        self.relay = SimpleNamespace(pipeline=None, wait_calls=False)
+        self.reloading = Reloading(
+            options,
+            channel_name(),
+            None,
+            keeper=self.keeper,
+            relay=self.relay,  # type: ignore[arg-type]
+            offering=self.kept.offering,
+            knowledge=self.kept.knowledge,
+            announcements=self.keeper._announcements,
+        )
+        self.keeper.launching = self.reloading.launching
+        self.keeper.settled = self.reloading.settled
+
+    def save(self, value: str) -> None:
+        write(self.folder / "server" / "main.py", f"VALUE = {value}\n")
+
+    def config(self, hot_reload: str) -> None:
+        write(self.folder / CONFIG, f'{{"mcpServerRoot": "../server", "hotReload": {hot_reload}}}')
+
+    def agree(self) -> None:
+        agree(folders(os.environ).state, question(str(self.folder)), "trust")
+
+    def begin(self) -> None:
+        self.keeper.begin(self.upstream)
+
+    async def connect(self) -> None:
+        self.begin()
+        await self.kept.until_state("Connected")
+
+    async def look(self) -> None:
+        """Until what follows from it is done."""
+        self.reloading.look()
+        async with asyncio.timeout(10):
+            await asyncio.gather(*self.reloading._tasks._running)
+
+    async def check(self) -> CheckResult:
+        assert self.reloading._own is not None
+        return await self.reloading._own.check(lambda _: None)
+
+    @property
+    def lists_status(self) -> bool:
+        return STATUS in self.kept.board.own_tools
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return tmp_path / "workspace"
+
+
+@asynccontextmanager
+async def world_in(folder: Path, *outcomes: Any) -> AsyncIterator[World]:
+    world = World(folder, *outcomes)
+    try:
+        yield world
+    finally:
+        await world.reloading.close()
+        await world.keeper.close()
+
+
+@asynchronous
+async def test_a_save_after_the_launch_is_news_also_where_the_user_has_just_agreed(folder: Path) -> None:
+    async with world_in(folder) as world:
+        await world.look()
+        world.agree()
+        world.upstream.gate.clear()
+
+        world.begin()
+        await world.kept.until(lambda: world.upstream.starts)
+        world.save("2")
+        world.upstream.gate.set()
+        await world.kept.until_state("Connected")
+        await world.look()
+
+        assert (await world.check()).restart_due
+
+
+@asynchronous
+async def test_what_was_launched_is_no_news(folder: Path) -> None:
+    async with world_in(folder) as world:
+        world.agree()
+
+        await world.connect()
+        await world.look()
+
+        assert not (await world.check()).server_changed
+
+
+@asynchronous
+async def test_a_change_is_still_due_when_the_config_was_edited_behind_it(folder: Path) -> None:
+    async with world_in(folder) as world:
+        world.agree()
+        await world.connect()
+        await world.look()
+        before = world.relay.pipeline
+
+        world.save("2")
+        world.config('{"restartDelay": 5}')
+        world.agree()
+        await world.look()
+
+        assert world.relay.pipeline not in (before, None)
+        assert (await world.check()).restart_due
+
+
+@asynchronous
+async def test_without_agreement_nobody_is_asked_and_no_status_is_offered_that_an_earlier_proxy_had(
+    folder: Path,
+) -> None:
+    async with world_in(folder) as world:
+        world.kept.offering.adapt(hot_reload=True)
+
+        await world.connect()
+        await world.look()
+
+        assert world.relay.pipeline is None
+        assert not world.lists_status
+
+
+@asynchronous
+async def test_the_status_is_offered_where_code_is_reloaded_and_no_more_when_the_config_says_no(folder: Path) -> None:
+    async with world_in(folder) as world:
+        world.agree()
+        await world.connect()
+        await world.look()
+        offered = world.lists_status
+
+        world.config('{"enabled": false}')
+        world.agree()
+        await world.look()
+
+        assert offered
+        assert world.relay.pipeline is None
+        assert not world.lists_status
+
+
+@asynchronous
+async def test_a_server_that_did_not_start_before_anybody_watched_is_built(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = real_npm(tmp_path / "bin")
+    async with world_in(folder, NO_SERVER) as world:
+        (folder / "server" / "main.py").unlink()
+        project = Project(folder / "server", programs)
+        monkeypatch.setenv("PATH", project.environ["PATH"])
+        world.begin()
+        await world.kept.until_state("Degraded")
+
+        world.agree()
+        await world.look()
+
+        assert (await world.check()).restart_due
+
+
+@asynchronous
+async def test_calls_go_on_after_a_restart_by_the_owner_that_brings_us_no_server(folder: Path) -> None:
+    async with world_in(folder, NO_SERVER) as world:
+        world.agree()
+        world.begin()
+        await world.kept.until_state("Degraded")
+        await world.look()
+
+        await world.reloading._restart_announced()
+        paused = not await world.relay.pipeline.settled(0)
+        world.reloading._restarted(Restarted(True))
+
+        assert paused
+        assert await world.relay.pipeline.settled(0)
+
+
+@asynchronous
+async def test_what_cannot_be_arranged_leaves_nothing_behind_and_is_tried_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with world_in(folder) as world:
+        await world.connect()
+        world.agree()
+        with monkeypatch.context() as broken:
+            broken.setattr(ControlChannel, "open", _out_of_order)
+            await world.look()
+        nobody = world.relay.pipeline is None and world.reloading._own is None
+
+        await world.look()
+
+        assert nobody
+        assert world.relay.pipeline is not None
+
+
+@asynchronous
+async def test_others_hear_of_a_restart_that_breaks_off(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with world_in(folder) as world:
+        world.agree()
+        await world.connect()
+        await world.look()
+        monkeypatch.setattr(world.keeper, "renew", _out_of_order)
+        heard: asyncio.Future[Restarted] = asyncio.get_running_loop().create_future()
+        path = world.kept.facts.control_channel
+        guest = RemoteAuthority(path, _nothing, heard.set_result)
+
+        world.save("2")
+        due = (await guest.check(lambda _: None)).restart_due
+        assert world.reloading._own is not None
+        outcome = await world.reloading._own.ready_to_restart()
+        async with asyncio.timeout(10):
+            told = await heard
+        await guest.close()
+
+        assert due
+        assert not outcome.ok
+        assert not told.ok
+        assert await world.relay.pipeline.settled(0)
+
+
+async def _nothing() -> None:
+    pass
+
+
+async def _out_of_order(*_: object) -> Any:
+    raise RuntimeError("out of order")
