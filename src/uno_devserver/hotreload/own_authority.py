@@ -260,6 +260,7 @@ class OwnAuthority:
         if made.error is not None:
             return result.replace(server_changed=True, server_build_error=made.error, server_digest=made.digest)
         self._due = made.digest != server.expected  # else it was taken back meanwhile
+        self._figures.last_restarted = Restarted(True)  # what became of an earlier change is no answer to this one
         return result.replace(server_changed=self._due, server_rebuilt=self._due)
 
     async def _has_changed(self, watched: Watched) -> bool:
