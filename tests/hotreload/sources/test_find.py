@@ -304,7 +304,8 @@ def test_a_pattern_that_leads_out_is_told(tmp_path: Path) -> None:
 def test_links_are_followed_once_and_circles_end(tmp_path: Path) -> None:
     root = tmp_path / "root"
     write_all(tmp_path, {"root/z/a.py": "", "shared/s.py": "", "one.py": ""})
-    (root / "again").symlink_to("z")  # earlier by name; the folder's own path counts
+    (root / "again").symlink_to("z")  # earlier or later by name: the folder's own path counts
+    (root / "zz").symlink_to("z")
     (root / "z/up").symlink_to("..")
     (root / "z/self").symlink_to("self")
     (root / "lib").symlink_to(tmp_path / "shared")
@@ -329,8 +330,9 @@ def test_a_folder_that_cannot_be_read_is_told_and_the_rest_counts() -> None:
         assert str(root / "closed") in sources.problems[0]
 
 
-def test_too_many_files_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(walk, "MAX_FILES", 10)
+@pytest.mark.parametrize("limit", ["MAX_FILES", "MAX_FOLDERS"])
+def test_too_many_files_or_folders_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    monkeypatch.setattr(walk, limit, 10)
     for folder in range(20):
         write(tmp_path / f"p{folder:02}/a.py", "")
 
