@@ -269,6 +269,7 @@ def test_include_adds_files_and_exclude_wins_over_everything(tmp_path: Path) -> 
     assert names(tmp_path, ("data/*.sql",), ("b.py", "**/y.sql")) == ["a.py", "data/x.sql"]
     assert names(tmp_path, ("**/*.sql",)) == ["a.py", "b.py", "data/x.sql", "data/y.sql"]
     assert names(tmp_path, (".hid/*.sql",), ("*.py",)) == [".hid/h.sql"]
+    assert names(tmp_path, ("**/.hid/*.sql",), ("*.py",)) == [".hid/h.sql"]
     assert names(tmp_path, ("data",), ("*.py",)) == ["data/x.sql", "data/y.sql", "data/z.txt"]
 
 
