@@ -54,12 +54,11 @@ def commands_of(folder: str, config: Config) -> Commands:
     packages = _built(packages_of(folder, config)) if reloads else ()
     typed = _built(packages_of(folder, config, typed=True)) if reloads and not config.names_server else ()
     client = config.client if reloads else None  # it is there for the extension's new code
-    runs_in = config.client_workspace or config.extension_path or folder
     return Commands(
         server_command(config, os.environ, sys.platform) if config.names_server else None,
         packages,
         next((build for package, build in typed if package.role is Role.SERVER), None),
-        ((client.command, *client.args), client.cwd or runs_in) if client else None,
+        ((client.command, *client.args), config.client_folder or folder) if client else None,
     )
 
 

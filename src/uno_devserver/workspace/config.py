@@ -95,6 +95,14 @@ class Config(Value):
             return None
         return self.server_root or (self.server and self.server.cwd) or os.path.dirname(os.path.dirname(self.path))
 
+    @property
+    def client_folder(self) -> str | None:
+        """Where the client runs; None where none is declared."""
+        if self.path is None or self.client is None:
+            return None
+        own = self.client.cwd or self.client_workspace or self.extension_path
+        return own or os.path.dirname(os.path.dirname(self.path))
+
 
 class Kind(Enum):
     """What a field may hold; the sentence goes on behind "must be"."""

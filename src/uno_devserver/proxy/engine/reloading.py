@@ -322,10 +322,9 @@ async def _guarded(work: Awaitable[None]) -> None:
 
 
 def _client(subject: Subject, state: str) -> ClientProcess | None:
-    config = subject.config
-    if config.client is None:
+    client, folder = subject.config.client, subject.config.client_folder
+    if client is None or folder is None:
         return None
     from ...hotreload.client import ClientProcess
 
-    folder = config.client.cwd or config.client_workspace or config.extension_path or subject.folder
-    return ClientProcess(config.client, folder, os.environ, state)
+    return ClientProcess(client, folder, os.environ, state)
