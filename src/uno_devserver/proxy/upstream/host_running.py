@@ -58,6 +58,7 @@ class HostRunning:
         self._doubted = asyncio.Event()
         self._port = found.port
         self._solution = found.solution
+        self._control_channel: str | None = None  # as it was last seen
         self.process_id = found.process_id
         self.log_file = found.log_file
         self.left_out = found.left_out
@@ -74,9 +75,14 @@ class HostRunning:
 
     @property
     def control_channel(self) -> str | None:
-        """Where the proxy that launched it answers, as the registry has it now; None where that is nobody."""
-        running = survey(self._registry, removing=False).running
-        return next((server.control_channel for server in running if server.process_id == self.process_id), None)
+        """Where the proxy that launched it answers, as the registry has it; None where that is nobody.
+
+        Also while it is about to end, and its owner has taken it out of the registry.
+        """
+        for server in survey(self._registry, removing=False).running:
+            if server.process_id == self.process_id:
+                self._control_channel = server.control_channel
+        return self._control_channel
 
     def probe(self) -> Probe:
         """What it tells of itself; blocks, for some seconds at most."""
