@@ -112,6 +112,25 @@ def test_a_manifest_that_changes_what_counts_is_noticed(tmp_path: Path) -> None:
         assert list(one.changed_paths) == ["a.py", "b.js"]
 
 
+BUILT = '[build-system]\nrequires = []\n[project]\nname = "x"\n'
+
+
+@pytest.mark.parametrize(
+    ("manifest", "code", "new"),
+    [
+        (BUILT, "x/a.py", "src/x/a.py"),
+        (BUILT + '[tool.setuptools.packages.find]\nwhere = ["lib"]\ninclude = ["p*"]\n', "lib/p1/a.py", "lib/p2/a.py"),
+    ],
+)
+def test_a_package_that_comes_into_being_where_packages_are_looked_for_is_noticed(
+    tmp_path: Path, manifest: str, code: str, new: str
+) -> None:
+    write_all(tmp_path, {"pyproject.toml": manifest, code: "1", "src/notes.txt": "", "lib/notes.txt": ""})
+    with watched(tmp_path) as one:
+        write(tmp_path / new, "2")
+        assert_noticed(one, tmp_path)
+
+
 def test_a_project_that_makes_it_code_of_another_kind_is_noticed(tmp_path: Path) -> None:
     write_all(tmp_path, {"a.py": "1", "b.cs": "2"})
     with watched(tmp_path) as one:
