@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from uno_devserver.system.run import POLL_SECONDS, Outcome, find_program, program_candidates, run
+from uno_devserver.system.run import POLL_SECONDS, Outcome, _running, find_program, program_candidates, run
 
 NEVER = 60.0  # longer than any test may take
 # Starts a child that outlives it, and tells the id of that child in a file.
@@ -52,6 +52,12 @@ def test_the_exit_code_is_the_programs_own(code: int) -> None:
 
     assert outcome == Outcome(code, b"said\n")
     assert outcome.succeeded == (code == 0)
+
+
+def test_nothing_is_remembered_of_programs_that_have_ended() -> None:
+    run_python("pass")
+
+    assert not _running
 
 
 def test_a_program_killed_by_a_signal_has_a_negative_code() -> None:
@@ -316,6 +322,7 @@ def test_what_it_prints_is_heard_while_it_runs_and_it_can_be_given_up(folder: st
     code = LEAVE_CHILD.format(file=str(child)) + "os.write(1, b'here')\nsignal.pause()\n"
 
     # when it is given up once it was heard
+    begun = time.monotonic()
     outcome = run(
         [sys.executable, "-ISc", code],
         cwd=folder,
@@ -329,6 +336,7 @@ def test_what_it_prints_is_heard_while_it_runs_and_it_can_be_given_up(folder: st
     # then it ends with all that it started
     assert (bytes(heard), outcome) == (b"here", Outcome(None, b"", "was given up"))
     assert ended(int(child.read_text()))
+    assert time.monotonic() - begun < NEVER / 2
 
 
 def test_a_program_that_closed_its_output_can_still_be_given_up(folder: str) -> None:
@@ -344,3 +352,4 @@ def test_a_program_that_closed_its_output_can_still_be_given_up(folder: str) -> 
     )
 
     assert outcome.problem == "was given up"
+    assert time.monotonic() - deadline < NEVER / 2
