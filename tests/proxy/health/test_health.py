@@ -343,13 +343,13 @@ def test_a_crash_that_is_being_healed_is_one_warning_with_the_last_lines(state: 
 
 @pytest.mark.parametrize("gone", [None, CRASH])
 def test_what_a_server_prints_instead_of_answering_is_quoted(gone: Ending | None) -> None:
-    upstream = UpstreamFacts(HostKind.COMMAND, 42, strayed="Usage: server [options]" + 2000 * "!")
+    upstream = UpstreamFacts(HostKind.COMMAND, 42, strayed="Usage: server [options]" + 4000 * "!")
     facts = CONNECTED.replace(state=ConnectionState.CONNECTING, upstream=upstream, last_end=gone)
 
     message = issue(facts, "UpstreamError")["message"]
 
     assert "it has printed 'Usage: server [options]!!!" in message
-    assert len(message) < 1200
+    assert len(message) < 2200
 
 
 def test_a_restart_that_was_wanted_is_no_crash() -> None:
@@ -381,7 +381,16 @@ def test_only_the_end_of_what_a_server_printed_is_quoted() -> None:
 
     assert "line 99" in message
     assert "line 90" not in message
-    assert len(message) < 2000
+    assert len(message) < 3000
+
+
+def test_an_error_of_node_is_quoted_with_the_sentence_that_it_begins_with() -> None:
+    stack = [f"    at step{number} (node:internal/modules/cjs/loader:1517:15)" for number in range(8)]
+    end = ["  code: 'MODULE_NOT_FOUND',", "  requireStack: []", "}", "", "Node.js v24.19.0"]
+    printed = ("  throw err;", "  ^", "", "Error: Cannot find module", *stack, *end)
+    facts = CONNECTED.replace(state=ConnectionState.DEGRADED, last_end=Ending("it ended", 1, printed))
+
+    assert "Error: Cannot find module" in issue(facts, "HostCrashed")["message"]
 
 
 @pytest.mark.parametrize("found", [True, False], ids=["with an add-in", "without add-ins"])

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 NOT_TRUSTED = "WorkspaceNotTrusted"
 CRASHED = "HostCrashed"
-QUOTED_LINES = 5  # of what a server printed last; the whole is in `lastExit`
-QUOTED_CHARACTERS = 1000  # of these lines together
+QUOTED_LINES = 20  # of what a server printed last: Node prints a dozen behind the error itself, which comes first
+QUOTED_CHARACTERS = 2000  # of these lines together; what else is kept of them is in `lastExit`
 STOPPED = (0, -15)  # the exit codes of a server that somebody has ended on purpose
 TRY_AGAIN = "Repair it; the next tool call makes the proxy start it again."
 BY_ITSELF = "The proxy notices, and starts the Host by itself."
