@@ -876,6 +876,21 @@ def test_two_proxies_of_one_package_build_once_and_restart_each_its_own(project:
     assert project.noted() == ["begin two", "end two"]
 
 
+@asynchronous
+async def test_a_build_of_another_process_that_does_not_end_is_told_and_none_runs_beside_it(project: Project) -> None:
+    async with owner_of(project, policy=Policy(lock_seconds=0.05)) as owner:
+        lock = KeptDigests(str(project.root.parent / "state"), "/elsewhere").build_lock(str(project.root))
+        assert lock.acquire(0, lambda _holder: None)
+        project.save("two")
+
+        result = await owner.check()
+        lock.release()
+
+        assert (result.server_build_error or "").startswith("Another process has been building")
+        assert project.noted() == []
+        assert await owner.check() == DUE
+
+
 # --- bounds -------------------------------------------------------------------------------------------------------
 
 
