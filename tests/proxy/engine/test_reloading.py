@@ -15,13 +15,17 @@ import pytest
 from hotreload.projects import Project, real_npm
 from protocol.conversations import asynchronous
 from support.files import write
+from support.relays import tool_call
 from support.upstreams import Kept, Lists, ScriptedRunning, ScriptedUpstream
+from uno_devserver.hotreload import wire
 from uno_devserver.hotreload.authority import CheckResult, Restarted
 from uno_devserver.hotreload.channel import ControlChannel
 from uno_devserver.hotreload.channel_name import channel_name
 from uno_devserver.hotreload.remote_authority import RemoteAuthority
 from uno_devserver.instances.probe import HostKind
 from uno_devserver.issues import fatal
+from uno_devserver.protocol.jsonrpc import RpcNotification
+from uno_devserver.protocol.service import Result
 from uno_devserver.proxy.engine.reloading import Reloading
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.tools import STATUS
@@ -259,8 +263,105 @@ async def test_others_hear_of_a_restart_that_breaks_off(folder: Path, monkeypatc
         assert await world.relay.pipeline.settled(0)
 
 
+@asynchronous
+async def test_a_config_that_counts_other_files_makes_none_of_them_newer(folder: Path) -> None:
+    async with world_in(folder) as world:
+        write(folder / "server" / "other.py", "")
+        world.agree()
+        await world.connect()
+        await world.look()
+
+        world.config('{"exclude": ["other.py"]}')
+        world.agree()
+        await world.look()
+
+        assert not (await world.check()).server_changed
+
+
+@asynchronous
+async def test_a_call_that_was_held_is_run_when_the_config_says_that_nothing_is_reloaded(folder: Path) -> None:
+    async with world_in(folder) as world:
+        world.agree()
+        await world.connect()
+        await world.look()
+        await world.relay.pipeline.pause(hold=True)
+        held = asyncio.ensure_future(world.relay.pipeline.run(tool_call(), _done))
+
+        world.config('{"enabled": false}')
+        world.agree()
+        await world.look()
+
+        assert await asyncio.wait_for(held, 10) == {"content": []}
+
+
+@asynchronous
+async def test_a_restart_that_others_ask_for_waits_for_the_call_that_runs_and_holds_no_later_one(folder: Path) -> None:
+    async with world_in(folder) as world:
+        world.agree()
+        await world.connect()
+        await world.look()
+        pipeline, own, ending = world.relay.pipeline, world.reloading._own, asyncio.Event()
+        assert own is not None
+
+        async def execute() -> Result:
+            await ending.wait()
+            return {"content": []}
+
+        running = asyncio.ensure_future(pipeline.run(tool_call(), execute))
+        await world.kept.until(lambda: pipeline._running)
+        world.save("2")
+        assert (await world.check()).restart_due
+        restarting = asyncio.ensure_future(own.ready_to_restart())
+        await world.kept.until(lambda: pipeline.awaited_calls)
+        starts = world.upstream.starts
+        ending.set()
+        outcome = await restarting
+
+        assert starts == 1
+        assert await running == {"content": []}
+        assert outcome.ok
+        assert world.upstream.starts == 2
+        assert await pipeline.run(tool_call(), _done) == {"content": []}
+
+
+@asynchronous
+@pytest.mark.parametrize("well", [True, False])
+async def test_calls_wait_for_our_own_connection_only_where_the_owners_restart_went_well(
+    folder: Path, well: bool
+) -> None:
+    async with world_in(folder) as world:
+        world.agree()
+        world.upstream.gate.clear()
+        world.begin()
+        await world.kept.until(lambda: world.upstream.starts)
+        await world.look()
+
+        await world.reloading._restart_announced()
+        world.reloading._restarted(Restarted(well))
+
+        assert await world.relay.pipeline.settled(0) is not well
+        world.upstream.gate.set()
+
+
+@asynchronous
+async def test_the_end_of_a_host_is_no_crash_also_where_it_is_noticed_after_its_owners_restart(folder: Path) -> None:
+    async with world_in(folder) as world:
+        owner = RemoteAuthority("", _nothing)
+        world.reloading._remote = owner
+        before = world.keeper.ends_on_purpose()
+
+        owner._heard(RpcNotification(wire.RESTARTED, {"ok": True}))
+
+        assert not before
+        assert world.keeper.ends_on_purpose()
+
+
 async def _nothing() -> None:
     pass
+
+
+async def _done() -> Result:
+    return {"content": []}
 
 
 async def _out_of_order(*_: object) -> Any:

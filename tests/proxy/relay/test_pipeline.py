@@ -461,6 +461,23 @@ async def test_a_pause_that_holds_returns_at_once_and_held_calls_run_afterwards(
 
 
 @virtual
+async def test_who_comes_when_the_new_server_is_there_waits_for_the_end_of_the_restart() -> None:
+    stage = Stage(news=False)
+    await stage.pipeline.pause(hold=False)
+    [early] = await stage.calls(1)
+
+    stage.pipeline.hold()
+    [late] = await stage.calls(1)
+    before = late.task.done() or late.began
+    stage.pipeline.resume()
+    await turns()
+
+    assert early.told["state"] == "restarting"
+    assert not before
+    assert late.began
+
+
+@virtual
 async def test_a_new_server_that_does_not_start_is_told_with_the_next_answer() -> None:
     stage = Stage(news=None)
     await stage.calls(1)
@@ -541,6 +558,22 @@ async def test_a_swap_that_fails_runs_the_held_calls_on_the_old_server_and_the_n
     assert "NameError: x" in text
     assert "old code still answers" in text
     assert second.noted is None
+
+
+@virtual
+async def test_a_swap_that_failed_is_of_no_interest_any_more_when_the_next_one_went_well() -> None:
+    stage = Stage(news=None, strategy=Strategy.SWAP)
+    [cancelled] = await stage.calls(1)
+    await stage.checked(CHANGED)
+    cancelled.task.cancel()
+    await stage.restarted(Restarted(ok=False, kept=True))
+
+    [run] = await stage.calls(1)
+    await stage.checked(CHANGED)
+    await stage.restarted()
+    await finish(run)
+
+    assert run.noted == {"state": "swapped", "run": True}
 
 
 @virtual
