@@ -80,6 +80,7 @@ class Config(Value):
     server: ServerCommand | None = None  # mcpServer
     client: ClientCommand | None = None
     hot_reload: HotReload = HotReload()
+    unclear: Issue | None = None  # why it is not known whether it names a server
     given: frozenset[str] = frozenset()  # the fields that the file gives, and that count
     issues: tuple[Issue, ...] = ()
 
@@ -161,6 +162,7 @@ FIELDS = (
 )
 SECTIONS = tuple(dict.fromkeys(field.section for field in FIELDS if field.section))
 
+_NAMING = ("mcpServer", "mcpServerRoot")  # what makes a server the one behind the proxy
 # What makes a folder that of a server; without one of these there is neither a command to find nor code to watch.
 _PACKAGES = ("package.json", "pyproject.toml")
 _CODE = (".csproj", ".fsproj", ".py")
@@ -186,7 +188,8 @@ def read_config(path: str | None) -> Config:
 
 
 def _unreadable(path: str, message: str) -> Config:
-    return Config(path=path, readable=False, issues=(warning("ConfigInvalid", message),))
+    issue = warning("ConfigInvalid", message)
+    return Config(path=path, readable=False, unclear=issue, issues=(issue,))
 
 
 class _Reading:
@@ -199,6 +202,7 @@ class _Reading:
         self._folder = os.path.dirname(os.path.abspath(path))
         self._given: set[str] = set()
         self._issues: list[tuple[tuple[int, int], str]] = []  # where, and what
+        self._unclear: tuple[tuple[int, int], str] | None = None  # the first of them that is about naming a server
 
     def config(self) -> Config:
         self._look_for_strangers()
@@ -218,7 +222,9 @@ class _Reading:
             hot_reload=HotReload(**found["hotReload"]),
         )
         self._look_at_root(config)
-        return config.replace(given=frozenset(self._given), issues=self._told())
+        unclear = None if self._unclear is None or config.names_server else self._told(self._unclear)
+        issues = tuple(self._told(issue) for issue in sorted(self._issues))  # in the order of the file
+        return config.replace(given=frozenset(self._given), issues=issues, unclear=unclear)
 
     def _section(self, name: str) -> Document | None:
         """None where the file has none, or something else in its place."""
@@ -262,7 +268,9 @@ class _Reading:
     def _unknown(self, trail: Trail, known: set[str], section: Document) -> None:
         for key in section:
             if key not in known:
-                self._complain((*trail, key), f"there is no such setting{_meant(key, known)}", at_key=True)
+                meant = _meant(key, known)
+                hint = f"; did you mean '{meant}'?" if meant else ""
+                self._complain((*trail, key), f"there is no such setting{hint}", at_key=True, about=meant)
 
     def _look_at_root(self, config: Config) -> None:
         """A root that is not the server's is the usual mistake: the config does not lie beside what it tells of."""
@@ -274,17 +282,17 @@ class _Reading:
         problem = f"the folder {root} has no {_NEEDED}; paths are relative to the folder of this file{hint}"
         self._complain(("mcpServerRoot",), problem)
 
-    def _complain(self, trail: Trail, problem: str, *, at_key: bool = False) -> None:
+    def _complain(self, trail: Trail, problem: str, *, at_key: bool = False, about: str | None = None) -> None:
+        """`about`: the setting that is meant; None: the one that the trail leads to."""
         if len(self._issues) < MOST_ISSUES:
-            place = position(self._text, trail, at_key=at_key)
-            self._issues.append((place, f"{'.'.join(trail)[:LONGEST_NAME]}: {problem}"))
+            issue = position(self._text, trail, at_key=at_key), f"{'.'.join(trail)[:LONGEST_NAME]}: {problem}"
+            self._issues.append(issue)
+            if (about or trail[0]) in _NAMING:
+                self._unclear = self._unclear or issue
 
-    def _told(self) -> tuple[Issue, ...]:
-        """In the order of the file."""
-        return tuple(
-            warning("ConfigInvalid", f"{self._path}:{line}:{column}: {problem}{'' if problem[-1] == '?' else '.'}")
-            for (line, column), problem in sorted(self._issues)
-        )
+    def _told(self, issue: tuple[tuple[int, int], str]) -> Issue:
+        (line, column), problem = issue
+        return warning("ConfigInvalid", f"{self._path}:{line}:{column}: {problem}{'' if problem[-1] == '?' else '.'}")
 
 
 def _checked(field: Field, value: object) -> Any:
@@ -329,11 +337,11 @@ def _is_variable(name: str, value: object) -> bool:
     return bool(name) and "=" not in name and _is_text(name) and _is_text(value)
 
 
-def _meant(key: str, known: set[str]) -> str:
+def _meant(key: str, known: set[str]) -> str | None:
     from difflib import get_close_matches
 
     close = get_close_matches(key.lower(), {name.lower(): name for name in known}, 1)
-    return f"; did you mean '{next(name for name in known if name.lower() == close[0])}'?" if close else ""
+    return next(name for name in known if name.lower() == close[0]) if close else None
 
 
 def _is_package(folder: str) -> bool:

@@ -55,6 +55,13 @@ def is_trusted(environ: Mapping[str, str], directory: str) -> bool:
     return environ.get(VARIABLE, "").strip() == "1" or is_agreed(folders(environ).state, directory)
 
 
+def was_trusted(environ: Mapping[str, str], directory: str) -> bool:
+    """Whether the user has agreed to this workspace, whatever its config says by now: what counted then may go on."""
+    if environ.get(VARIABLE, "").strip() == "1":
+        return True
+    return _answer(folders(environ).state, directory).get("workspace") == os.path.realpath(directory)
+
+
 def question(directory: str) -> Question:
     """FileProblem where the config cannot be read: nobody can agree to what nobody sees."""
     directory = os.path.realpath(directory)
@@ -108,12 +115,20 @@ def _agreement(state: str, path: str) -> Agreement | None:
 
 def _kept(state: str, directory: str) -> tuple[tuple[object, object], Question | None]:
     """The workspace and the config that the user has agreed to, and what would be asked now."""
+    kept = _answer(state, directory)
+    try:
+        return (kept.get("workspace"), kept.get("config")), question(directory)
+    except FileProblem:
+        return (None, None), None
+
+
+def _answer(state: str, directory: str) -> Mapping[str, object]:
+    """As it was kept; empty where there is none."""
     try:
         kept = parse(read_bytes(agreement_path(state, directory), MAX_BYTES))
-        asked = question(directory)
     except (FileNotFoundError, FileProblem, JsonProblem):
-        return (None, None), None
-    return ((kept.get("workspace"), kept.get("config")), asked) if isinstance(kept, dict) else ((None, None), None)
+        return {}
+    return kept if isinstance(kept, dict) else {}
 
 
 def agree(state: str, asked: Question, command: str) -> None:

@@ -117,6 +117,9 @@ def test_an_edited_config_lets_run_what_runs_until_the_user_agrees_to_it(asked: 
     assert (issue["severity"], name_of(report)) == ("Warning", "first")
     assert "its config was changed since the user agreed to it; what runs stays" in issue["message"]
     assert client.call("echo", text="still here") == "still here"
+    said = client.heard("notifications/message")
+    (warned,) = [message["data"] for message in said if message["level"] == "warning"]
+    assert warned.startswith(f"{machine.workspace / CONFIG} was changed. What runs stays, and is not reloaded until")
 
     machine.run("trust")
 
@@ -169,6 +172,24 @@ def test_a_config_that_is_just_being_written_changes_nothing(proxies: Proxies, m
     assert (name_of(report), report["proxy"]["upstream"]["processId"]) == ("mine", process)
     path.write_text(server("other"))
     wait_served(client, "other")
+
+
+@pytest.mark.parametrize("broken", ['{"mcpServer": {"comm', '{"mcpServers": {}}'])
+def test_where_nobody_knows_what_the_config_names_nothing_is_started_until_it_is_mended(
+    proxies: Proxies, machine: Machine, broken: str
+) -> None:
+    path = save(machine, broken)
+    client = proxies.start()
+    client.initialize()
+
+    report = client.wait_state("Degraded")
+
+    issue = next(issue for issue in report["issues"] if issue["code"] == "ConfigInvalid")
+    assert issue["severity"] == "Fatal"
+    assert issue["message"].startswith(f"{path}:1:")
+    assert report["proxy"]["upstream"] is None
+    path.write_text(server("mine"))
+    wait_served(client, "mine")
 
 
 def test_a_config_that_begins_to_name_a_server_replaces_the_host_and_one_that_stops_brings_it_back(

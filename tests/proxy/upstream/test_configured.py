@@ -14,10 +14,11 @@ from support.files import write
 from support.mcp_peers import TestPeer
 from support.odd_servers import odd_server
 from uno_devserver.issues import Issue
-from uno_devserver.proxy.upstream.configured import UNNAMED, ConfiguredUpstream
+from uno_devserver.proxy.upstream.configured import MENDED_BY_SAVE, UNNAMED, ConfiguredUpstream
 from uno_devserver.proxy.upstream.upstream import StartFailure
 from uno_devserver.system.folders import folders
 from uno_devserver.workspace.resolver import resolve
+from uno_devserver.workspace.trust import VARIABLE
 
 from .commands import Observer, text
 
@@ -25,12 +26,14 @@ from .commands import Observer, text
 class World:
     """A workspace with a config, and the upstream that it leads to."""
 
-    def __init__(self, root: Path, config: object, *, trusted: bool = True) -> None:
+    def __init__(
+        self, root: Path, config: object, *, trusted: bool = True, environ: dict[str, str] | None = None
+    ) -> None:
         self.root = root / "ws"
         self.path = self.root / ".devtools" / "host.config.jsonc"
         self.says(config)
         self.trusted = trusted
-        environ = {**os.environ, "XDG_DATA_HOME": str(root / "data")}
+        environ = {**os.environ, "XDG_DATA_HOME": str(root / "data"), **(environ or {})}
         workspace = resolve(str(self.root))
         self.upstream = ConfiguredUpstream(workspace, folders(environ), environ, trusts=lambda _: self.trusted)
 
@@ -157,3 +160,42 @@ def test_a_config_that_names_no_server_any_more_is_told(tmp_path: Path, later: s
 
     assert issue.code == "ConfigInvalid"
     assert said in issue.message
+
+
+@asynchronous
+async def test_while_it_cannot_be_read_what_it_said_before_is_started(tmp_path: Path) -> None:
+    world = World(tmp_path, server("mine"), environ={VARIABLE: "1"})
+    await world.upstream.start(Observer()).stop()
+    world.says('{"mcpServer": {"comm')
+    world.trusted = False  # it is another content
+
+    running = world.upstream.start(Observer())
+
+    connection = await running.connect(TestPeer(), modern_first=False)
+    assert connection.server.info["name"] == "mine"
+    await running.stop()
+
+
+@asynchronous
+async def test_what_it_said_before_is_not_started_any_more_when_the_user_has_taken_the_agreement_back(
+    tmp_path: Path,
+) -> None:
+    world = World(tmp_path, server("mine"))
+    await world.upstream.start(Observer()).stop()
+    world.says('{"mcpServer": {"comm')
+    world.trusted = False
+
+    assert world.failure().code == "WorkspaceNotTrusted"
+
+
+@pytest.mark.parametrize(
+    "config", ['{"mcpServer"', {"mcpServers": {}}, {"mcpServerRoot": 5}, {"mcpServer": "node x.js"}]
+)
+def test_a_config_of_which_nobody_knows_what_it_names_says_where_to_mend_it(tmp_path: Path, config: object) -> None:
+    world = World(tmp_path, config)
+
+    issue = world.failure()
+
+    assert issue.code == "ConfigInvalid"
+    assert issue.message.startswith(f"{world.path}:1:")
+    assert issue.remediation == MENDED_BY_SAVE

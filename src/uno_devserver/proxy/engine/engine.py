@@ -12,7 +12,7 @@ import time
 from ...hotreload.channel_name import channel_name
 from .lifecycle import Lifecycle, Start
 from .starts import Starts
-from .supply import named_upstream, names_server, workspace_upstream
+from .supply import named_upstream, uses_config, workspace_upstream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Begun:
         if self.decision.transition is not Transition.START:
             return None
         workspace = self.decision.workspace
-        self.is_host = not names_server(workspace)
+        self.is_host = not uses_config(workspace)
         return workspace_upstream(options, workspace, self.channel_name)
 
     def _look_at_code(self, options: Options) -> None:

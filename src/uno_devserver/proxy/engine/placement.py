@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 LOADING_SECONDS = 1.0  # between two questions whether the add-ins are loaded by now
 READY_SECONDS = 120.0  # uno_app_initialize waits so long for its server, as agents know it
 GREETING_SECONDS = 1.0  # a client says who it is at once; without a word from it, nobody will name the workspace
+AS_BEFORE = "Correct the file (comments and trailing commas are allowed); until then what was read before counts."
+NOT_RELOADED = "What runs stays, and is not reloaded until the user agrees to the change by 'uno-devserver trust'."
 UNTIL_THEN = "; what runs stays until its next start"
 
 
@@ -257,7 +259,7 @@ class Placement:
         async with self._deciding:
             looked_at = time.time()
             seen = await apart(look)
-            decision, self._config = seen.decision, seen.config
+            decision, self._config = seen.decision, _counting(self._config, seen.config)
             self._looked_at, self._issues = looked_at, decision.issues
             if seen.recalled is not None and self._offering.change(seen.recalled):
                 self._offers_anew(seen.recalled)
@@ -295,9 +297,13 @@ class Placement:
             if outdated and seen.trusted:
                 self._keeper.begin(self._new_upstream())
                 return
-            if seen.trusted and self._knowledge.facts.trusted is False:
+            if not seen.config.readable:
+                pass  # it changes nothing
+            elif seen.trusted and self._knowledge.facts.trusted is False:
                 self._knowledge.learn(trusted=upstream.trusted, refusal="")
             elif not seen.trusted and upstream.trusted is not False and (upstream.trusted or outdated):
+                if self._knowledge.facts.trusted is not False:
+                    self._announcements.say("warning", f"{seen.config.path} was changed. {NOT_RELOADED}")
                 self._knowledge.learn(trusted=False, refusal=seen.refusal + UNTIL_THEN)
         self._mending.saved(seen.sources)
 
@@ -347,6 +353,13 @@ def _is_outdated(upstream: HostUpstream | ConfiguredUpstream, config: Config) ->
     if before is None:  # the first start is about to read what is there now
         return not config.names_server
     return (before.server, before.server_root) != (config.server, config.server_root)
+
+
+def _counting(before: Config, now: Config) -> Config:
+    """The settings that count: a config that cannot be read is just being written, and changes none."""
+    if now.readable or before.path != now.path:
+        return now
+    return before.replace(issues=tuple(issue.replace(remediation=AS_BEFORE) for issue in now.issues))
 
 
 def _is_trusted(workspace: Workspace) -> bool:

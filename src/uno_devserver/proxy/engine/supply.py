@@ -6,6 +6,7 @@ import os
 
 from ...system.folders import folders
 from ...system.pipes import pipe_path
+from ...workspace.addins import FOLDER as ADDINS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 def workspace_upstream(options: Options, workspace: Workspace, channel_name: str) -> HostUpstream | ConfiguredUpstream:
     """The server that the workspace's config names, else a Host, of which others learn our control channel."""
-    if names_server(workspace):
+    if uses_config(workspace):
         from ..upstream.configured import ConfiguredUpstream
 
         return ConfiguredUpstream(workspace, folders(), os.environ, trusts=_trusts)
@@ -46,13 +47,21 @@ def named_upstream(options: Options) -> Upstream:
     return CommandUpstream(options.command, options.directory, os.environ, folders().state)
 
 
-def names_server(workspace: Workspace) -> bool:
-    """Whether its config does; else a Host serves it."""
+def uses_config(workspace: Workspace) -> bool:
+    """Whether the server is the one that the config names; else a Host serves the workspace.
+
+    Where it is not known what the config names, a Host that has nothing to offer is no substitute.
+    """
     if workspace.config is None:
         return False
     from ...workspace.config import read_config
 
-    return read_config(workspace.config).names_server
+    config = read_config(workspace.config)
+    return config.names_server or (config.unclear is not None and not _has_work_for_host(workspace))
+
+
+def _has_work_for_host(workspace: Workspace) -> bool:
+    return workspace.global_json is not None or os.path.isdir(os.path.join(workspace.working_directory, ADDINS))
 
 
 def _trusts(workspace: Workspace) -> bool:

@@ -1,16 +1,18 @@
 """The MCP server that the workspace's config names: a command, started only if the user has agreed to that config.
 
-The config is read at each start, so an edited one counts at the next; what it said at the last is known. All that it
-leads to is printed into one log. What is imported here stands before the start of the server, so it is little.
+The config is read at each start, so an edited one counts at the next; where it cannot be read, what it said before
+does. All that it leads to is printed into one log. What is imported here stands before the start of the server, so it
+is little.
 """
 
 from __future__ import annotations
 
 import sys
 
-from ...issues import Issue, Severity, fatal
+from ...issues import Issue, fatal
 from ...workspace.config import read_config
 from ...workspace.server_command import server_command, server_name
+from ...workspace.trust import refusal, was_trusted
 from .command import CommandUpstream, Named, log_path
 from .upstream import StartFailure
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from .upstream import StartObserver
 
 UNNAMED = "The server of the workspace"
+MENDED_BY_SAVE = "Correct the file (comments and trailing commas are allowed): when it is saved, the server is started."
 
 
 class ConfiguredUpstream:
@@ -53,9 +56,7 @@ class ConfiguredUpstream:
         self.issues: tuple[Issue, ...] = ()  # what is wrong with the config, its readers say
 
     def start(self, observer: StartObserver) -> CommandRunning:
-        self._ask_for_trust()
-        self.config = config = read_config(self._workspace.config)
-        self._ask_for_trust()  # again: what was read is what the user has agreed to, also if it was saved in between
+        self.config = config = self._read()
         if not config.names_server:
             raise StartFailure(_nothing_named(config, self._workspace), final=True)
         try:
@@ -63,13 +64,23 @@ class ConfiguredUpstream:
         finally:
             self.named = f"The server '{server_name(config)}'"  # it has the time now, while the server starts
 
-    def _ask_for_trust(self) -> None:
-        self.trusted = self._trusts(self._workspace)
-        self.refusal = ""
-        if self.trusted:
-            return
-        from ...workspace.trust import refusal
+    def _read(self) -> Config:
+        """What the user has agreed to."""
+        trusted = self._trusts(self._workspace)
+        config = read_config(self._workspace.config)
+        if config.readable:
+            self._insist(trusted and self._trusts(self._workspace))  # again: it may have been saved in between
+            return config
+        if self.config is None:
+            raise StartFailure(_nothing_named(config, self._workspace), final=True)
+        self._insist(was_trusted(self._environ, self._workspace.working_directory))
+        return self.config
 
+    def _insist(self, trusted: bool) -> None:
+        self.trusted = trusted
+        self.refusal = ""
+        if trusted:
+            return
         folder = self._workspace.working_directory
         self.refusal = refusal(self._state, folder)
         message = f"The server that {self._workspace.config} names is a command of the workspace, and {self.refusal}."
@@ -95,7 +106,7 @@ class ConfiguredUpstream:
 
 def _nothing_named(config: Config, workspace: Workspace) -> Issue:
     """It did when this was chosen; whoever watches the file chooses anew when it is saved."""
-    if not config.readable:
-        return config.issues[0].replace(severity=Severity.FATAL)
+    if config.unclear is not None:
+        return fatal(config.unclear.code, config.unclear.message, MENDED_BY_SAVE)
     message = f"{workspace.config} names no server any more."
     return fatal("ConfigInvalid", message, "Write mcpServerRoot or mcpServer into it.")
