@@ -148,7 +148,7 @@ def test_a_config_that_is_saved_while_it_is_shown_is_not_agreed_to(
         workspace.file(CONFIG, '{"mcpServer": {"command": "good"}}')
         return read_config(path)
 
-    monkeypatch.setattr("uno_devserver.workspace.config.read_config", saved_before)
+    monkeypatch.setattr("uno_devserver.cli.trust.read_config", saved_before)
 
     with pytest.raises(UserError, match="was saved while it was read"):
         trust.run(parse(["trust", "--solution-dir", str(machine.workspace)]))
@@ -214,9 +214,19 @@ def test_it_can_be_taken_back(workspace: WorkspaceBuilder, machine: Machine) -> 
 
     assert result.exit_code == 0
     assert "uno-devserver stop" in result.stdout
+    assert trust.STILL_SERVES not in result.stdout
     assert not _trusts(machine)
     again = machine.run("trust", "--revoke", "--json")
     assert (again.exit_code, again.json["revoked"], again.json["trusted"]) == (0, False, False)
+
+
+def test_who_takes_it_back_is_told_what_ends_a_server_of_the_config(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.file(CONFIG, '{"mcpServer": {"command": "sh"}}')
+    machine.run("trust")
+
+    assert trust.STILL_SERVES in machine.run("trust", "--revoke").stdout
 
 
 def test_it_can_be_taken_back_when_the_folder_has_gone(workspace: WorkspaceBuilder, machine: Machine) -> None:
@@ -271,6 +281,18 @@ def test_a_config_that_cannot_be_read_cannot_be_agreed_to(workspace: WorkspaceBu
     assert result.stderr.startswith(f"error: {machine.workspace / CONFIG} cannot be read: ")
 
 
+def test_a_config_that_is_no_json_is_not_agreed_to_and_the_place_is_named(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.file(ADDIN, "").file(CONFIG, '{\n  "mcpServer": {"comm')
+
+    result = machine.run("trust")
+
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"error: {machine.workspace / CONFIG}:2:17: this is not valid JSON: ")
+    assert not _trusts(machine)
+
+
 def test_a_state_folder_that_cannot_be_written_is_named(workspace: WorkspaceBuilder, machine: Machine) -> None:
     workspace.file(ADDIN, "")
     (machine.data / "Uno Platform").write_text("a file where a folder should be")
@@ -299,11 +321,24 @@ def test_nothing_is_written_into_the_workspace(workspace: WorkspaceBuilder, mach
 
 
 def test_whoever_starts_a_host_has_agreed(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
-    uno.file(ADDIN, "")
+    uno.file(ADDIN, "").file(CONFIG, '{"mcpServer": {"command": "sh"}}')
 
-    assert uno.machine.run("start").exit_code == 0
+    first, again = uno.machine.run("start"), uno.machine.run("start", "--json")
 
+    root = uno.machine.workspace
+    runs = f"{root / ADDIN}; The MCP server: sh, in {root}"
+    said = f"Proxies of AI clients may run from now on: {runs}. 'uno-devserver trust --revoke' takes it back."
+    assert said in first.stdout.splitlines()
+    assert again.json["agreedTo"] == []
     assert _trusts(uno.machine)
+
+
+def test_a_start_does_not_agree_to_a_config_that_nobody_can_read(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
+    uno.file(CONFIG, '{"mcpServer": {"comm')
+
+    assert uno.machine.run("start", "--json").json["agreedTo"] == []
+
+    assert not _trusts(uno.machine)
 
 
 def test_a_start_where_nothing_of_the_workspace_runs_agrees_to_nothing(

@@ -34,7 +34,7 @@ def run(invocation: Invocation) -> Result:
     _refuse_arguments(invocation)
     workspace = _workspace(invocation)
     wish = _wish(invocation, workspace)
-    _agree(workspace)
+    agreed = _agree(workspace)
     interrupts = Interrupts()
     observer = _Terminal(interrupts)
 
@@ -63,7 +63,7 @@ def run(invocation: Invocation) -> Result:
         raise explain(failure, interrupts.received) from failure
     finally:
         observer.clear()
-    return _result(running, wish, invocation, observer, interrupts)
+    return _result(running, wish, invocation, observer, interrupts, agreed)
 
 
 def _of_a_proxy(refusal: ServerOwned) -> UserError | None:
@@ -79,13 +79,18 @@ def _of_a_proxy(refusal: ServerOwned) -> UserError | None:
 
 
 def _result(
-    running: Running, wish: Wish, invocation: Invocation, observer: _Terminal, interrupts: Interrupts
+    running: Running,
+    wish: Wish,
+    invocation: Invocation,
+    observer: _Terminal,
+    interrupts: Interrupts,
+    agreed: tuple[str, ...],
 ) -> Result:
     from .start_report import remarks, report
 
     for sentence in remarks(running, wish, invocation):
         observer.warned(sentence)
-    result = report(running, wish, observer.warnings)
+    result = report(running, wish, observer.warnings, agreed)
     if running.launched and wish.parent == os.getpid():
         child = running.launched.child
         return result.replace(afterwards=lambda: _stay_with(child, interrupts, wish.ide_channel))
@@ -165,16 +170,23 @@ def _check_parent(parent: int) -> None:
         raise UserError("ParentNotRunning", message, "Give --ppid the id of a running process, or leave it out.")
 
 
-def _agree(workspace: Workspace) -> None:
-    """Whoever starts a Host runs the workspace's code, and a proxy need not ask for it again."""
-    from ..workspace.trust import agree, question
+def _agree(workspace: Workspace) -> tuple[str, ...]:
+    """Whoever starts a Host runs the workspace's code, and a proxy need not ask for it again: what may run, if new."""
+    from ..workspace.trust import agree, is_agreed, question
 
+    state = folders().state
     try:
         asked = question(workspace.working_directory)
-        if not asked.empty:  # what comes into a workspace that had nothing to run was not agreed to
-            agree(folders().state, asked, "start")
-    except (FileProblem, OSError) as error:
+        if asked.empty or is_agreed(state, asked.directory):  # what comes later into an empty one was not agreed to
+            return ()
+        from .trust import may_run
+
+        runs = (*asked.addins, *may_run(asked))
+        agree(state, asked, "start")
+    except (FileProblem, OSError, UserError) as error:
         log.debug(f"that the workspace is trusted is not kept: {error}")
+        return ()
+    return runs
 
 
 # What is said meanwhile.

@@ -27,8 +27,9 @@ RESTART = (
 )
 
 
-def report(running: Running, wish: Wish, warnings: list[str]) -> Result:
-    data = _data(running, wish, warnings)
+def report(running: Running, wish: Wish, warnings: list[str], agreed: tuple[str, ...]) -> Result:
+    """`agreed`: what this start has agreed to, which nobody had before."""
+    data = {**_data(running, wish, warnings), "agreedTo": list(agreed)}
     shown = ("processId", "port", "mcpEndpoint", "solutionPath", "workspaceDirectory", "ideChannelId", "host")
     rows = [Row(key, str(data[key])) for key in shown if data[key] is not None]
     if running.launched:
@@ -36,8 +37,17 @@ def report(running: Running, wish: Wish, warnings: list[str]) -> Result:
         rows.append(Row("addIns", _loaded(running.launched.told) or count))
     if running.log_file:
         rows.append(Row("logFile", running.log_file))
-    hint = _about_edits(running, wish.workspace)
-    return Result(data, Report(_title(running), (Section("", tuple(rows)), *((Section(hint, ()),) if hint else ()))))
+    hints = (_about_edits(running, wish.workspace), _agreement(agreed))
+    sections = tuple(Section(hint, ()) for hint in hints if hint)
+    return Result(data, Report(_title(running), (Section("", tuple(rows)), *sections)))
+
+
+def _agreement(agreed: tuple[str, ...]) -> str | None:
+    if not agreed:
+        return None
+    return (
+        f"Proxies of AI clients may run from now on: {'; '.join(agreed)}. 'uno-devserver trust --revoke' takes it back."
+    )
 
 
 def _about_edits(running: Running, folder: str) -> str | None:

@@ -7,6 +7,7 @@ import os
 from ..issues import UserError
 from ..system.files import FileProblem
 from ..system.folders import folders
+from ..workspace.config import read_config
 from ..workspace.resolver import resolve, select_solution
 from ..workspace.trust import VARIABLE, agree, agreement_path, agreements, is_trusted, question, revoke
 from .directory import absolute
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 REMARK = "A changed config asks anew; edited code does not. 'uno-devserver trust --revoke' takes it back."
 NOTHING_YET = "Nothing yet: it has no add-ins, and its config names no commands."
 STILL_RUNS = "A Host that runs keeps what it has loaded; 'uno-devserver stop' ends it."
+STILL_SERVES = "A server of the config is reloaded no more, and ends with the AI client that started its proxy."
 BY_ENVIRONMENT = f"{VARIABLE}=1 is set, which agrees for every workspace."
 
 
@@ -48,7 +50,7 @@ def _agree(workspace: Workspace) -> Result:
         raise UserError(issue.code, f"There is nothing to agree to. {issue.message}", issue.remediation)
     try:
         asked = question(workspace.working_directory)
-        commands = _commands(asked)
+        commands = may_run(asked)
         seen = question(workspace.working_directory)
     except FileProblem as problem:
         message = f"{problem.path} cannot be read: {problem.reason}. Nobody can agree to what cannot be seen."
@@ -60,7 +62,7 @@ def _agree(workspace: Workspace) -> Result:
     agree(state, asked, "trust")
     path = agreement_path(state, asked.directory)
     rows = (Row("config", asked.config or "none"), Row("kept in", path))
-    may_run = Bullets("What may run", (*asked.addins, *commands) or (NOTHING_YET,))
+    shown = Bullets("What may run", (*asked.addins, *commands) or (NOTHING_YET,))
     data = {
         "workspaceDirectory": asked.directory,
         "trusted": True,
@@ -70,17 +72,20 @@ def _agree(workspace: Workspace) -> Result:
         "agreement": path,
     }
     title = f"Code of the workspace {asked.directory} may run."
-    return Result(data, Report(title, (Section("", rows), may_run, Section(REMARK, ()))))
+    return Result(data, Report(title, (Section("", rows), shown, Section(REMARK, ()))))
 
 
-def _commands(asked: Question) -> tuple[str, ...]:
-    """What the config leads to, in words."""
+def may_run(asked: Question) -> tuple[str, ...]:
+    """What the config leads to, in words; UserError where that cannot be seen."""
+    config = read_config(asked.config)
+    if not config.readable:
+        message = f"{config.issues[0].message} Nobody can agree to what cannot be seen."
+        raise UserError("ConfigInvalid", message, "Correct the file (comments and trailing commas are allowed).")
     if asked.config is None:
         return ()
-    from ..workspace.config import read_config
     from .config_commands import commands_of
 
-    return tuple(commands_of(asked.directory, read_config(asked.config)).in_words())
+    return tuple(commands_of(asked.directory, config).in_words())
 
 
 def _list(invocation: Invocation) -> Result:
@@ -118,6 +123,7 @@ def _revoke(workspace: Workspace) -> Result:
     known = revoke(folders().state, directory)
     trusted = is_trusted(os.environ, directory)
     done = "does not run any more without being asked for" if known else "was not agreed to"
-    remarks = ((STILL_RUNS,) if known else ()) + ((BY_ENVIRONMENT,) if trusted else ())
+    still = (STILL_RUNS, STILL_SERVES) if read_config(workspace.config).names_server else (STILL_RUNS,)
+    remarks = (still if known else ()) + ((BY_ENVIRONMENT,) if trusted else ())
     data = {"workspaceDirectory": directory, "trusted": trusted, "revoked": known}
     return Result(data, Report(f"Code of the workspace {directory} {done}.", (Bullets("Note", remarks),)))
