@@ -44,7 +44,7 @@ class Fingerprint:
         self._lock = threading.Lock()  # of all above; held while a digest is under way
         self.changed_paths: tuple[str, ...] = ()  # from the root: what made the last digest another than the one before
         self.problems: tuple[str, ...] = ()  # sentences: what could not be read
-        self.file_count = 0  # at the last digest
+        self.files: dict[str, bytes] = {}  # by their paths from the root: the digest of each, at the last one of all
 
     def news(self) -> bool | None:
         """At once: whether a file may be another than at the last digest. None: only a digest can tell."""
@@ -65,12 +65,16 @@ class Fingerprint:
                 if before is not None and before.digest != state.digest:
                     self.changed_paths = _differing(before.digests, state.digests)
                 self.problems = (*state.sources.problems, *state.problems)
-                self.file_count = len(state.digests)
+                self.files = state.digests
                 self._state = state
         finally:
             if not self._may_watch:
                 self.close()  # it was closed meanwhile
         return state.digest
+
+    @property
+    def file_count(self) -> int:
+        return len(self.files)
 
     @property
     def watching(self) -> bool:

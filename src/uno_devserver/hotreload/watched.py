@@ -24,6 +24,7 @@ from .kept import UNKNOWN
 from .on_disk import NoAnswer, OnDisk
 from .package import Role
 from .sources.find import kind_of
+from .syntax import syntax_errors
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -64,6 +65,7 @@ class Watched:
         self.running: str | None = None  # what the process was started with that answers
         self.starting: str | None = None  # what one is started with at the moment
         self.failed: str | None = None  # what did not start
+        self._started_files: dict[str, bytes] = {}  # of add-ins: the digest of each file when their Host was started
         self._kept = kept
         self._known: Kept | None = None  # what is kept, as it was last read
         # Both roles may have one root, and two builds with outputs of their own.
@@ -83,13 +85,15 @@ class Watched:
         if self._build is not None and self._known is not None:
             self.starting = self._known.built
             return
-        if content is not None:
+        if content is not None and not self.package.addins:
             self.starting = content
             return
         try:
-            self.starting = await self.on_disk.digest()
+            now = await self.on_disk.digest()
+            self.starting = now if content is None else content
+            self._started_files = self.on_disk.fingerprint.files if now == self.starting else {}
         except NoAnswer as error:
-            self.starting = UNKNOWN  # so that it is started again, once its content can be told
+            self.starting = content or UNKNOWN  # so that it is started again, once its content can be told
             log.warn(f"With which content the {self.package.role.value} starts is not known: {error}")
 
     def works(self) -> bool:
@@ -147,13 +151,18 @@ class Watched:
             changed = self.on_disk.changed_paths
             now = await self.on_disk.digest()
             await apart(partial(forget_bytecode, self.package.root, {*changed, *self.on_disk.changed_paths}))
-            return Made(now)
+            return Made(now, await apart(self._syntax_errors) if self.package.addins else None)
         async with self._alone(self._build) as alone:
             if not alone:
                 held = f"Another process has been building {self.package.root} for {self._policy.lock_seconds:g} s."
                 return Made(await self.on_disk.digest(), f"{held} Call a tool again when it is done, or end it.")
             made = await self._build_newest(tell)
         return made.replace(seconds=round(time.monotonic() - begun, 3))
+
+    def _syntax_errors(self) -> str | None:
+        """Of the add-ins that are others than when the Host was started: what was wrong before keeps back nothing."""
+        files, before = self.on_disk.fingerprint.files, self._started_files
+        return syntax_errors(self.package.root, (name for name in files if files[name] != before.get(name)))
 
     async def _build_newest(self, tell: Callable[[str], None]) -> Made:
         cancels = 0

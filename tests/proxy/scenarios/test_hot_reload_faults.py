@@ -20,6 +20,7 @@ from support.files import write
 from support.machine import Machine
 from support.proxies import PATIENCE, Message, Proxies, ProxyClient
 from support.reloading import (
+    CONFIG,
     SUPPORT,
     BuiltServer,
     EditedServer,
@@ -286,6 +287,30 @@ def test_a_python_server_with_a_syntax_error_is_told_and_healed(proxies: Proxies
     assert status["isError"]
     assert "SyntaxError" in text_of(status)
     server.say("two")
+    until_answers(client, "two")
+
+
+@pytest.mark.parametrize("strategy", ["restart", "swap"])
+def test_an_add_in_with_a_syntax_error_is_a_failed_build(proxies: Proxies, strategy: str) -> None:
+    addin, other = EditedAddIn(proxies.machine), proxies.machine.workspace / ".devtools" / "addins" / "other.py"
+    write(proxies.machine.workspace / CONFIG, json.dumps({"hotReload": {"strategy": strategy}}))
+    write(other, "register(:\n")  # broken from the beginning, which keeps back nothing
+    client = hot(proxies)
+    host = client.health()["hostProcessId"]
+    write(addin.file, addin.file.read_text("utf-8") + "print(a b)\n")
+
+    told, noted = client.call_result("answer"), client.call_result("answer")
+    write(addin.file.with_name("third.py"), "def register(addin):\n    pass\n")
+    still = client.call_result("answer")
+
+    assert (state_of(told), was_run(told)) == ("buildFailed", False)
+    for part in (f'File "{addin.file}", line', "\n    print(a b)\n          ^^^\nSyntaxError: "):
+        assert part in text_of(told)
+    assert "other.py" not in text_of(told)
+    assert (state_of(noted), was_run(noted), noted["content"][0]["text"]) == ("buildFailed", True, "one")
+    assert state_of(still) == "buildFailed"
+    assert client.health()["hostProcessId"] == host
+    addin.say("two")
     until_answers(client, "two")
 
 
