@@ -24,7 +24,9 @@ class CheckResult(Value):
     extension_rebuilt: bool = False
     extension_build_error: str | None = None
     client_reloaded: bool = False  # the client process was started again, and is ready
-    server_digest: str | None = None  # of the code whose build failed: an agent is told of it once, not at each try
+    # Of the code whose build failed: an agent is told of it once, not at each try. Where nothing else is said of the
+    # server: of what lies on disk, if that did not start when it was tried.
+    server_digest: str | None = None
 
     @property
     def restart_due(self) -> bool:

@@ -97,7 +97,12 @@ class OwnAuthority:
             result = await self._share_check()
             if joined and result == UNCHANGED and self.news() is not False:  # it may have looked before our asker saved
                 result = await self._share_check()
-            return result
+            return result if result.server_changed else result.replace(server_digest=self._not_started())
+
+    def _not_started(self) -> str | None:
+        """The content on disk, where that is one that did not start."""
+        server = self._server
+        return server.failed if server is not None and server.failed == server.on_disk.last else None
 
     async def ready_to_restart(self) -> Restarted:
         while self._restarting is None and self._checking is not None:

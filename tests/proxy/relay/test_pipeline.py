@@ -16,11 +16,12 @@ from support.virtual_time import run_virtually, turns
 from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, Restarted
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.service import Result
-from uno_devserver.proxy.relay.outcomes import UNAVAILABLE, NoAnswer
+from uno_devserver.proxy.relay.outcomes import OUTCOME_UNKNOWN, TIMED_OUT, UNAVAILABLE, NoAnswer
 from uno_devserver.proxy.relay.pipeline import Pipeline
 from uno_devserver.proxy.relay.reload_messages import META_KEY
 from uno_devserver.workspace.config import Strategy
 
+NOT_STARTED = CheckResult(server_digest="d1")  # what lies on disk was tried before
 POLICY = QUICK.replace(check_seconds=10.0, restart_seconds=120.0, progress_seconds=1.0)
 
 
@@ -83,6 +84,7 @@ class Stage:
         concurrency: int | None = None,
         strategy: Strategy = Strategy.RESTART,
         waits: bool = False,
+        serves: bool = True,
     ) -> None:
         self.authority = ScriptedAuthority(news)
         self.order: list[Run] = []
@@ -91,6 +93,7 @@ class Stage:
             concurrency=concurrency,
             strategy=strategy,
             waits=lambda: waits,
+            serves=lambda: serves,
             name="The Acme server",
             policy=POLICY,
         )
@@ -477,23 +480,24 @@ async def test_who_comes_when_the_new_server_is_there_waits_for_the_end_of_the_r
     assert late.began
 
 
+@pytest.mark.parametrize(("code", "run_perhaps"), [(UNAVAILABLE, False), (OUTCOME_UNKNOWN, True), (TIMED_OUT, True)])
 @virtual
-async def test_a_new_server_that_does_not_start_is_told_with_the_next_answer() -> None:
-    stage = Stage(news=None)
+async def test_a_new_server_that_does_not_start_is_told_with_the_next_answer(code: int, run_perhaps: bool) -> None:
+    stage = Stage(news=None, serves=False)
     await stage.calls(1)
     await stage.checked(CHANGED)
     await stage.restarted(Restarted(ok=False, problem="It ended with exit code 1.", last_lines=("SyntaxError",)))
 
     [run] = await stage.calls(1)
-    await stage.checked(UNCHANGED)
-    run.ending.set_exception(NoAnswer(UNAVAILABLE, "The dev server does not work.", "Repair it."))
+    await stage.checked(NOT_STARTED)
+    run.ending.set_exception(NoAnswer(code, "The dev server does not work.", "Repair it."))
     await turns()
 
     result = said(run.task.result())
     assert result["content"][0]["text"] == "The dev server does not work. Repair it."
     assert "exit code 1" in result["content"][1]["text"]
     assert "SyntaxError" in result["content"][1]["text"]
-    assert result["_meta"][META_KEY]["state"] == "failed"
+    assert result["_meta"][META_KEY] == {"state": "failed", "run": run_perhaps}
 
 
 # Swapping.
@@ -542,7 +546,7 @@ async def test_where_servers_are_swapped_calls_are_held_also_if_somebody_else_re
 
 
 @virtual
-async def test_a_swap_that_fails_runs_the_held_calls_on_the_old_server_and_the_next_result_says_why() -> None:
+async def test_a_swap_that_fails_runs_the_held_calls_on_the_old_server_and_the_first_result_says_why() -> None:
     stage = Stage(news=None, strategy=Strategy.SWAP)
     runs = await stage.calls(2)
     await stage.checked(CHANGED)
@@ -557,7 +561,48 @@ async def test_a_swap_that_fails_runs_the_held_calls_on_the_old_server_and_the_n
     assert "It ended at once." in text
     assert "NameError: x" in text
     assert "old code still answers" in text
-    assert second.noted is None
+    assert "gave this result" not in text, "it is said once"
+    assert second.noted == {"state": "swapFailed", "run": True}
+    assert "NameError" not in text_of(second.task.result())
+
+
+@virtual
+async def test_as_long_as_what_lies_on_disk_did_not_start_each_result_of_the_old_code_says_so() -> None:
+    stage = Stage(news=None, strategy=Strategy.SWAP)
+    [trigger] = await stage.calls(1)
+    await stage.checked(CHANGED)
+    await stage.restarted(Restarted(ok=False, kept=True, problem="It ended at once."))
+    await finish(trigger)
+
+    noted = []
+    for result in (NOT_STARTED, NOT_STARTED, UNCHANGED):
+        [run] = await stage.calls(1)
+        await stage.checked(result)
+        await finish(run)
+        noted.append(run.noted)
+        stage.authority.known = None
+    stage.authority.known = False
+    [after] = await stage.calls(1)
+    await finish(after)
+
+    assert noted == [{"state": "swapFailed", "run": True}] * 2 + [None]
+    assert after.noted is None
+
+
+@virtual
+async def test_a_failed_swap_that_is_known_to_lie_there_still_is_not_looked_at_again() -> None:
+    stage = Stage(news=True, strategy=Strategy.SWAP)
+    [trigger] = await stage.calls(1)
+    await stage.checked(CHANGED)
+    await stage.restarted(Restarted(ok=False, kept=True))
+    await finish(trigger)
+    stage.authority.known = False
+
+    [run] = await stage.calls(1)
+    await finish(run)
+
+    assert run.noted == {"state": "swapFailed", "run": True}
+    assert len(stage.authority.checks) == 1
 
 
 @virtual
@@ -613,8 +658,26 @@ async def test_a_failed_build_is_told_once_in_full_and_the_other_calls_run_on_th
     assert trigger.told["state"] == "buildFailed"
     assert "```\na.ts(1,2): error TS1005\n```" in text_of(trigger.task.result())
     assert other.noted == {"state": "buildFailed", "run": True}
-    assert "old code" in text_of(other.task.result())
+    assert "older code" in said(other.task.result())["content"][-1]["text"]
     assert stage.authority.restarts == []
+
+
+@virtual
+async def test_a_failed_build_without_a_server_does_not_say_that_old_code_answers() -> None:
+    stage = Stage(news=None, serves=False)
+    [trigger] = await stage.calls(1)
+    await stage.checked(failed_build("e", "d1"))
+
+    [again] = await stage.calls(1)
+    await stage.checked(failed_build("e", "d1"))
+    again.ending.set_exception(NoAnswer(UNAVAILABLE, "The dev server does not work.", "Repair it."))
+    await turns()
+
+    assert "does not run" in text_of(trigger.task.result())
+    assert "old code" not in text_of(trigger.task.result())
+    result = said(again.task.result())
+    assert "still fails" in result["content"][1]["text"]
+    assert result["_meta"][META_KEY] == {"state": "buildFailed", "run": False}
 
 
 @virtual

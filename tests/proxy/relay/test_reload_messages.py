@@ -21,7 +21,7 @@ def test_whoever_is_not_run_for_a_restart_is_told_what_to_do(note: Note) -> None
 def test_a_failed_build_is_shown_whole_and_says_that_the_old_code_stays() -> None:
     output = "\n".join(f"src/a.ts({line},1): error TS1005" for line in range(5000))
 
-    note = messages.build_failed(NAME, output)
+    note = messages.build_failed(NAME, output, serves=True)
 
     assert output in note.text
     assert "was not restarted" in note.text

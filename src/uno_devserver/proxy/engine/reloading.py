@@ -209,6 +209,7 @@ class Reloading:
 
     async def _ask_ourselves(self, subject: Subject) -> None:
         from ...hotreload.channel import ControlChannel
+            serves=lambda: self._connected,
         from ...hotreload.kept import KeptDigests
         from ...hotreload.own_authority import OwnAuthority
         from ...system.pipes import PipeProblem

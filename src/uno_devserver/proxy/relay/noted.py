@@ -22,7 +22,7 @@ _array = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _text = msgspec.json.Decoder(str).decode
 
 
-def noted(result: Result | msgspec.Raw, notes: Sequence[Note]) -> Result | msgspec.Raw | None:
+def noted(result: Result | msgspec.Raw, notes: Sequence[Note], *, run: bool = True) -> Result | msgspec.Raw | None:
     """With these notes in it; None where there is no place for them: it is no object, or not the end of the call."""
     opened = _members(result)
     if opened is None or not _is_complete(opened.get("resultType")):
@@ -35,7 +35,7 @@ def noted(result: Result | msgspec.Raw, notes: Sequence[Note]) -> Result | msgsp
     return {
         **opened,
         "content": [*content, *texts],
-        "_meta": {**meta, META_KEY: state_of(notes, run=True)},
+        "_meta": {**meta, META_KEY: state_of(notes, run=run)},
     }
 
 

@@ -37,6 +37,10 @@ class NoAnswer(Exception):
         self.remedy = remedy
         self.data = data
 
+    @property
+    def may_have_run(self) -> bool:
+        return self.code in (OUTCOME_UNKNOWN, TIMED_OUT)
+
     def told(self, method: str) -> Result:
         """The result of a tool call, which a model reads; other requests get an error, raised as RpcError."""
         text = f"{self.message} {self.remedy}"

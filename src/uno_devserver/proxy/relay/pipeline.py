@@ -44,13 +44,14 @@ class Pipeline:
         strategy: Strategy,
         waits: Callable[[], bool],
         name: str,
+        serves: Callable[[], bool] = lambda: True,
         source: str | None = None,
         status_seconds: float | None = None,
         policy: RelayPolicy = DEFAULT_RELAY_POLICY,
     ) -> None:
         """`waits`: whether calls wait for a server (--wait-calls) instead of being told that it restarts. `name` is
-        what the server is called in sentences, `source` where its code is. `status_seconds`: how long mcpStatus waits,
-        where the config says so.
+        what the server is called in sentences, `source` where its code is. `serves`: whether there is one at the
+        moment. `status_seconds`: how long mcpStatus waits, where the config says so.
         """
         self.name = name
         self.source = source
@@ -59,6 +60,7 @@ class Pipeline:
         self._limit = inf if concurrency is None else concurrency
         self._swaps = strategy is Strategy.SWAP
         self._waits = waits
+        self._serves = serves
         self._policy = policy
         self._tasks = Tasks()  # of their own: a client that cancels its call cancels nothing for the others
         self._queue: dict[_Waiting, None] = {}  # in the order of coming
@@ -71,7 +73,7 @@ class Pipeline:
         self._paused = False  # by others
         self._holding = False  # those who come meanwhile wait; else they are told
         self._open = asyncio.Event()  # neither replacing nor paused
-        self._failing: Note | None = None  # while the new code cannot be built: for all results of the old
+        self._failing: Note | None = None  # while the new code cannot be built or started: for all results of the old
         self._told_failure: str | None = None  # of the last failed build that an agent was shown: which it was
         self._extension_error: str | None = None  # of the last build of the extension
         self._notes: list[Note] = []  # for the next result
@@ -164,7 +166,7 @@ class Pipeline:
         elif not self._checking:
             news = self._asking.news()
             begins = not self._running and len(self._queue) == 1  # a batch
-            if news is True or (begins and (news is None or self._failing is not None)):
+            if news is True or (begins and (news is None or self._builds_again)):
                 self._begin_check(waiting)
             else:
                 waiting.checked = True
@@ -184,17 +186,19 @@ class Pipeline:
             self._settle()
 
     async def _carry_out(self, waiting: _Waiting, execute: Execute) -> Result | msgspec.Raw:
+        run = True
         try:
             result = await execute()
         except NoAnswer as none:
-            if not self._notes:
+            if not any(note.text for note in (*waiting.notes, *self._notes)):
                 raise
-            result = none.told("tools/call")
+            result, run = none.told("tools/call"), none.may_have_run
         finally:
             self._running -= 1
             self._settle()
-        notes = [*waiting.notes, *self._notes]
-        carrying = noted(result, notes) if notes else None
+        told_whole = {note.state for note in self._notes}
+        notes = [*(note for note in waiting.notes if note.state not in told_whole), *self._notes]
+        carrying = noted(result, notes, run=run) if notes else None
         if carrying is None:
             return result
         self._notes.clear()
@@ -205,6 +209,11 @@ class Pipeline:
     def _is_closed(self) -> bool:
         """The server is replaced, or is about to be."""
         return self._paused or self._replacing
+
+    @property
+    def _builds_again(self) -> bool:
+        """Each batch does, while the build fails: that may not be the fault of the code."""
+        return self._failing is not None and self._failing.state is State.BUILD_FAILED
 
     @property
     def _holds(self) -> bool:
@@ -267,15 +276,21 @@ class Pipeline:
             self._failing = self._told_failure = None
             self._replace(trigger, about_extension)
             return
-        if result.server_build_error is None:
-            self._failing = self._told_failure = None
-        else:
-            self._failing = messages.old_code(self.name)
-            failure = result.server_digest or result.server_build_error
+        output = result.server_build_error
+        if output is not None:
+            self._failing = messages.still_not_built(self.name)
+            failure = result.server_digest or output
             if failure != self._told_failure and trigger.waits:
                 self._told_failure = failure
-                self._tell(trigger, [messages.build_failed(self.name, result.server_build_error), *about_extension])
+                note = messages.build_failed(self.name, output, serves=self._serves())
+                self._tell(trigger, [note, *about_extension])
                 return
+        elif result.server_digest is not None:  # it did not start
+            self._failing = messages.still_not_started(self.name) if self._serves() else None
+            self._told_failure = None
+        else:
+            self._failing = self._told_failure = None
+            self._forget_failed_start()
         self._notes += about_extension
 
     def _extension_notes(self, result: CheckResult) -> list[Note]:
@@ -325,13 +340,17 @@ class Pipeline:
         self._settle()
 
     def _heed(self, restarted: Restarted) -> None:
-        # What an earlier attempt has left to say is of no interest any more.
-        self._notes = [note for note in self._notes if note.state not in (State.SWAP_FAILED, State.FAILED)]
+        self._forget_failed_start()
         if not restarted.ok:
             self._notes.append(messages.not_replaced(self.name, restarted))
+            self._failing = messages.still_not_started(self.name) if restarted.kept else None
             return
         for waiting in self._queue:
             waiting.notes.append(Note(State.SWAPPED if self._swaps else State.RELOADED))
+
+    def _forget_failed_start(self) -> None:
+        """What it has left to say is of no interest any more."""
+        self._notes = [note for note in self._notes if note.state not in (State.SWAP_FAILED, State.FAILED)]
 
     # Beside it.
 

@@ -65,7 +65,7 @@ def state_of(notes: Sequence[Note], *, run: bool) -> dict[str, Any]:
 
 
 def restarting(name: str) -> Note:
-    text = f"The code of {name} has changed. It is built, and {name} now restarts with it. {_NOT_RUN} {_WAIT}"
+    text = f"The code of {name} has changed, and {name} now restarts with it. {_NOT_RUN} {_WAIT}"
     return Note(State.RESTARTING, text)
 
 
@@ -74,10 +74,12 @@ def queued(name: str) -> Note:
     return Note(State.RESTARTING, f"{_first(name)} is restarting with new code. {_NOT_RUN} {_WAIT}")
 
 
-def build_failed(name: str, output: str) -> Note:
+def build_failed(name: str, output: str, *, serves: bool) -> Note:
+    """`serves`: something answers, whose code is that of before."""
+    stays = "was not restarted; its old code still answers" if serves else "does not run"
     text = (
         f"The code of {name} has changed, and its build failed:\n\n{fenced(output)}\n\n"
-        f"{_NOT_RUN} {_first(name)} was not restarted; its old code still answers. "
+        f"{_NOT_RUN} {_first(name)} {stays}. "
         "Fix what the build complains of, then call the tool again: that builds anew."
     )
     return Note(State.BUILD_FAILED, text)
@@ -86,15 +88,24 @@ def build_failed(name: str, output: str) -> Note:
 # Beside the result of a call that was run.
 
 
-def old_code(name: str) -> Note:
+def still_not_built(name: str) -> Note:
+    """What answers may be newer than the last good build: some compilers write in spite of errors."""
     text = (
-        f"Note: the old code of {name} gave this result. The build of its new code still fails; "
-        "fix it, and the next call builds again."
+        f"Note: the build of the present code of {name} still fails; fix it, and the next call builds again. "
+        "Until then results may come from older code."
     )
     return Note(State.BUILD_FAILED, text)
 
 
 def extension_updated(*, client_reloaded: bool) -> Note:
+def still_not_started(name: str) -> Note:
+    text = (
+        f"Note: the old code of {name} gave this result. Its present code did not start; "
+        "fix it, and the next call starts it anew."
+    )
+    return Note(State.SWAP_FAILED, text)
+
+
     client = "and its client was restarted with it" if client_reloaded else "but its client is not ready yet"
     return Note(State.EXTENSION_RELOADED, f"Note: the extension's code has changed. It was rebuilt, {client}.")
 
