@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from .authority import Restarted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from .authority import CheckResult
     from .package import Role
-    from .watched import Made
+    from .watched import Made, Watched
 
 HISTORY = 20  # reloads that are remembered
 SHOWN_PATHS = 20  # of what has changed
@@ -26,9 +26,22 @@ class Figures:
         self._last: dict[str, dict[str, Any] | None] = {"lastCheck": None, "lastBuild": None, "lastRestart": None}
         self._history: deque[dict[str, Any]] = deque(maxlen=HISTORY)
         self._due: dict[str, Any] = {}  # the reload that waits for its restart
+        self._failed_builds: dict[Role, tuple[str, dict[str, Any]]] = {}  # each with the content that it was of
 
     def status(self) -> dict[str, Any]:
         return {**self._counts, **self._last, "history": list(self._history)}
+
+    def failing(self, packages: Iterable[Watched]) -> list[dict[str, Any]]:
+        """Why the content that was last seen on disk does not run, of each package where it was tried and failed."""
+        found = []
+        for watched in packages:
+            role, now = watched.package.role, watched.on_disk.last
+            unbuilt, failure = self._failed_builds.get(role, (None, {}))
+            if now is not None and now == unbuilt:
+                found.append({"role": role.value, **failure})
+            elif now is not None and now == watched.failed and (last := self._last["lastRestart"]) and not last["ok"]:
+                found.append({"role": role.value, "step": "start", **last})
+        return found
 
     def checked(self, seconds: float, result: CheckResult | None) -> None:
         """None: there was no answer."""
@@ -41,7 +54,15 @@ class Figures:
         if made.named:
             self._counts["builds"] += 1
             ok = made.error is None
-            self._last["lastBuild"] = {"at": _now(), "seconds": made.seconds, "ok": ok, "named": made.named}
+            log_file = made.log_file or None
+            became = {"at": _now(), "seconds": made.seconds, "ok": ok, "named": made.named, "logFile": log_file}
+            self._last["lastBuild"] = became
+        if made.error is None:
+            self._failed_builds.pop(role, None)
+        else:
+            what = {"step": "build", "at": _now(), "named": made.named or None, "logFile": made.log_file or None}
+            # Without a log it did not even run, and the error is a sentence.
+            self._failed_builds[role] = made.digest, {**what, "problem": None if made.log_file else made.error}
         self._due = {
             "at": _now(),
             "role": role.value,

@@ -73,6 +73,7 @@ class OwnAuthority:
         self._then: Callable[[], None] | None = None  # what has become of the last of them meanwhile
         self._settled: int | None = None  # as of which of these the last check has found all as it should be
         self._building = False
+        self._untold = True  # how many files there are, and what was built, is known when the check is through
         self._closed = False
         self._figures = Figures()
         self.say: Callable[[str, str], None] = lambda _level, text: log.info(text)  # for people, with MCP's level
@@ -185,6 +186,7 @@ class OwnAuthority:
             "strategy": self._strategy.value,
             "packages": [watched.status() for watched in self._packages],
             "client": self._client.status() if self._client else None,
+            "failing": self._figures.failing(self._packages),
             **self._figures.status(),
         }
 
@@ -213,7 +215,9 @@ class OwnAuthority:
 
     def _check_done(self, task: asyncio.Task[CheckResult]) -> None:
         self._checking = None
-        if not task.cancelled() and task.exception() is None and task.result() != UNCHANGED:
+        answered = not task.cancelled() and task.exception() is None
+        if self._untold or (answered and task.result() != UNCHANGED):
+            self._untold = False
             self.moved()
 
     async def _check(self) -> CheckResult:
@@ -276,7 +280,7 @@ class OwnAuthority:
     async def _make(self, watched: Watched) -> Made:
         role, changed = watched.package.role, watched.on_disk.changed_paths
         self.say("info", f"The code of the {role.value} has changed: {_shown(changed)}.")
-        self._building = True
+        self._building = self._untold = True
         self.moved()
         try:
             with self._telling.during(f"the code of the {role.value} has changed"):

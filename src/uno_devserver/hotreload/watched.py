@@ -53,6 +53,7 @@ class Made(Value):
     error: str | None = None  # what the build printed, where it failed
     named: str = ""  # the build that ran last, if one had to
     seconds: float = 0.0
+    log_file: str = ""  # what that build printed; empty: it could not run, or need not
 
 
 class Watched:
@@ -196,7 +197,7 @@ class Watched:
             if error is None:
                 self._built_here = now
                 await apart(partial(self._kept.built, self._key, now))
-            return Made(now, error, build.named)
+            return Made(now, error, build.named, log_file=self._log_file)
 
     def _is_doubtful(self, now: str) -> bool:
         """Whether the output of the build may be missing, although somebody has built this content once."""
@@ -279,16 +280,18 @@ class Watched:
     # --- the rest
 
     def status(self) -> dict[str, Any]:
+        """From any thread."""
+        known, build = self._known, self._build
         return {
             "role": self.package.role.value,
             "root": self.package.root,
             "kind": self._kind.value if self._kind else None,
-            "files": self.on_disk.fingerprint.file_count,
+            "files": None if self.on_disk.last is None else self.on_disk.fingerprint.file_count,
             "sha256": {
                 "running": self.running or None,
                 "now": self.on_disk.last,
-                "kept": self._known.started or None if self._known else None,
+                "kept": known.started or None if known else None,
             },
-            "build": self._build.named if self._build else None,
+            "build": build.named if build else None,
             "problems": list(self.on_disk.problems),
         }

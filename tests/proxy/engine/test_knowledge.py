@@ -90,3 +90,23 @@ def test_a_first_start_that_takes_long_is_told_to_others_before_its_end(tmp_path
 
 def test_one_that_has_written_nothing_has_nothing_to_remove(tmp_path: Path) -> None:
     knowledge(tmp_path).close()
+
+
+def test_how_hot_reload_stands_is_asked_for_at_the_moment_of_the_report(tmp_path: Path) -> None:
+    known = knowledge(tmp_path)
+    files = 1
+    known.hot_reload = lambda: {"files": files}
+
+    def told() -> object:
+        proxy = known.report()["proxy"]
+        assert isinstance(proxy, dict)
+        return proxy["hotReload"]
+
+    def in_the_midst() -> dict[str, object]:
+        raise RuntimeError("dictionary changed size during iteration")
+
+    assert told() == {"files": 1}
+    files = 2
+    assert told() == {"files": 2}
+    known.hot_reload = in_the_midst
+    assert told() == {"files": 2}, "what was told before"

@@ -33,13 +33,13 @@ class World:
     def agree(self) -> None:
         agree(folders(self.environ).state, question(str(self.root)), "trust")
 
-    def subject(self, *typed: str, url: str | None = None) -> Subject | None:
+    def subject(self, *typed: str, url: str | None = None) -> Subject | str:
         options = Options(str(self.root), command=typed, url=url)
         return subject_of(options, resolve(str(self.root)) if options.uses_host else None, self.environ)
 
     def roots(self, *typed: str) -> list[tuple[Role, str]]:
         subject = self.subject(*typed)
-        assert subject is not None
+        assert isinstance(subject, Subject)
         return [(package.role, str(Path(package.root).relative_to(self.root))) for package in subject.packages]
 
 
@@ -53,7 +53,7 @@ def test_nothing_is_watched_or_built_before_the_user_agrees(world: World, typed:
     before = world.subject(*typed)
     world.agree()
 
-    assert before is None
+    assert before == "the workspace is not trusted ('uno-devserver trust')"
     assert world.roots(*typed) == [(Role.SERVER, "server"), (Role.EXTENSION, "extension")]
 
 
@@ -61,7 +61,7 @@ def test_an_edited_config_needs_a_new_agreement(world: World) -> None:
     world.agree()
     world.config('{"mcpServerRoot": "../server", "client": {"command": "evil"}}')
 
-    assert world.subject() is None
+    assert "not trusted" in str(world.subject())
 
 
 def test_a_config_that_is_saved_while_it_is_read_does_not_count(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,26 +73,32 @@ def test_a_config_that_is_saved_while_it_is_read_does_not_count(world: World, mo
 
     monkeypatch.setattr(reload_subject, "read_config", saved_before)
 
-    assert world.subject() is None
+    assert "not trusted" in str(world.subject())
 
 
 def test_automation_agrees_by_the_environment(world: World) -> None:
     world.environ[VARIABLE] = "1"
 
-    assert world.subject() is not None
+    assert isinstance(world.subject(), Subject)
 
 
 def test_it_can_be_switched_off(world: World) -> None:
     world.config('{"mcpServerRoot": "../server", "hotReload": {"enabled": false}}')
     world.agree()
 
-    assert world.subject() is None
+    assert str(world.subject()).startswith("hotReload.enabled is false in ")
+
+
+def test_a_workspace_without_code_of_its_own_has_nothing_to_watch_whether_it_is_trusted_or_not(world: World) -> None:
+    world.config("{}")
+
+    assert world.subject() == "there is no code to watch"
 
 
 def test_the_code_of_a_url_is_not_known(world: World) -> None:
     world.agree()
 
-    assert world.subject(url="http://localhost:1/mcp") is None
+    assert isinstance(world.subject(url="http://localhost:1/mcp"), str)
 
 
 def test_addins_are_the_code_where_no_server_is_named_but_not_that_of_a_typed_command(world: World) -> None:
@@ -102,7 +108,7 @@ def test_addins_are_the_code_where_no_server_is_named_but_not_that_of_a_typed_co
 
     subject = world.subject()
 
-    assert subject is not None
+    assert isinstance(subject, Subject)
     assert [package.addins for package in subject.packages] == [True]
     assert world.roots(*TYPED) == [(Role.SERVER, ".")]
 
@@ -111,7 +117,7 @@ def test_a_typed_command_without_a_config_is_not_watched(world: World) -> None:
     (world.root / ".devtools" / "host.config.jsonc").unlink()
     world.agree()
 
-    assert world.subject(*TYPED) is None
+    assert "says where the code of the command is" in str(world.subject(*TYPED))
 
 
 def test_the_code_that_a_server_is_started_with_is_known_only_where_it_is_watched(world: World) -> None:

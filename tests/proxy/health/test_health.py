@@ -179,6 +179,7 @@ def test_what_only_the_proxy_knows_is_its_own_object() -> None:
         "clients": ["claude-code"],
         "controlChannel": None,
         "hotReload": None,
+        "hotReloadOff": None,
     }
 
 
@@ -439,6 +440,52 @@ def test_where_a_start_failed_for_a_reason_of_its_own_nothing_is_said_of_crashes
     assert issues(facts) == [("WorkspaceNotTrusted", "Fatal")]
 
 
+# --- new code that does not run -------------------------------------------------------------------------------------
+
+BUILD = {
+    "role": "server",
+    "step": "build",
+    "at": "today",
+    "named": "npm run build",
+    "logFile": "/b.log",
+    "problem": None,
+}
+START = {"role": "server", "step": "start", "at": "today", "ok": False, "problem": "It ended with exit code 1."}
+
+
+def test_a_build_that_fails_is_told_with_its_log_while_the_old_code_serves() -> None:
+    facts = CONNECTED.replace(hot_reload={"failing": [BUILD]})
+
+    told = issue(facts, "ReloadFailed")
+
+    assert told["severity"] == "Warning"
+    assert told["message"] == (
+        "The server runs with its old code: npm run build of its new code failed, at today. "
+        "What it printed is in /b.log."
+    )
+    assert "next tool call" in told["remediation"]
+    assert report(facts)["status"] == "Degraded"
+
+
+def test_a_build_that_cannot_run_is_told_with_its_reason() -> None:
+    build = BUILD | {"logFile": None, "problem": "npm is not on the PATH.", "role": "extension"}
+    facts = CONNECTED.replace(hot_reload={"failing": [build]})
+
+    assert issue(facts, "ReloadFailed")["message"].endswith("failed, at today: npm is not on the PATH.")
+
+
+def test_new_code_that_does_not_start_is_told_once() -> None:
+    kept = CONNECTED.replace(hot_reload={"failing": [START]})
+    gone = kept.replace(state=ConnectionState.DEGRADED, last_end=CRASH)
+
+    assert issue(kept, "ReloadFailed")["message"] == (
+        "The Host did not start with its new code, at today: It ended with exit code 1."
+    )
+    assert issues(gone) == [("HostCrashed", "Fatal")]
+    message = issue(gone, "HostCrashed")["message"]
+    assert message.startswith("The Host did not start with its new code, at today: it ended with exit code 3.")
+
+
 # --- servers that are no Hosts --------------------------------------------------------------------------------------
 
 
@@ -448,10 +495,13 @@ def test_a_command_is_called_by_its_name() -> None:
         ConnectionState.DEGRADED,
         upstream=UpstreamFacts(HostKind.COMMAND, 7, owned=True),
         last_end=CRASH,
+        generation=4,
     )
 
     message = issue(facts, "HostCrashed")["message"]
     assert message.startswith("The server 'my-server' ended unexpectedly, again and again: it ended with exit code 3.")
+    never = issue(facts.replace(generation=0), "HostCrashed")["message"]
+    assert never.startswith("The server 'my-server' does not start: it ended with exit code 3.")
     assert "add-in" not in issue(facts, "HostCrashed")["remediation"]
 
 

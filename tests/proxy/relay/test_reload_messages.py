@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from uno_devserver.hotreload.authority import Restarted
+from uno_devserver.proxy.health.ailments import TRY_AGAIN
 from uno_devserver.proxy.relay import reload_messages as messages
 from uno_devserver.proxy.relay.reload_messages import META_KEY, Note, State, fenced, state_of, told
 
@@ -83,3 +84,14 @@ def test_not_ready_says_why_and_what_next() -> None:
     assert "Run 'npm install'. Then call one of its tools" in text
     assert failed["isError"] is True
     assert "Fix its code. Then" in unknown["content"][0]["text"]
+
+
+def test_what_the_health_report_says_already_is_not_said_twice() -> None:
+    result = messages.not_started(
+        NAME, ["It ended. Its last lines:\nError: x"], [f"{TRY_AGAIN} What it printed is in /a.log."], ["Error: x"]
+    )
+
+    text = result["content"][0]["text"]
+    assert text.count("Error: x") == 1
+    assert "Repair it. What it printed is in /a.log. Then call one of its tools" in text
+    assert "next tool call" not in text

@@ -9,7 +9,7 @@ from ..health.health import ProxyFacts, UpstreamFacts, report
 from ..options import shown_url
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from ...issues import Issue
     from ...protocol.client.connection import Server
@@ -34,6 +34,8 @@ class Knowledge:
         self.workspace: Callable[[], Workspace] | None = (
             None  # the present one; None: the upstream does not depend on it
         )
+        self.hot_reload: Callable[[], Mapping[str, object] | None] = lambda: None  # how it stands; None: it is off
+        self._last_told: Mapping[str, object] | None = None  # of these
 
     def blame(self, source: str, issues: tuple[Issue, ...]) -> None:
         """What is wrong by what one part of us knows; it replaces what that part said before."""
@@ -82,12 +84,19 @@ class Knowledge:
             self._file.remove()
 
     def _told(self) -> ProxyFacts:
-        facts = self.facts.replace(timeline=self._timeline.stages())
+        facts = self.facts.replace(timeline=self._timeline.stages(), hot_reload=self._reload_status())
         if self.workspace is None or (facts.workspace == self.workspace() and facts.discovery is not None):
             return facts
         from ...discovery.discover import unexplored  # takes some ms, which the first start has not
 
         return facts.replace(discovery=unexplored(self.workspace()))
+
+    def _reload_status(self) -> Mapping[str, object] | None:
+        try:
+            self._last_told = self.hot_reload()
+        except RuntimeError:  # something was added to it while this thread read it: what was told before is almost new
+            pass
+        return self._last_told
 
 
 def upstream_facts(running: Running, server: Server | None) -> UpstreamFacts:

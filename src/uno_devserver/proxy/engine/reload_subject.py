@@ -1,7 +1,8 @@
 """What hot reload is about in a workspace: the packages whose code counts, and what the config says about them.
 
-None where there is nothing to watch, where it is switched off, or where the user has not agreed that code of the
-workspace may run. Looks at the disk, so it belongs into a thread. Cheap to import: it is asked while a server starts.
+A reason instead where there is nothing to watch, where it is switched off, or where the user has not agreed that code
+of the workspace may run. Looks at the disk, so it belongs into a thread. Cheap to import: it is asked while a server
+starts.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ...system.log import log
 from ...system.values import Value
 from ...workspace.addins import FOLDER as ADDINS
 from ...workspace.config import Config, read_config
-from ...workspace.resolver import find_config
+from ...workspace.resolver import CONFIG, find_config
 from ...workspace.trust import is_trusted
 
 TYPE_CHECKING = False
@@ -30,32 +31,38 @@ class Subject(Value):
     config: Config  # without its problems, which others report
 
 
-def subject_of(options: Options, workspace: Workspace | None, environ: Mapping[str, str]) -> Subject | None:
-    """`workspace`: None where the upstream does not depend on one; its code is where a config near it says."""
+def subject_of(options: Options, workspace: Workspace | None, environ: Mapping[str, str]) -> Subject | str:
+    """`workspace`: None where the upstream does not depend on one; its code is where a config near it says.
+
+    A text, the end of a sentence: why code is not reloaded.
+    """
     if options.url is not None:
-        return None
+        return "the code of a server behind a URL is not known"
     if workspace is not None:
         folder, path = workspace.working_directory, workspace.config
     else:
         path = find_config(options.directory)
         if path is None:
-            return None
+            return f"no {CONFIG} says where the code of the command is"
         folder = os.path.dirname(os.path.dirname(path))
-    if not is_trusted(environ, folder):
-        return None
+    trusted = is_trusted(environ, folder)
     config = read_config(path)
     packages = packages_of(folder, config, typed=bool(options.command))
-    if not packages or not config.hot_reload.enabled:
-        return None
-    if not is_trusted(environ, folder):  # it was saved while it was read, and is another question
-        return None
+    if not packages:
+        return "there is no code to watch"
+    if not config.hot_reload.enabled:
+        return f"hotReload.enabled is false in {config.path}"
+    # Asked again because it may have been saved while it was read, and is another question then.
+    if not trusted or not is_trusted(environ, folder):
+        return "the workspace is not trusted ('uno-devserver trust')"
     return Subject(folder, packages, config.replace(issues=()))
 
 
 def content_at_launch(options: Options, workspace: Workspace | None, environ: Mapping[str, str]) -> str | None:
     """The digest of the code of the server that is about to be started; None: it is not watched, or cannot be read."""
     subject = subject_of(options, workspace, environ)
-    server = next((package for package in subject.packages if package.role is Role.SERVER), None) if subject else None
+    packages = () if isinstance(subject, str) else subject.packages
+    server = next((package for package in packages if package.role is Role.SERVER), None)
     if server is None:
         return None
     from ...hotreload.fingerprint import Fingerprint

@@ -29,7 +29,7 @@ from ..upstream.host_running import HostRunning
 from .reload_subject import Subject, subject_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Mapping
 
     from ...hotreload.channel import ControlChannel
     from ...hotreload.client import ClientProcess
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from .offering import Offering
 
 CONNECTED, DEGRADED = ConnectionState.CONNECTED, ConnectionState.DEGRADED
+NOT_YET = "no server runs yet"
 LOOK_SECONDS = 1.0  # a start does not wait longer for a look at its code, which takes milliseconds as a rule
 OWNER_SECONDS = 30.0  # for the owner of a Host to have launched it again; if it goes, that is known at once
 PEERS_SECONDS = 5.0  # for the calls of other proxies to come to their end before their Host is restarted
@@ -90,6 +91,7 @@ class Reloading:
         self._replacing = False  # by ourselves, at this moment
         self._owners_restarts = 0  # that had been made when we were last connected
         keeper.ends_on_purpose = self._ends_on_purpose
+        knowledge.hot_reload = self._status
 
     @property
     def _connected(self) -> bool:
@@ -148,10 +150,13 @@ class Reloading:
 
     async def _arrange(self) -> None:
         async with self._arranging:
-            wanted = await apart(self._wanted)
+            found = await apart(self._wanted)
+            wanted, off = (None, found) if isinstance(found, str) else (found, None)
             if wanted != self._arranged:
                 await self._rearrange(wanted)
                 self._tell()
+            if off != self._knowledge.facts.hot_reload_off:
+                self._knowledge.learn(hot_reload_off=off)
             if self._arranged is not None or self._connected:  # else it is not known yet
                 self._offering.adapt(hot_reload=self._arranged is not None)
 
@@ -168,20 +173,22 @@ class Reloading:
             await self._undo()  # and it is tried again when something has happened
             raise
 
-    def _wanted(self) -> Arrangement | None:
-        """Looks at the disk."""
+    def _wanted(self) -> Arrangement | str:
+        """Looks at the disk. A text: why there is none, the end of a sentence."""
         placement = self._keeper.placement
         subject = subject_of(self._options, placement.workspace if placement else None, os.environ)
         running, upstream = self._keeper.running, self._keeper.upstream
-        if subject is None or upstream is None:
-            return None
+        if isinstance(subject, str):
+            return subject
+        if upstream is None:
+            return NOT_YET
         if not isinstance(upstream, HostUpstream):
             return Arrangement(subject)
         if not isinstance(running, HostRunning):  # who will own the next one is not known yet
             before = self._arranged
-            return before if before is not None and before.subject == subject else None
+            return before if before is not None and before.subject == subject else NOT_YET
         if running.kind is not HostKind.BUNDLED:
-            return None
+            return "only the bundled Host is reloaded"
         return Arrangement(subject, None if running.owned else running.control_channel)
 
     async def _begin(self, wanted: Arrangement) -> None:
@@ -202,6 +209,7 @@ class Reloading:
             concurrency=config.concurrency or (None if config.path is None else 1),
             strategy=config.hot_reload.strategy,
             waits=lambda: self._relay.wait_calls,
+            serves=lambda: self._connected,
             name=self._server_name(wanted.subject),
             source=wanted.subject.packages[0].root,
             status_seconds=config.hot_reload.status_timeout_ms / 1000,
@@ -209,7 +217,6 @@ class Reloading:
 
     async def _ask_ourselves(self, subject: Subject) -> None:
         from ...hotreload.channel import ControlChannel
-            serves=lambda: self._connected,
         from ...hotreload.kept import KeptDigests
         from ...hotreload.own_authority import OwnAuthority
         from ...system.pipes import PipeProblem
@@ -265,10 +272,15 @@ class Reloading:
         return name[0].lower() + name[1:]
 
     def _tell(self) -> None:
-        """Let the health report know how it stands."""
-        own, channel = self._own, self._channel
-        status = own.status() if own is not None else {"owner": False} if self._remote is not None else None
-        self._knowledge.learn(hot_reload=status, **({} if channel else {"control_channel": None}))
+        """It stands otherwise than before; those who read it from the disk want to know."""
+        self._knowledge.learn(**({} if self._channel else {"control_channel": None}))
+
+    def _status(self) -> Mapping[str, object] | None:
+        """At this moment, for the health report; from any thread."""
+        if self._pipeline is None:  # calls do not ask for new code yet
+            return None
+        own = self._own
+        return {"owner": False} if own is None else own.status()
 
     # A restart.
 

@@ -14,7 +14,7 @@ from ..options import shown_url
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from .health import ProxyFacts
 
@@ -51,6 +51,8 @@ def upstream_issues(facts: ProxyFacts) -> Iterator[Issue]:
     yield from own
     if facts.trusted is False and all(issue.code != NOT_TRUSTED for issue in facts.issues):
         yield _not_trusted(facts)
+    if facts.connected:
+        yield from _not_reloaded(facts)
     crashed = any(issue.code == CRASHED for issue in own)
     yield from (issue for issue in facts.issues if not (crashed and issue.code == CRASHED))
 
@@ -128,7 +130,7 @@ def _not_connected(facts: ProxyFacts) -> Iterator[Issue]:
     elif degraded:
         if not any(issue.fatal and issue.code != CRASHED for issue in facts.issues):  # the reason is another
             how = f": {gone.reason}" if gone else ""
-            message = f"{what} ended unexpectedly, again and again{how}.{_what_ran(facts)}{_last_words(facts)}"
+            message = f"{what} {_what_it_did(facts)}{how}.{_what_ran(facts)}{_last_words(facts)}"
             yield fatal(CRASHED, message, _after_crashes(facts))
     elif gone and gone.exit_code in STOPPED:
         message = f"{what} was stopped ({gone.reason}) and is being started again."
@@ -157,6 +159,34 @@ def _out_of_reach(facts: ProxyFacts) -> Iterator[Issue]:
     step = "See that the server runs; the proxy goes on trying."
     severity = fatal if facts.state is ConnectionState.DEGRADED else warning
     yield severity("HostUnreachable", f"{what} is not connected{why}.", step)
+
+
+def _what_it_did(facts: ProxyFacts) -> str:
+    failure = next((each for each in _failing(facts) if each.get("step") == "start"), None)
+    if failure is not None:
+        return f"did not start with its new code, at {failure.get('at')}"
+    return "ended unexpectedly, again and again" if facts.generation else "does not start"
+
+
+def _not_reloaded(facts: ProxyFacts) -> Iterator[Issue]:
+    """The newest code does not run, and what is connected is the code before."""
+    for failure in _failing(facts):
+        when, why = failure.get("at"), failure.get("problem")
+        because = f": {why}" if why else "."
+        if failure.get("step") == "start":
+            message = f"{facts.upstream_name} did not start with its new code, at {when}{because}"
+        else:
+            build = failure.get("named")
+            what = f"{build} of its new code failed" if build else "its new code cannot be used"
+            message = f"The {failure.get('role')} runs with its old code: {what}, at {when}{because}"
+        log = failure.get("logFile")
+        yield warning("ReloadFailed", message + (f" What it printed is in {log}." if log else ""))
+
+
+def _failing(facts: ProxyFacts) -> Iterator[Mapping[str, object]]:
+    """As the authority has it (`hotreload/figures.py`)."""
+    failing = facts.hot_reload.get("failing") if facts.hot_reload else None
+    yield from failing if isinstance(failing, list) else ()
 
 
 def _what_ran(facts: ProxyFacts) -> str:

@@ -73,6 +73,7 @@ class ProxyFacts(Value):
     servers: tuple[ActiveServer, ...] = ()  # all Hosts of this machine, as last seen
     control_channel: str | None = None  # the path on which this proxy is asked for new code; None: it owns no upstream
     hot_reload: Mapping[str, object] | None = None  # as `getStatus` tells it; None: it is off
+    hot_reload_off: str | None = None  # why, the end of a sentence
 
     @property
     def upstream_name(self) -> str:
@@ -134,6 +135,7 @@ def proxy_json(facts: ProxyFacts) -> dict[str, object]:
         "clients": list(facts.clients),
         "controlChannel": facts.control_channel,
         "hotReload": None if facts.hot_reload is None else dict(facts.hot_reload),
+        "hotReloadOff": facts.hot_reload_off if facts.hot_reload is None else None,
     }
 
 

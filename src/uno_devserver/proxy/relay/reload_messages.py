@@ -11,6 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from ...system.values import Value
+from ..health.ailments import TRY_AGAIN
 from ..tools import HEALTH, STATUS
 
 if TYPE_CHECKING:
@@ -157,10 +158,12 @@ def still_restarting(name: str, seconds: float, *, waits_for: str) -> Result:
 
 
 def not_started(name: str, reasons: Sequence[str], steps: Sequence[str], lines: Sequence[str]) -> Result:
+    """`reasons` and `steps` are those of the health report."""
     why = " ".join([f"{_first(name)} does not run.", *reasons])
-    what = " ".join(steps or ["Fix its code."])
+    what = " ".join(step.replace(TRY_AGAIN, "Repair it.") for step in steps or ["Fix its code."])
+    quoted = bool(lines) and lines[-1] in why
     text = (
-        f"{why}{_last_lines(lines)}\n\n"
+        f"{why}{'' if quoted else _last_lines(lines)}\n\n"
         f"{what} Then call one of its tools: that builds and starts it anew. {HEALTH} tells more."
     )
     return _status(text, State.FAILED, is_ready=False)

@@ -1,0 +1,100 @@
+"""What people and agents are told of hot reload: what fails, as long as it lasts, and how it stands now."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from support.proxies import Proxies, ProxyClient
+from support.reloading import BuiltServer, PythonServer, hot, poll, renew, state_of
+
+
+def told(proxies: Proxies) -> Any:
+    """What `uno-devserver health` tells of it."""
+    return proxies.machine.run("health", "--json")
+
+
+def failures(client: ProxyClient) -> list[str]:
+    return [issue["message"] for issue in client.health()["issues"] if issue["code"] == "ReloadFailed"]
+
+
+def test_a_build_that_fails_is_an_issue_until_it_is_mended(proxies: Proxies) -> None:
+    # given a server whose code does not compile
+    server = BuiltServer(proxies.machine)
+    client = hot(proxies)
+    assert client.call("answer") == "one"
+    assert failures(client) == []
+    server.say("two", "build fails")
+
+    # when a call has it built
+    assert state_of(client.call_result("answer")) == "buildFailed"
+
+    # then all who ask are told, with the build and its log
+    [message] = failures(client)
+    assert "npm run build of its new code failed" in message
+    log = message.rpartition(" is in ")[2].rstrip(".")
+    assert "TS2322" in open(log, encoding="utf-8").read()  # noqa: SIM115
+    poll(lambda: "ReloadFailed" in told(proxies).issue_codes, "told by the command, too")
+    assert told(proxies).exit_code == 1
+
+    # and not any more when it is mended
+    server.say("three")
+    renew(client, "three")
+    assert failures(client) == []
+    poll(lambda: told(proxies).exit_code == 0, "healthy by the command, too")
+
+
+def test_a_failing_change_that_is_taken_back_is_no_issue_any_more(proxies: Proxies) -> None:
+    server = BuiltServer(proxies.machine)
+    client = hot(proxies)
+    server.say("two", "build fails")
+    client.call_result("answer")
+    assert failures(client)
+
+    server.say("one")
+
+    assert client.call("answer") == "one"
+    assert failures(client) == []
+    poll(lambda: told(proxies).exit_code == 0, "healthy by the command, too")
+
+
+def test_a_swap_that_fails_is_an_issue_until_it_is_mended(proxies: Proxies) -> None:
+    server = PythonServer(proxies.machine, hotReload={"strategy": "swap"})
+    client = hot(proxies)
+    server.say("two", "dies")
+    assert state_of(client.call_result("answer")) == "swapFailed"
+
+    [message] = failures(client)
+    assert "did not start with its new code" in message
+    assert client.call("answer") == "one"
+    assert failures(client), "it lasts"
+
+    server.say("three")
+    client.call_result("answer")
+    assert failures(client) == []
+
+
+def test_new_code_that_does_not_start_is_told_once(proxies: Proxies) -> None:
+    server = PythonServer(proxies.machine)
+    client = hot(proxies)
+    server.say("two", "dies")
+    client.call_result("answer")
+
+    text = client.call_result("mcpStatus")["content"][0]["text"]
+
+    [issue] = [issue for issue in client.health()["issues"] if issue["severity"] == "Fatal"]
+    assert "did not start with its new code" in issue["message"]
+    assert text.count("two cannot begin") == text.count("did not start") == 1, text
+    assert "again and again" not in text
+
+
+def test_the_number_of_files_is_told_as_soon_as_it_is_known(proxies: Proxies) -> None:
+    PythonServer(proxies.machine)
+    client = hot(proxies)
+    client.call("answer")
+
+    assert client.health()["proxy"]["hotReload"]["packages"][0]["files"] == 2
+    poll(
+        lambda: told(proxies).json["proxies"][0]["hotReload"]["packages"][0]["files"] == 2,
+        "known to the command, too",
+    )
+    assert client.health()["proxy"]["hotReload"]["state"] == "idle"
