@@ -250,6 +250,21 @@ async def test_a_server_that_dies_is_replaced_and_its_end_is_remembered(tmp_path
 
 
 @conversation
+async def test_a_server_that_somebody_else_restarts_has_not_crashed(tmp_path: Path) -> None:
+    first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists(tools=["new"]))
+    kept = Kept(tmp_path, ScriptedUpstream(first, second))
+    assert await kept.keeper.until_connected(5)
+    kept.keeper.ends_on_purpose = lambda: True
+
+    first.die()
+
+    await kept.until(lambda: kept.keeper.generation == 2)
+    assert kept.tools == ["new"]
+    assert (kept.facts.restarts, kept.facts.reloads, kept.facts.last_end) == (0, 1, None)
+    assert "warning" not in [level for level, _ in kept.messages]
+
+
+@conversation
 async def test_a_second_crash_of_the_same_kind_is_told_too(tmp_path: Path) -> None:
     runs = [ScriptedRunning(Lists()) for _ in range(3)]
     kept = Kept(tmp_path, ScriptedUpstream(*runs))

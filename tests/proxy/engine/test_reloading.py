@@ -26,11 +26,13 @@ from uno_devserver.instances.probe import HostKind
 from uno_devserver.issues import fatal
 from uno_devserver.protocol.jsonrpc import RpcNotification
 from uno_devserver.protocol.service import Result
+from uno_devserver.proxy.engine import reloading as module
 from uno_devserver.proxy.engine.reloading import Reloading
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.tools import STATUS
 from uno_devserver.proxy.upstream.upstream import StartFailure
 from uno_devserver.system.folders import folders
+from uno_devserver.workspace.addins import sources_key
 from uno_devserver.workspace.trust import agree, question
 
 CONFIG = ".devtools/host.config.jsonc"
@@ -93,6 +95,12 @@ class World:
         return STATUS in self.kept.board.own_tools
 
 
+class Hosts(ScriptedUpstream):
+    """Takes the place of the Hosts that would be launched."""
+
+    sources: int | None = None
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -136,6 +144,32 @@ async def test_what_was_launched_is_no_news(folder: Path) -> None:
         await world.look()
 
         assert not (await world.check()).server_changed
+
+
+@asynchronous
+@pytest.mark.parametrize("saved", [True, False])
+async def test_a_save_during_the_start_of_a_host_is_news(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, saved: bool
+) -> None:
+    monkeypatch.setattr(module, "HostUpstream", Hosts)
+    monkeypatch.setattr(module, "HostRunning", ScriptedRunning)
+    addin = folder / ".devtools" / "addins" / "greeter.py"
+    async with world_in(folder) as world:
+        write(addin, "VALUE = 1\n")
+        world.agree()
+        world.upstream = hosts = Hosts(ScriptedRunning(Lists()))
+        hosts.sources = sources_key(str(folder))
+        hosts.gate.clear()
+
+        world.begin()
+        await world.kept.until(lambda: hosts.starts)
+        if saved:
+            write(addin, "VALUE = 22\n")
+        hosts.gate.set()
+        await world.kept.until_state("Connected")
+        await world.look()
+
+        assert (await world.check()).restart_due is saved
 
 
 @asynchronous
