@@ -174,6 +174,25 @@ def test_a_config_that_is_just_being_written_changes_nothing(proxies: Proxies, m
     wait_served(client, "other")
 
 
+def test_new_code_is_loaded_also_while_the_config_cannot_be_read(asked: Proxies, machine: Machine) -> None:
+    edited = PythonServer(machine, proxy={"waitCalls": True})
+    machine.run("trust")
+    client = asked.start()
+    client.initialize()
+    client.wait_health(lambda report: report["proxy"]["hotReload"], "watching the code")
+
+    save(machine, '{"mcpServer": {"comm')
+
+    report = client.wait_health(lambda report: "ConfigInvalid" in codes(report), "aware of the mistake")
+    (issue,) = report["issues"]
+    assert (issue["severity"], "what was read before counts" in issue["remediation"]) == ("Warning", True)
+    assert (report["proxy"]["trusted"], report["proxy"]["waitCalls"]) == (True, True)
+    edited.say("two")
+    assert client.call("answer") == "two"
+    edited.write_config(proxy={})
+    client.wait_health(lambda report: codes(report) == ["WorkspaceNotTrusted"], "aware of what is readable again")
+
+
 @pytest.mark.parametrize("broken", ['{"mcpServer": {"comm', '{"mcpServers": {}}'])
 def test_where_nobody_knows_what_the_config_names_nothing_is_started_until_it_is_mended(
     proxies: Proxies, machine: Machine, broken: str

@@ -15,7 +15,7 @@ from ...system.values import Value
 from ...workspace.addins import FOLDER as ADDINS
 from ...workspace.config import Config, read_config
 from ...workspace.resolver import CONFIG, find_config
-from ...workspace.trust import is_trusted
+from ...workspace.trust import is_trusted, was_trusted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,9 +31,12 @@ class Subject(Value):
     config: Config  # without its problems, which others report
 
 
-def subject_of(options: Options, workspace: Workspace | None, environ: Mapping[str, str]) -> Subject | str:
+def subject_of(
+    options: Options, workspace: Workspace | None, environ: Mapping[str, str], before: Subject | None = None
+) -> Subject | str:
     """`workspace`: None where the upstream does not depend on one; its code is where a config near it says.
 
+    `before`: what it was until now, and stays while the config cannot be read: it is just being written.
     A text, the end of a sentence: why code is not reloaded.
     """
     if options.url is not None:
@@ -47,6 +50,8 @@ def subject_of(options: Options, workspace: Workspace | None, environ: Mapping[s
         folder = os.path.dirname(os.path.dirname(path))
     trusted = is_trusted(environ, folder)
     config = read_config(path)
+    if not config.readable and before is not None and before.config.path == path and was_trusted(environ, folder):
+        return before
     packages = packages_of(folder, config, typed=bool(options.command))
     if not packages:
         return "there is no code to watch"

@@ -175,8 +175,9 @@ class Reloading:
 
     def _wanted(self) -> Arrangement | str:
         """Looks at the disk. A text: why there is none, the end of a sentence."""
-        placement = self._keeper.placement
-        subject = subject_of(self._options, placement.workspace if placement else None, os.environ)
+        placement, before = self._keeper.placement, self._arranged
+        workspace = placement.workspace if placement else None
+        subject = subject_of(self._options, workspace, os.environ, before.subject if before else None)
         running, upstream = self._keeper.running, self._keeper.upstream
         if isinstance(subject, str):
             return subject
@@ -185,7 +186,6 @@ class Reloading:
         if not isinstance(upstream, HostUpstream):
             return Arrangement(subject)
         if not isinstance(running, HostRunning):  # who will own the next one is not known yet
-            before = self._arranged
             return before if before is not None and before.subject == subject else NOT_YET
         if running.kind is not HostKind.BUNDLED:
             return "only the bundled Host is reloaded"
