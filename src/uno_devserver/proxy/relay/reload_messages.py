@@ -98,7 +98,6 @@ def still_not_built(name: str) -> Note:
     return Note(State.BUILD_FAILED, text)
 
 
-def extension_updated(*, client_reloaded: bool) -> Note:
 def still_not_started(name: str) -> Note:
     text = (
         f"Note: the old code of {name} gave this result. Its present code did not start; "
@@ -107,6 +106,7 @@ def still_not_started(name: str) -> Note:
     return Note(State.SWAP_FAILED, text)
 
 
+def extension_updated(*, client_reloaded: bool) -> Note:
     client = "and its client was restarted with it" if client_reloaded else "but its client is not ready yet"
     return Note(State.EXTENSION_RELOADED, f"Note: the extension's code has changed. It was rebuilt, {client}.")
 
