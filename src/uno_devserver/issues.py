@@ -52,7 +52,10 @@ class UserError(Exception):
 
 
 _RESTORE = "Run 'dotnet restore' in the workspace to download what is missing, then try again."
-ADDINS_DO = "A folder with Python add-ins in .devtools/addins/ is a workspace, too."
+ADDINS_DO = (
+    'For an MCP server of your own, write .devtools/host.config.jsonc, as in {"mcpServerRoot": ".."}; '
+    "a folder with Python add-ins in .devtools/addins/ is a workspace, too."
+)
 _FORCE_RESTORE = "Run 'dotnet restore --force' in the workspace: the package is only partly on disk."
 
 REMEDIES = {

@@ -143,6 +143,12 @@ def test_where_there_is_no_workspace_it_says_how_to_make_one(machine: Machine) -
     assert ".devtools/host.config.jsonc" in result.json["error"]["nextStep"]
 
 
+def test_a_folder_that_does_not_exist_is_all_that_is_said_of_it(machine: Machine) -> None:
+    result = machine.run("config", "--solution-dir", "/nope")
+
+    assert result.stderr.splitlines()[-1] == "next: Use a folder that exists and that you may read."
+
+
 # The schema.
 
 

@@ -217,6 +217,18 @@ def test_a_folder_with_nothing_and_a_folder_that_is_missing_are_problems(tmp_pat
 # Names.
 
 
+@pytest.mark.parametrize(("given", "meant"), [(".", ".."), ("server", "../server"), ("./server/", "../server")])
+def test_a_path_that_begins_at_the_workspace_is_told_as_it_must_be(tmp_path: Path, given: str, meant: str) -> None:
+    (tmp_path / "server").mkdir()
+
+    found = server_command(_config(tmp_path, json.dumps({"mcpServerRoot": given})), {}, "linux")
+
+    assert isinstance(found, Issue)
+    path, folder = tmp_path / ".devtools" / "host.config.jsonc", os.path.normpath(tmp_path / ".devtools" / meant)
+    assert found.message.startswith(f'mcpServerRoot in {path} must probably be "{meant}", which is {folder}')
+    assert found.remediation.startswith(f'Write "mcpServerRoot": "{meant}"')
+
+
 @pytest.mark.parametrize(
     ("files", "content", "name"),
     [

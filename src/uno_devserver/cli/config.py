@@ -47,8 +47,7 @@ def _workspace(invocation: Invocation) -> Workspace:
         workspace = select_solution(workspace, solution)
     if not workspace.resolved:
         issue = workspace.issues[0]
-        step = f"{issue.remediation} So is one with a file .devtools/host.config.jsonc."
-        raise UserError(issue.code, f"There is no workspace, so no config counts. {issue.message}", step)
+        raise UserError(issue.code, f"There is no workspace, so no config counts. {issue.message}", issue.remediation)
     return workspace
 
 

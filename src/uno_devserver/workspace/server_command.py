@@ -63,7 +63,7 @@ def server_command(config: Config, environ: Mapping[str, str], platform: str) ->
     except _Problem as problem:
         return _unknown(config, str(problem))
     if found is None:
-        return _unknown(config, f"{root} {LACKS}" if os.path.isdir(root) else f"there is no folder {root}")
+        return _elsewhere(config) or _unknown(config, f"{root} {LACKS}" if os.path.isdir(root) else _missing(root))
     line, origin = found
     between = ("--",) if own.args and line[0] == "dotnet" else ()
     return ServerLine((*line, *between, *own.args), folder, own.env, origin)
@@ -83,6 +83,25 @@ def server_name(config: Config) -> str:
         return named
     command = config.server.command if config.server else None
     return os.path.basename(command or root) or root
+
+
+def _elsewhere(config: Config) -> Issue | None:
+    """The usual mistake: a path from the workspace, and not from the folder of the config."""
+    folder, root = os.path.dirname(os.path.abspath(config.path or "")), config.server_root
+    if root is None or not os.path.join(root, "").startswith(os.path.join(folder, "")):
+        return None
+    meant = os.path.normpath(os.path.join(folder, "..", os.path.relpath(root, folder)))
+    if not os.path.isdir(meant):
+        return None
+    path = os.path.relpath(meant, folder).replace(os.sep, "/")
+    message = f'mcpServerRoot in {config.path} must probably be "{path}", which is {meant}: {root} has no server.'
+    return fatal(
+        "ConfigInvalid", message, f'Write "mcpServerRoot": "{path}": paths are relative to the folder of the file.'
+    )
+
+
+def _missing(root: str) -> str:
+    return f"there is no folder {root}"
 
 
 def _unknown(config: Config, why: str) -> Issue:
