@@ -345,6 +345,33 @@ def test_a_server_that_was_never_built_is_built_by_the_first_call(proxies: Proxi
     assert server.journal.builds == 1
 
 
+@pytest.mark.parametrize("strategy", ["restart", "swap"])
+def test_a_server_that_was_never_built_is_built_and_started_without_a_call(proxies: Proxies, strategy: str) -> None:
+    server = BuiltServer(proxies.machine, hotReload={"strategy": strategy})
+    (server.root / "build" / "answer.json").unlink()
+
+    client = proxies.connected()
+
+    assert "answer" in client.tools()
+    assert server.journal.builds == 1
+
+
+def test_a_build_that_fails_is_not_tried_again_and_again_without_a_call(proxies: Proxies) -> None:
+    server = BuiltServer(proxies.machine)
+    (server.root / "build" / "answer.json").unlink()
+    server.say("one", "build fails")
+
+    client = proxies.start()
+    client.initialize()
+    server.journal.wait("build fails")
+    told = client.call_result("uno_execute_tool", toolName="answer", arguments={})
+
+    assert state_of(told) == "buildFailed"
+    assert server.journal.builds <= 2  # one for the start that failed, one for the call
+    server.say("two")
+    until_answers(client, "two")
+
+
 # --- odd files --------------------------------------------------------------------------------------------------------
 
 

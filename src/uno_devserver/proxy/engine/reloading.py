@@ -89,6 +89,7 @@ class Reloading:
         self._channel: ControlChannel | None = None
         self._pipeline: Pipeline | None = None
         self._replacing = False  # by ourselves, at this moment
+        self._gave_up = keeper.state is DEGRADED  # a start has failed for good since the code was last looked at
         self._owners_restarts = 0  # that had been made when we were last connected
         keeper.ends_on_purpose = self._ends_on_purpose
         knowledge.hot_reload = self._status
@@ -132,6 +133,7 @@ class Reloading:
         """A start has come to its end, well or not."""
         if self._own is not None and not self._replacing:
             self._tell_of_start(self._own)
+            self._gave_up = self._keeper.state is DEGRADED
         if self._pipeline is not None and self._connected:
             self._pipeline.hold()
         if self._remote is not None and self._pipeline is not None:
@@ -159,6 +161,8 @@ class Reloading:
                 self._knowledge.learn(hot_reload_off=off)
             if self._arranged is not None or self._connected:  # else it is not known yet
                 self._offering.adapt(hot_reload=self._arranged is not None)
+            if self._gave_up and self.reload():  # it may never have been built; without its tools, no call would tell
+                self._gave_up = False
 
     async def _rearrange(self, wanted: Arrangement | None) -> None:
         if self._own is not None and self._arranged is not None:  # what runs goes on, whoever is asked about it
