@@ -235,21 +235,17 @@ def test_a_path_that_begins_at_the_workspace_is_told_as_it_must_be(tmp_path: Pat
         ({"package.json": '{"name": "@a/b"}'}, ROOTED, "@a/b"),
         ({"pyproject.toml": '[project]\nname = "py"'}, ROOTED, "py"),
         ({"package.json": '{"name": "js"}'}, '{"hotReload": {"mcpServerName": "mine"}, "mcpServer": {}}', "mine"),
-        ({}, '{"mcpServer": {"command": "/usr/bin/my-server"}}', "my-server"),
-        ({"package.json": "{"}, '{"mcpServer": {"command": "serve"}}', "serve"),
-        ({"package.json": '{"name": "a\\nb"}'}, '{"mcpServer": {"command": "serve"}}', "serve"),
-        ({"package.json": '{"name": "\\ud83d"}'}, '{"mcpServer": {"command": "serve"}}', "serve"),
-        ({"package.json": '{"name": 5}', "pyproject.toml": "project = 5"}, '{"mcpServer": {"command": "s"}}', "s"),
+        ({}, '{"mcpServer": {"command": "python"}}', "ws"),
+        ({"package.json": "{"}, '{"mcpServer": {"command": "serve"}}', "ws"),
+        ({"package.json": '{"name": "a\\nb"}'}, '{"mcpServer": {"command": "serve"}}', "ws"),
+        ({"package.json": '{"name": "\\ud83d"}'}, '{"mcpServer": {"command": "serve"}}', "ws"),
+        ({"package.json": '{"name": 5}', "pyproject.toml": "project = 5"}, ROOTED, "ws"),
     ],
 )
-def test_a_server_is_called_as_the_config_says_else_its_package_else_its_command(
+def test_a_server_is_called_as_the_config_says_else_its_package_else_its_folder(
     tmp_path: Path, files: Mapping[str, str], content: str, name: str
 ) -> None:
     for path, text in files.items():
-        write(tmp_path / path, text)
+        write(tmp_path / "ws" / path, text)
 
-    assert server_name(_config(tmp_path, content)) == name
-
-
-def test_a_server_without_any_name_is_called_like_its_folder(tmp_path: Path) -> None:
-    assert server_name(_config(tmp_path)) == os.path.basename(tmp_path)
+    assert server_name(_config(tmp_path / "ws", content)) == name

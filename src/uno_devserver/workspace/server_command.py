@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .config import Config
 
 MAX_BYTES = 1024 * 1024  # of a package.json or pyproject.toml; a page or two in real life
+LONGEST_NAME = 100  # of a server, in characters
 NODE = "node"
 PACKAGE = "package.json"
 PYPROJECT = "pyproject.toml"
@@ -71,6 +72,11 @@ def server_command(config: Config, environ: Mapping[str, str], platform: str) ->
 
 def server_name(config: Config) -> str:
     """What the server of a config that names one is called."""
+    return given_name(config) or folder_name(config)
+
+
+def given_name(config: Config) -> str | None:
+    """What the config or the package calls it."""
     if config.hot_reload.server_name:
         return config.hot_reload.server_name
     root = config.server_folder
@@ -79,10 +85,18 @@ def server_name(config: Config) -> str:
         named = _read_json(root).get("name") or _read_toml(root).get("project", {}).get("name")
     except (_Problem, AttributeError):
         named = None
-    if isinstance(named, str) and named.strip() and named.isprintable():  # it becomes part of sentences
-        return named
-    command = config.server.command if config.server else None
-    return os.path.basename(command or root) or root
+    return usable_name(named)
+
+
+def usable_name(name: object) -> str | None:
+    """It becomes part of sentences."""
+    return name[:LONGEST_NAME] if isinstance(name, str) and name.strip() and name.isprintable() else None
+
+
+def folder_name(config: Config) -> str:
+    root = config.server_folder
+    assert root is not None
+    return os.path.basename(root) or root
 
 
 def _elsewhere(config: Config) -> Issue | None:

@@ -65,6 +65,14 @@ def test_the_configs_server_is_behind_the_proxy_and_tools_of_hosts_are_not(proxi
     assert "The server 'my server' is connected" in client.stderr
 
 
+def test_a_server_that_nobody_has_named_is_called_as_it_calls_itself(proxies: Proxies, machine: Machine) -> None:
+    save(machine, server("mine"))
+
+    client = proxies.connected()
+
+    assert "The server 'mine' is connected" in client.stderr
+
+
 def test_the_next_start_offers_the_same_tools_at_once(proxies: Proxies, machine: Machine) -> None:
     save(machine, server("mine"))
     first = proxies.connected()

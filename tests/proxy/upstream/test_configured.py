@@ -66,7 +66,7 @@ async def test_the_command_of_the_config_is_started_and_spoken_to(tmp_path: Path
     assert (facts["pid"], facts["cwd"]) == (running.process_id, str(world.root))
     assert b"ODD=yes" in Path(f"/proc/{running.process_id}/environ").read_bytes()
     assert (world.upstream.trusted, world.upstream.refusal) == (True, "")
-    assert world.upstream.named == f"The server '{os.path.basename(server()['mcpServer']['command'])}'"
+    assert world.upstream.named == "The server 'ws'"
     assert len(observer.launched) == 1
     await running.stop()
 

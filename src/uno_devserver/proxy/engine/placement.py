@@ -99,7 +99,7 @@ class Placement:
         self._deciding = asyncio.Lock()  # one decision is carried out before the next is made
         self.fallback = not workspaces.told  # whether it waits for uno_app_initialize
         self._watcher: Watcher | None = None
-        self.looked: Callable[[], None] = lambda: None  # the workspace, its config or its trust may be another
+        self.looked: Callable[[], object] = lambda: None  # the workspace, its config or its trust may be another
         self._loop = asyncio.get_running_loop()
         knowledge.workspace = lambda: workspaces.workspace
         self._unmet = self._loop.call_later(GREETING_SECONDS, self._settle)  # nobody has introduced itself
@@ -190,6 +190,14 @@ class Placement:
             named=upstream.named, trusted=upstream.trusted, refusal=upstream.refusal, left_out=left_out, host=None
         )
         self._knowledge.blame("launch", upstream.issues)
+
+    def introduced(self, name: object) -> None:
+        """The server is connected, and calls itself so."""
+        upstream = self._upstream
+        if isinstance(upstream, ConfiguredUpstream):
+            upstream.introduced(name)
+            self._keeper.named = upstream.named
+            self._knowledge.learn(named=upstream.named)
 
     @property
     def _upstream(self) -> HostUpstream | ConfiguredUpstream | None:

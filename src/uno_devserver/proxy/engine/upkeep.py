@@ -337,6 +337,8 @@ class Upkeep:
             without_mcp=False,
         )
         self._announcements.recovered()
+        if self.placement is not None:
+            self.placement.introduced(server.info.get("name"))
 
     def _take(self, listed: Listed) -> None:
         self._offering.take(listed.lists, listed.server)

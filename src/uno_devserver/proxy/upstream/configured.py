@@ -11,7 +11,7 @@ import sys
 
 from ...issues import Issue, fatal
 from ...workspace.config import read_config
-from ...workspace.server_command import server_command, server_name
+from ...workspace.server_command import folder_name, given_name, server_command, usable_name
 from ...workspace.trust import refusal, was_trusted
 from .command import CommandUpstream, Named, log_path
 from .upstream import StartFailure
@@ -51,6 +51,8 @@ class ConfiguredUpstream:
         self._command: CommandUpstream | None = None  # that of the line
         self.config: Config | None = None  # what the last start has read
         self.named = UNNAMED  # at the beginning of a sentence
+        self._given_name: str | None = None  # by the config, or the package
+        self._own_name: str | None = None  # by itself, when it was connected last
         self.trusted: bool | None = None  # at the last start
         self.refusal = ""  # why not: the end of a sentence
         self.issues: tuple[Issue, ...] = ()  # what is wrong with the config, its readers say
@@ -62,7 +64,14 @@ class ConfiguredUpstream:
         try:
             return self._command_of(config).start(observer)
         finally:
-            self.named = f"The server '{server_name(config)}'"  # it has the time now, while the server starts
+            self._given_name = given_name(config)  # it has the time now, while the server starts
+            self.named = f"The server '{self._given_name or self._own_name or folder_name(config)}'"
+
+    def introduced(self, name: object) -> None:
+        """It is connected, and calls itself so."""
+        self._own_name = usable_name(name)
+        if self._own_name and not self._given_name:
+            self.named = f"The server '{self._own_name}'"
 
     def _read(self) -> Config:
         """What the user has agreed to."""
