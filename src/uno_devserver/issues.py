@@ -97,6 +97,7 @@ REMEDIES = {
     "DotNetNotFound": "Install the .NET SDK and make sure that 'dotnet' is on the PATH.",
     "DotNetVersionUnsupported": "Install the .NET SDK that global.json asks for, or relax its 'sdk' section.",
     "ReloadFailed": "Fix what is wrong with the code; the next tool call tries again.",
+    "ClientNotReady": "Correct 'client' in the config, or the client; a rebuild of the extension starts it again.",
     "HttpNotServed": "Start the proxy with another port behind --http, or with 0 for any.",
     # add-ins
     "AddInPackageNotCached": _RESTORE,

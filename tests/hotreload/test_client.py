@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from protocol.conversations import asynchronous
+from support.bundled import wait_for
 from uno_devserver.hotreload.client import ClientProcess, Policy
 from uno_devserver.workspace.config import ClientCommand
 
@@ -211,3 +213,55 @@ async def test_stopping_leaves_no_file_open(tmp_path: Path) -> None:
         opened = [os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
         assert process.log_file not in opened
         assert await process.start()
+
+
+@asynchronous
+async def test_one_that_died_by_itself_is_told_without_anybody_asking(tmp_path: Path) -> None:
+    async with client(tmp_path, OBEDIENT) as process:
+        told: list[bool] = []
+        process.moved = lambda: told.append(process.status()["running"])
+        await process.start()
+
+        os.kill(starts(tmp_path)[0], signal.SIGKILL)
+
+        await until(lambda: told == [True, False])
+        assert process.problem.endswith("ended by itself, with exit code -9.")
+        assert process.status()["ready"] is False
+
+
+@asynchronous
+async def test_what_is_told_of_the_process_is_the_client_itself(tmp_path: Path) -> None:
+    code = "import os, signal, sys\nopen('starts', 'a').write(str(os.getpid()))\nsys.exit(os.read(0, 9) != b'' or 7)\n"
+    async with client(tmp_path, OBEDIENT) as process:
+        await process.start()
+        assert [process.status()["processId"]] == starts(tmp_path)
+    async with client(tmp_path, code, "never") as process:
+        await process.start()
+        assert "ended with exit code 7" in process.problem, "its input is empty"
+
+
+@pytest.mark.parametrize("habit", ["pass", "signal.signal(signal.SIGTERM, signal.SIG_IGN)"])
+def test_it_ends_with_a_proxy_that_is_killed(tmp_path: Path, habit: str) -> None:
+    # given a client with a child of its own, both perhaps stubborn, and a process that has started it
+    code = (
+        f"import os, signal\n{habit}\nos.fork()\nopen('starts', 'a').write(f'{{os.getpid()}}\\n')\n"
+        "while True: signal.pause()\n"
+    )
+    owner = (
+        "import asyncio, os, sys\nfrom uno_devserver.hotreload.client import ClientProcess\n"
+        "from uno_devserver.workspace.config import ClientCommand\n"
+        f"command = ClientCommand(sys.executable, ('-ISc', {code!r}), ready_pattern=None)\n"
+        "asyncio.run(ClientProcess(command, '.', os.environ, 'state').start())\nprint('started', flush=True)\ninput()\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", owner], cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"started\n"
+        wait_for(lambda: len(starts(tmp_path)) == 2 or None)
+
+        # when that is killed
+        process.kill()
+
+    # then nothing is left
+    wait_for(lambda: not any(is_running(pid) for pid in starts(tmp_path)) or None)

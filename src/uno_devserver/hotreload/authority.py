@@ -27,6 +27,7 @@ class CheckResult(Value):
     # Of the code whose build failed: an agent is told of it once, not at each try. Where nothing else is said of the
     # server: of what lies on disk, if that did not start when it was tried.
     server_digest: str | None = None
+    client_problem: str | None = None  # a sentence: why the client is not ready; None as well where there is none
 
     @property
     def restart_due(self) -> bool:
@@ -34,7 +35,8 @@ class CheckResult(Value):
 
     def to_json(self) -> dict[str, Any]:
         document = {name: getattr(self, field) for name, field in _MEMBERS.items()}
-        return document if self.server_digest is None else {**document, _DIGEST: self.server_digest}
+        ours = {name: value for name, field in _OURS.items() if (value := getattr(self, field)) is not None}
+        return {**document, **ours}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> CheckResult:
@@ -44,8 +46,7 @@ class CheckResult(Value):
             value = document.get(name)
             if isinstance(value, str if field.endswith("_error") else bool):
                 known[field] = value
-        if isinstance(document.get(_DIGEST), str):
-            known["server_digest"] = document[_DIGEST]
+        known |= {field: document[name] for name, field in _OURS.items() if isinstance(document.get(name), str)}
         return cls(**known)
 
 
@@ -58,7 +59,8 @@ _MEMBERS = {
     "extBuildError": "extension_build_error",
     "extClientReloaded": "client_reloaded",
 }
-_DIGEST = "mcpDigest"  # ours; a peer that does not know it tells failures apart by what the builds printed
+# Only where there is something to say. A peer that does not know the digest tells failures apart by their output.
+_OURS = {"mcpDigest": "server_digest", "extClientProblem": "client_problem"}
 UNCHANGED = CheckResult()
 
 

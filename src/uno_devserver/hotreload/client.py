@@ -1,7 +1,7 @@
 """The process that uses the extension, as the config's `client` says: started, seen to be ready, started again.
 
 Every wait is bounded. A client that does not start, or never says that it is ready, has a `problem` and holds nobody
-up. One that a person has closed stays closed, until somebody asks for it.
+up. One that a person has closed stays closed, until somebody asks for it. It ends with us, whatever ends us.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ..instances.child import Output, spawn
 from ..system.files import decode
 from ..system.log import log
 from ..system.naming import name_for
+from ..system.process_end import process_end
 from ..system.programs import candidates
 from ..system.threads import apart, to_its_end
 from ..system.values import Value
@@ -30,12 +31,14 @@ if TYPE_CHECKING:
 
 LONGEST_LINE = 10_000  # characters that a pattern is held against
 READ_BYTES = 1024 * 1024  # of the output, at a time
+GUARD = os.path.join(os.path.dirname(__file__), "client_guard.py")
 
 
 class Policy(Value):
-    ready_seconds: float = 60.0  # an editor window with its extensions takes 5 to 20 s
+    ready_seconds: float = 30.0  # an editor window with its extensions takes 5 to 20 s; a call waits for it
     alive_seconds: float = 0.5  # without a pattern: what cannot start has ended by then
     look_seconds: float = 0.05  # between two looks at what it has printed
+    end_seconds: float = 1.0  # its end is noticed as soon as that, where the system does not tell
 
 
 class ClientProcess:
@@ -56,10 +59,13 @@ class ClientProcess:
         self.log_file = os.path.join(state, "logs", f"client-{name_for(folder)}.log")
         self._output: Output | None = None  # one for all starts, until it is stopped
         self._child: Child | None = None
+        self._life: int | None = None  # a pipe's end; when it is closed, the client's guard ends the client
+        self._watching: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
         self._wish = 0  # counts what was asked for: who waits for readiness gives up when something newer is
         self.ready = False
         self.problem = ""  # why it is not there, or not ready
+        self.moved: Callable[[], None] = lambda: None  # `status` has something new to tell
 
     @property
     def running(self) -> bool:
@@ -107,7 +113,9 @@ class ClientProcess:
     async def _end(self) -> None:
         self.ready = False
         if self._child is not None and self.running:
+            self._unwatch()
             await apart(self._child.stop)
+        self._let_go()
 
     async def _launch(self) -> None:
         wish = self._wish
@@ -118,16 +126,39 @@ class ClientProcess:
             cancelled = True
 
         self.ready = False
-        await to_its_end(lambda: self._start(lambda: not cancelled and wish == self._wish), give_up)
+        self._unwatch()
+        self._let_go()
+        try:
+            await to_its_end(lambda: self._start(lambda: not cancelled and wish == self._wish), give_up)
+        finally:
+            if self._child is not None and self.running:
+                self._watching = asyncio.ensure_future(self._watch(self._child))
+            self.moved()
+
+    async def _watch(self, child: Child) -> None:
+        await process_end(child.pid, self._policy.end_seconds)
+        code = await apart(child.wait)
+        if code:
+            self._say(f"The client '{self._shown}' ended by itself, with exit code {code}.")
+        self._let_go()
+        self.moved()
+
+    def _unwatch(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+
+    def _let_go(self) -> None:
+        life, self._life = self._life, None
+        if life is not None:
+            os.close(life)
 
     def _start(self, go_on: Callable[[], bool]) -> None:
         """On a thread of its own, until it is ready or will not be."""
-        shown = " ".join((self._command.command, *self._command.args))
+        shown = self._shown
         try:
             output = self._output = self._output or self._open_output()
             begin = output.size()
-            line = (self._program(), *self._command.args)
-            self._child = child = spawn(line, folder=self._folder, environ=self._environ, output=output)
+            child = self._spawn((self._program(), *self._command.args), output)
         except (OSError, ValueError) as error:
             self._say(f"The client '{shown}' cannot be started: {error}.")
             return
@@ -141,6 +172,19 @@ class ClientProcess:
         elif go_on():
             wait = f"{self._policy.ready_seconds:g} s"
             self._say(f"The client '{shown}' has not printed a line that matches client.readyPattern within {wait}.")
+
+    @property
+    def _shown(self) -> str:
+        return " ".join((self._command.command, *self._command.args))
+
+    def _spawn(self, line: tuple[str, ...], output: Output) -> Child:
+        reads, self._life = os.pipe()
+        try:
+            guarded = (sys.executable, "-IS", GUARD, *line)
+            self._child = spawn(guarded, folder=self._folder, environ=self._environ, output=output, reads=reads)
+        finally:
+            os.close(reads)
+        return self._child
 
     def _open_output(self) -> Output:
         try:

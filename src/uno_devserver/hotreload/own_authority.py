@@ -76,6 +76,8 @@ class OwnAuthority:
         self._untold = True  # how many files there are, and what was built, is known when the check is through
         self._closed = False
         self._figures = Figures()
+        if client is not None:
+            client.moved = lambda: self.moved()
         self.say: Callable[[str, str], None] = lambda _level, text: log.info(text)  # for people, with MCP's level
         self.moved: Callable[[], None] = lambda: None  # `status` has something new to tell
 
@@ -246,7 +248,10 @@ class OwnAuthority:
         await extension.keep()
         reloaded = await self._reload_client()
         self._figures.extension_reloaded(client=reloaded)
-        return result.replace(extension_changed=True, extension_rebuilt=True, client_reloaded=reloaded)
+        problem = None if reloaded or self._client is None else self._client.problem or None
+        return result.replace(
+            extension_changed=True, extension_rebuilt=True, client_reloaded=reloaded, client_problem=problem
+        )
 
     async def _reload_client(self) -> bool:
         if self._client is None or not self._client_begun or self._client.closed:

@@ -146,15 +146,23 @@ class Child:
 
 
 def spawn(
-    line: Sequence[str], *, folder: str, environ: Mapping[str, str], output: Output, spoken_to: bool = False
+    line: Sequence[str],
+    *,
+    folder: str,
+    environ: Mapping[str, str],
+    output: Output,
+    spoken_to: bool = False,
+    reads: int = subprocess.DEVNULL,
 ) -> Child:
-    """Start a program in a folder; OSError when that is not possible. `spoken_to`: with pipes (`Child.pipes`)."""
+    """Start a program in a folder; OSError when that is not possible. `spoken_to`: with pipes (`Child.pipes`); else it
+    `reads` from that handle.
+    """
     start = output.size()
     process = _popen(spoken_to)(
         list(line),
         cwd=folder,
         env=dict(environ),
-        stdin=subprocess.PIPE if spoken_to else subprocess.DEVNULL,
+        stdin=subprocess.PIPE if spoken_to else reads,
         stdout=subprocess.PIPE if spoken_to else output.handle,
         stderr=output.handle,
         bufsize=0,

@@ -486,6 +486,16 @@ def test_new_code_that_does_not_start_is_told_once() -> None:
     assert message.startswith("The Host did not start with its new code, at today: it ended with exit code 3.")
 
 
+def test_a_client_that_is_not_ready_is_told_with_its_log() -> None:
+    client = {"running": True, "problem": "The client 'code' has not said that it is ready.", "logFile": "/c.log"}
+    facts = CONNECTED.replace(hot_reload={"client": client})
+
+    told = issue(facts, "ClientNotReady")
+
+    assert (told["severity"], told["message"]) == ("Warning", client["problem"])
+    assert told["remediation"].endswith("What it printed is in /c.log.")
+
+
 # --- servers that are no Hosts --------------------------------------------------------------------------------------
 
 

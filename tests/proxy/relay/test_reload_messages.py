@@ -95,3 +95,17 @@ def test_what_the_health_report_says_already_is_not_said_twice() -> None:
     assert text.count("Error: x") == 1
     assert "Repair it. What it printed is in /a.log. Then call one of its tools" in text
     assert "next tool call" not in text
+
+
+def test_of_a_client_is_spoken_only_where_there_is_one_to_speak_of() -> None:
+    texts = [
+        messages.extension_updated(client_reloaded=reloaded, client_problem=problem).text
+        for reloaded, problem in [(False, None), (True, None), (False, "It has not printed 'ready' within 30 s.")]
+    ]
+
+    begin = "Note: the extension's code has changed. It was rebuilt"
+    assert texts == [
+        f"{begin}.",
+        f"{begin}, and its client was restarted with it.",
+        f"{begin}, but its client is not ready: It has not printed 'ready' within 30 s.",
+    ]

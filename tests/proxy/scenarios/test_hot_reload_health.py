@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from typing import Any
 
+from support.hosts import is_running
 from support.proxies import Proxies, ProxyClient
-from support.reloading import BuiltServer, PythonServer, hot, poll, renew, state_of
+from support.reloading import (
+    BuiltServer,
+    Extension,
+    PythonServer,
+    changed_proxy,
+    hot,
+    poll,
+    renew,
+    state_of,
+    text_of,
+)
 
 
 def told(proxies: Proxies) -> Any:
@@ -98,3 +111,48 @@ def test_the_number_of_files_is_told_as_soon_as_it_is_known(proxies: Proxies) ->
         "known to the command, too",
     )
     assert client.health()["proxy"]["hotReload"]["state"] == "idle"
+
+
+def client_of(client: ProxyClient) -> dict[str, Any]:
+    about: dict[str, Any] = client.health()["proxy"]["hotReload"]["client"]
+    return about
+
+
+def test_a_client_process_that_died_is_not_told_as_running(proxies: Proxies) -> None:
+    Extension(PythonServer(proxies.machine))
+    client = hot(proxies)
+    pid = poll(lambda: client_of(client)["ready"] and client_of(client)["processId"], "ready")
+
+    os.kill(pid, signal.SIGKILL)
+
+    poll(lambda: not client_of(client)["running"], "told as ended")
+    poll(lambda: "ClientNotReady" in told(proxies).issue_codes, "told by the command, too")
+
+
+def test_a_client_process_that_does_not_get_ready_is_told_with_the_result(proxies: Proxies) -> None:
+    # given a client that never says what the config waits for
+    server = PythonServer(proxies.machine)
+    extension = Extension(server)
+    server.write_config(client=server.config["client"] | {"readyPattern": "^it never says this$"})
+    client = hot(proxies, prefix=changed_proxy("hotreload.client", "Policy", ready_seconds=0.3))
+    poll(lambda: client_of(client)["problem"], "given up")
+
+    # when the extension is rebuilt
+    extension.say("second")
+    result = client.call_result("answer")
+
+    # then the call is run, and says why the client is not there
+    assert state_of(result) == "extensionReloaded"
+    assert "its client is not ready: The client" in text_of(result)
+    assert "client.readyPattern within 0.3 s" in text_of(result)
+    assert "ClientNotReady" in [issue["code"] for issue in client.health()["issues"]]
+
+
+def test_a_client_process_ends_with_a_proxy_that_is_killed(proxies: Proxies) -> None:
+    Extension(PythonServer(proxies.machine))
+    client = hot(proxies)
+    pid = poll(lambda: client_of(client)["ready"] and client_of(client)["processId"], "ready")
+
+    client.process.kill()
+
+    poll(lambda: not is_running(pid), "ended")

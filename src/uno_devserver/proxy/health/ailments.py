@@ -169,7 +169,7 @@ def _what_it_did(facts: ProxyFacts) -> str:
 
 
 def _not_reloaded(facts: ProxyFacts) -> Iterator[Issue]:
-    """The newest code does not run, and what is connected is the code before."""
+    """The newest code does not run, and what is connected is the code before; or the client does not use it."""
     for failure in _failing(facts):
         when, why = failure.get("at"), failure.get("problem")
         because = f": {why}" if why else "."
@@ -181,6 +181,10 @@ def _not_reloaded(facts: ProxyFacts) -> Iterator[Issue]:
             message = f"The {failure.get('role')} runs with its old code: {what}, at {when}{because}"
         log = failure.get("logFile")
         yield warning("ReloadFailed", message + (f" What it printed is in {log}." if log else ""))
+    client = facts.hot_reload.get("client") if facts.hot_reload else None
+    if isinstance(client, dict) and client.get("problem"):
+        log = f" What it printed is in {client.get('logFile')}."
+        yield warning("ClientNotReady", str(client["problem"]), REMEDIES["ClientNotReady"] + log)
 
 
 def _failing(facts: ProxyFacts) -> Iterator[Mapping[str, object]]:

@@ -299,7 +299,8 @@ class Pipeline:
         if output is not None:
             return [messages.extension_failed(output if output != before else None)]
         if result.extension_rebuilt:
-            return [messages.extension_updated(client_reloaded=result.client_reloaded)]
+            reloaded, problem = result.client_reloaded, result.client_problem
+            return [messages.extension_updated(client_reloaded=reloaded, client_problem=problem)]
         return []
 
     def _hear(self, message: str) -> None:

@@ -106,9 +106,13 @@ def still_not_started(name: str) -> Note:
     return Note(State.SWAP_FAILED, text)
 
 
-def extension_updated(*, client_reloaded: bool) -> Note:
-    client = "and its client was restarted with it" if client_reloaded else "but its client is not ready yet"
-    return Note(State.EXTENSION_RELOADED, f"Note: the extension's code has changed. It was rebuilt, {client}.")
+def extension_updated(*, client_reloaded: bool, client_problem: str | None = None) -> Note:
+    client = ""  # there is none, or a person has closed it
+    if client_reloaded:
+        client = ", and its client was restarted with it"
+    elif client_problem:
+        client = f", but its client is not ready: {client_problem.rstrip('.')}"
+    return Note(State.EXTENSION_RELOADED, f"Note: the extension's code has changed. It was rebuilt{client}.")
 
 
 def extension_failed(output: str | None) -> Note:
