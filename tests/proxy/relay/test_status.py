@@ -5,9 +5,22 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from protocol.conversations import asynchronous, until
 from support.authorities import CHANGED, ScriptedAuthority, failed_build
-from support.relays import DEGRADED, QUICK, RECONNECTING, Scene, ScriptedCall, board_of, said, text_of, tool_call
+from support.relays import (
+    CONNECTED,
+    DEGRADED,
+    QUICK,
+    RECONNECTING,
+    Scene,
+    ScriptedCall,
+    board_of,
+    said,
+    text_of,
+    tool_call,
+)
 from uno_devserver.hotreload.authority import UNCHANGED, Restarted
 from uno_devserver.instances.health_report import ConnectionState
 from uno_devserver.proxy.relay.pipeline import Pipeline
@@ -29,6 +42,8 @@ class Reloading(Scene):
         state: ConnectionState = ConnectionState.CONNECTED,
         *,
         news: bool | None = None,
+        concurrency: int | None = None,
+        strategy: Strategy = Strategy.RESTART,
         status_seconds: float = 5.0,
         policy: RelayPolicy = QUICK,
     ) -> None:
@@ -37,9 +52,10 @@ class Reloading(Scene):
         self.authority = ScriptedAuthority(news)
         self.pipeline = Pipeline(
             self.authority,
-            concurrency=None,
-            strategy=Strategy.RESTART,
+            concurrency=concurrency,
+            strategy=strategy,
             waits=lambda: self.relay.wait_calls,
+            serves=lambda: self.link.state is CONNECTED,
             name="Acme",
             source="/work/acme",
             status_seconds=status_seconds,
@@ -123,13 +139,81 @@ async def test_status_says_after_its_time_what_it_still_waits_for() -> None:
 
 @asynchronous
 async def test_status_tells_why_a_server_does_not_run_with_its_last_lines() -> None:
-    result = said(await Reloading(DEGRADED).relay.answer(status()))
+    scene = Reloading(DEGRADED, news=False)
 
+    result = said(await scene.relay.answer(status()))
+
+    assert scene.link.attempts_wanted == 1
     text = result["content"][0]["text"]
     assert text.startswith("Acme does not run. It ended at once.")
     assert "Traceback\nNameError: x" in text
     assert "Repair main.py." in text
     assert result["_meta"][META_KEY] == {"state": "failed", "run": False}
+
+
+@asynchronous
+async def test_status_has_the_code_of_a_server_that_does_not_run_looked_at() -> None:
+    scene = Reloading(DEGRADED)
+
+    waiting = scene.start(status())
+    (await scene.check()).set_result(CHANGED)
+    await until(lambda: bool(scene.authority.restarts))
+    scene.authority.known = False
+    scene.link.connect_anew()
+    scene.authority.restarts[0].set_result(Restarted(ok=True))
+
+    assert said(await waiting)["_meta"][META_KEY] == {"state": "ready", "run": True}
+
+
+@asynchronous
+async def test_status_has_a_build_that_failed_tried_again_where_nothing_runs() -> None:
+    scene = Reloading(DEGRADED)
+    first = scene.start(status())
+    (await scene.check()).set_result(failed_build("error 7", "d1"))
+    told = said(await first)
+    scene.authority.known = False  # what stood in its way was no source
+
+    second = scene.start(status())
+    (await scene.check(2)).set_result(CHANGED)
+    await until(lambda: bool(scene.authority.restarts))
+    scene.link.connect_anew()
+    scene.authority.restarts[0].set_result(Restarted(ok=True))
+
+    assert "error 7" in told["content"][0]["text"]
+    assert told["_meta"][META_KEY] == {"state": "failed", "run": False, "also": ["buildFailed"]}
+    assert said(await second)["_meta"][META_KEY] == {"state": "ready", "run": True}
+
+
+@asynchronous
+async def test_status_of_a_start_that_has_just_failed_makes_no_other_attempt_with_the_same_code() -> None:
+    scene = Reloading(ConnectionState.LAUNCHING, news=False)
+
+    waiting = scene.start(status())
+    await until(lambda: bool(scene.link.waited))
+    scene.link.be(DEGRADED)
+
+    assert said(await waiting)["_meta"][META_KEY]["state"] == "failed"
+    assert scene.link.attempts_wanted == 0
+
+
+@pytest.mark.parametrize(("strategy", "also"), [(Strategy.RESTART, "buildFailed"), (Strategy.SWAP, "swapFailed")])
+@asynchronous
+async def test_status_says_that_what_answers_is_not_the_newest_code(strategy: Strategy, also: str) -> None:
+    scene = Reloading(strategy=strategy)
+    call = scene.start(tool_call())
+    if strategy is Strategy.SWAP:
+        (await scene.check()).set_result(CHANGED)
+        await until(lambda: bool(scene.authority.restarts))
+        scene.authority.restarts[0].set_result(Restarted(ok=False, kept=True, problem="There was an error 7."))
+        (await scene.next_asked()).answer()
+    else:
+        (await scene.check()).set_result(failed_build("> tsc\na.ts: error 7.\nend"))
+    await call
+
+    result = said(await scene.relay.answer(status()))
+
+    assert "error 7)" in result["content"][0]["text"]
+    assert result["_meta"][META_KEY] == {"state": "ready", "run": True, "also": [also]}
 
 
 @asynchronous
@@ -159,15 +243,108 @@ async def test_calls_through_uno_execute_tool_pass_the_same_queue() -> None:
     assert scene.link.asked == []
 
 
+@pytest.mark.parametrize("method", ["resources/read", "prompts/get", "completion/complete"])
+@pytest.mark.parametrize("strategy", list(Strategy))
 @asynchronous
-async def test_what_is_no_tool_call_does_not_pass_the_queue() -> None:
+async def test_what_is_no_tool_call_waits_for_the_new_code_and_is_told_nothing(method: str, strategy: Strategy) -> None:
+    scene = Reloading(strategy=strategy)
+
+    answer = scene.start(ScriptedCall(method, {"uri": "file:///a"}))
+    (await scene.check()).set_result(CHANGED)
+    await until(lambda: bool(scene.authority.restarts))
+    before = list(scene.link.asked)
+    scene.authority.known = False
+    scene.link.connect_anew()
+    scene.authority.restarts[0].set_result(Restarted(ok=True))
+    asked = await scene.next_asked()
+    asked.answer(b'{"contents":[]}')
+
+    assert before == []
+    assert asked.connection.generation == 2
+    assert said(await answer) == {"contents": []}
+
+
+@asynchronous
+async def test_what_is_no_tool_call_runs_on_the_old_code_if_the_new_cannot_be_built_and_a_call_is_told_of_it() -> None:
     scene = Reloading()
+
+    answer = scene.start(ScriptedCall("resources/read", {"uri": "file:///a"}))
+    (await scene.check()).set_result(failed_build("error 7"))
+    (await scene.next_asked()).answer(b'{"contents":[]}')
+    called = scene.start(tool_call())
+    (await scene.check(2)).set_result(failed_build("error 7"))
+
+    assert said(await answer) == {"contents": []}
+    assert "error 7" in text_of(await called)
+
+
+@asynchronous
+async def test_what_is_no_tool_call_has_no_turn() -> None:
+    """A tool that runs may ask its client something, and that may read a resource before it answers."""
+    scene = Reloading(news=False, concurrency=1)
+    running = scene.start(tool_call())
+    call = await scene.next_asked()
+    pausing = asyncio.ensure_future(scene.pipeline.pause(hold=False))
+    await asyncio.sleep(0)
+
+    answer = scene.start(ScriptedCall("resources/read", {"uri": "file:///a"}))
+    await until(lambda: len(scene.link.asked) == 2)
+    scene.link.asked[1].answer(b'{"contents":[]}')
+    read = said(await answer)
+    call.answer()
+    await asyncio.gather(running, pausing)
+
+    assert read == {"contents": []}
+
+
+@asynchronous
+async def test_an_authority_that_is_always_silent_does_not_keep_what_is_no_tool_call() -> None:
+    scene = Reloading(news=True, policy=QUICK.replace(check_seconds=0.01))
 
     answer = scene.start(ScriptedCall("resources/read", {"uri": "file:///a"}))
     (await scene.next_asked()).answer(b'{"contents":[]}')
 
     assert said(await answer) == {"contents": []}
-    assert scene.authority.checks == []
+
+
+@asynchronous
+async def test_a_list_waits_for_nothing_and_has_new_code_started_where_it_is_known_of() -> None:
+    scene = Reloading(news=False)
+
+    await scene.relay.answer(ScriptedCall("tools/list"))
+    await asyncio.sleep(0)
+    unasked = list(scene.authority.checks)
+    scene.authority.known = True
+    await scene.relay.answer(ScriptedCall("tools/list"))
+    scene.relay.listed()
+    (await scene.check()).set_result(CHANGED)
+    await until(lambda: bool(scene.authority.restarts))
+
+    assert unasked == []
+    assert len(scene.authority.checks) == 1
+
+
+@asynchronous
+async def test_a_call_that_waited_for_the_first_start_passes_the_queue_that_came_meanwhile() -> None:
+    scene = Reloading(ConnectionState.LAUNCHING)
+    scene.relay.wait_calls, scene.relay.pipeline = True, None
+    arranging: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    scene.relay.await_pipeline(arranging)
+
+    early = scene.start(tool_call())
+    await until(lambda: bool(scene.link.waited))
+    scene.link.connect_anew()
+    late = scene.start(tool_call())
+    scene.relay.pipeline = scene.pipeline
+    arranging.set_result(None)
+    (await scene.check()).set_result(CHANGED)
+    await until(lambda: bool(scene.authority.restarts))
+    scene.authority.known = False
+    scene.authority.restarts[0].set_result(Restarted(ok=True))
+    scene.link.answers = lambda asked: asked.answer()
+
+    assert [said(await call)["_meta"][META_KEY]["state"] for call in (early, late)] == ["reloaded", "reloaded"]
+    assert len(scene.authority.checks) == 1
 
 
 @asynchronous

@@ -144,7 +144,7 @@ class _Engine:
         if self.keeper.placement is not None:
             self.keeper.placement.begin()
         if not self._begun.is_host:  # which reads its code within milliseconds, and is in a hurry
-            self._reload()
+            self._relay.await_pipeline(self._reload())
         if self._board.holds_tools:
             self._loop.call_later(TOOLS_SECONDS, self._release_tools)
         if self._options.http_port is not None:
@@ -200,6 +200,7 @@ class _Engine:
             self._met(value)
         elif kind == "read":
             self.keeper.listed()
+            self._relay.listed()
         elif kind == "end":
             self.over.set()
 
@@ -250,8 +251,8 @@ class _Engine:
 
     # New code.
 
-    def _reload(self) -> None:
-        """See to it from now on that the newest code answers."""
+    def _reload(self) -> asyncio.Task[None]:
+        """See to it from now on that the newest code answers; is done when it is known who does."""
         from .reloading import Reloading
 
         self._reloading = Reloading(
@@ -267,7 +268,7 @@ class _Engine:
         self.keeper.reload = self._reloading.reload
         if self.keeper.placement is not None:
             self.keeper.placement.looked = self._reloading.look
-        self._reloading.look()
+        return self._reloading.look()
 
     async def _launching(self) -> None:
         """Of all starts but the first."""

@@ -98,9 +98,9 @@ class Reloading:
     def _connected(self) -> bool:
         return self._keeper.state is CONNECTED
 
-    def look(self) -> None:
+    def look(self) -> asyncio.Task[None]:
         """Something was found out, or has happened, that may decide whether code is reloaded, and by whom."""
-        self._tasks.start(_guarded(self._arrange()))
+        return self._tasks.start(_guarded(self._arrange()))
 
     def reload(self) -> bool:
         """Look for new code without a call that asks for it; whether anybody watches it."""

@@ -38,6 +38,7 @@ class Forwarding:
     def __init__(self, link: Link, board: Board, connections: Connections, policy: RelayPolicy) -> None:
         self.waits = False  # --wait-calls: hold requests while there is no upstream
         self.pipeline: Pipeline | None = None  # where code is reloaded: all calls of tools pass it
+        self.arranging: asyncio.Future[None] | None = None  # it is being found out whether it is
         self._link = link
         self._board = board
         self._connections = connections
@@ -46,9 +47,33 @@ class Forwarding:
 
     def run(self, call: Call, method: str, params: Params) -> Coroutine[Any, Any, msgspec.Raw | Result]:
         """The upstream's answer to `call`, made as this request; RpcError is the upstream's, too. Else NoAnswer."""
-        if self.pipeline is not None and method == "tools/call":
-            return self.pipeline.run(call, lambda: self._run(call, method, params))
+        pipeline = self.pipeline
+        if pipeline is None:
+            ready = self._link.state is ConnectionState.CONNECTED and self.arranging is None
+            return self._run(call, method, params) if ready else self._run_first(call, method, params)
+        if method == "tools/call":
+            return pipeline.run(call, lambda: self._run(call, method, params))
+        if method in REPEATABLE_METHODS:
+            return self._run_current(pipeline, call, method, params)
         return self._run(call, method, params)
+
+    def listed(self) -> None:
+        """A client has read a list."""
+        if self.pipeline is not None:
+            self.pipeline.look()
+
+    async def _run_first(self, call: Call, method: str, params: Params) -> msgspec.Raw | Result:
+        """Before it is known who watches the code: who waits for the first start does not run on old code either."""
+        if self._link.state is not ConnectionState.CONNECTED:
+            await self._hold(call)
+        if self.arranging is not None:
+            await asyncio.wait([self.arranging], timeout=self._policy.check_seconds)
+            self.arranging = None
+        return await (self.run if self.pipeline is not None else self._run)(call, method, params)
+
+    async def _run_current(self, pipeline: Pipeline, call: Call, method: str, params: Params) -> msgspec.Raw | Result:
+        await pipeline.current()
+        return await self._run(call, method, params)
 
     async def _run(self, call: Call, method: str, params: Params) -> msgspec.Raw | Result:
         link = self._link

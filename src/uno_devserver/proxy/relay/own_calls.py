@@ -67,6 +67,7 @@ class OwnCalls:
 
     async def _discover(self, call: Call, arguments: Params) -> Result:  # noqa: ARG002
         await self._forwarding.await_upstream(call, self._policy.discover_seconds)
+        self._forwarding.listed()
         own = self._board.own_tools
         tools = [raw for raw in _raw_list(self._board.lists.tools) if _named.decode(raw).name not in own]
         if not tools:

@@ -2,8 +2,9 @@
 
 Every call is either run, once, or answered with what became of it instead; calls leave the queue in the order in which
 they came. A batch ends when nothing waits and nothing runs. The first call of a batch has the code checked, and so has
-one that comes while it is known that a source was changed; the others wait for that and are not checked again. An
-authority that fails or is silent stops no call. Everything happens in the engine's loop.
+one that comes while it is known that a source was changed; the others wait for that and are not checked again. Requests
+that are no calls wait for the newest code, too, but not for a turn, and are told nothing. An authority that fails or is
+silent stops nobody. Everything happens in the engine's loop.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     Execute = Callable[[], Awaitable[Result | msgspec.Raw]]
 
+MOST_LOOKS = 2  # that one request waits for: one that was under way, and one of its own
 _ITS_TURN = "Waiting for its turn."
 
 
@@ -74,6 +76,7 @@ class Pipeline:
         self._holding = False  # those who come meanwhile wait; else they are told
         self._open = asyncio.Event()  # neither replacing nor paused
         self._failing: Note | None = None  # while the new code cannot be built or started: for all results of the old
+        self._why_failing = ""  # what the build printed, or why it did not start
         self._told_failure: str | None = None  # of the last failed build that an agent was shown: which it was
         self._extension_error: str | None = None  # of the last build of the extension
         self._notes: list[Note] = []  # for the next result
@@ -101,6 +104,33 @@ class Pipeline:
             raise
         return await self._carry_out(waiting, execute) if answer is None else answer
 
+    async def current(self) -> None:
+        """Returns when the newest code answers, or is known not to: for what needs no turn, and cannot be told."""
+        looks = 0
+        while not self._over:
+            if self._checking and self._check_task is not None:
+                await asyncio.wait([self._check_task])
+                looks += 1
+            elif self._is_closed:
+                if self._running and not self._swaps:  # the restart waits for a call that may need this first
+                    return
+                await self._open.wait()
+            elif looks < MOST_LOOKS and self._needs_look(first=not looks):
+                self._begin_check(None)
+            else:
+                return
+
+    def _needs_look(self, *, first: bool) -> bool:
+        news = self._asking.news()
+        if news is True or self._running or not first:
+            return news is True
+        return news is None or (self._builds_again and not self._serves())
+
+    def look(self) -> None:
+        """Nobody waits for it: if the code is known to have changed, let it be built and started."""
+        if not (self._checking or self._is_closed or self._over) and self._asking.news() is True:
+            self._begin_check(None)
+
     async def pause(self, *, hold: bool) -> None:
         """The server is about to be replaced: from now on no call is begun. Those that wait, and come, are told, or
         held. Returns when nothing runs any more; if they are held, at once. Once more does no harm.
@@ -126,6 +156,11 @@ class Pipeline:
             idle = asyncio.get_running_loop().create_future()
             self._idle.append(idle)
             await idle
+
+    @property
+    def failing(self) -> tuple[State, str] | None:
+        """That the code on disk is not what answers, for it cannot be built or started; and why."""
+        return (self._failing.state, self._why_failing) if self._failing is not None else None
 
     @property
     def awaited_calls(self) -> int:
@@ -251,14 +286,14 @@ class Pipeline:
 
     # Checking.
 
-    def _begin_check(self, trigger: _Waiting) -> None:
+    def _begin_check(self, trigger: _Waiting | None) -> None:
         for waiting in self._queue:
             waiting.checked = True  # when it is over
         self._checking, self._plain = True, False
         self._at = f"Checking whether the code of {self.name} has changed."
         self._check_task = self._tasks.start(self._check(trigger))
 
-    async def _check(self, trigger: _Waiting) -> None:
+    async def _check(self, trigger: _Waiting | None) -> None:
         result = await self._asking.check(self._hear)
         self._checking = False
         if result is None:
@@ -268,9 +303,9 @@ class Pipeline:
             self._take(result, trigger)
         self._settle()
 
-    def _take(self, result: CheckResult, trigger: _Waiting) -> None:
-        if not trigger.waits:  # it was cancelled, and the next takes its place
-            trigger = next((waiting for waiting in self._queue if waiting.waits), trigger)
+    def _take(self, result: CheckResult, trigger: _Waiting | None) -> None:
+        if trigger is None or not trigger.waits:  # it was cancelled, and the next takes its place
+            trigger = next((waiting for waiting in self._queue if waiting.waits), None)
         about_extension = self._extension_notes(result)
         if result.restart_due:
             self._failing = self._told_failure = None
@@ -278,14 +313,15 @@ class Pipeline:
             return
         output = result.server_build_error
         if output is not None:
-            self._failing = messages.still_not_built(self.name)
+            self._failing, self._why_failing = messages.still_not_built(self.name), output
             failure = result.server_digest or output
-            if failure != self._told_failure and trigger.waits:
+            if failure != self._told_failure and trigger is not None:
                 self._told_failure = failure
                 note = messages.build_failed(self.name, output, serves=self._serves())
                 self._tell(trigger, [note, *about_extension])
                 return
         elif result.server_digest is not None:  # it did not start
+            self._why_failing = "" if self._builds_again else self._why_failing
             self._failing = messages.still_not_started(self.name) if self._serves() else None
             self._told_failure = None
         else:
@@ -308,10 +344,10 @@ class Pipeline:
 
     # Replacing.
 
-    def _replace(self, trigger: _Waiting, about_extension: list[Note]) -> None:
+    def _replace(self, trigger: _Waiting | None, about_extension: list[Note]) -> None:
         self._replacing = True
         hold = self._holds
-        if trigger.waits and not hold:
+        if trigger is not None and not hold:
             self._tell(trigger, [messages.restarting(self.name), *about_extension])
         else:
             self._notes += about_extension
@@ -345,6 +381,7 @@ class Pipeline:
         if not restarted.ok:
             self._notes.append(messages.not_replaced(self.name, restarted))
             self._failing = messages.still_not_started(self.name) if restarted.kept else None
+            self._why_failing = restarted.problem
             return
         for waiting in self._queue:
             waiting.notes.append(Note(State.SWAPPED if self._swaps else State.RELOADED))

@@ -21,6 +21,7 @@ from .own_calls import OwnCalls
 from .policy import DEFAULT_RELAY_POLICY, RelayPolicy
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
 
     from ...protocol.parties import ServerInfo
@@ -84,6 +85,14 @@ class Relay:
     def pipeline(self, pipeline: Pipeline | None) -> None:
         self._forwarding.pipeline = pipeline
 
+    def await_pipeline(self, arranging: asyncio.Future[None]) -> None:
+        """Whether there will be one is known when this is done."""
+        self._forwarding.arranging = arranging
+
+    def listed(self) -> None:
+        """A client has read a list, here or from the board."""
+        self._forwarding.listed()
+
     async def answer(self, call: Call) -> Result | msgspec.Raw:
         method, params = call.method, call.params
         try:
@@ -138,5 +147,6 @@ class Relay:
             raise RpcError(INVALID_PARAMS, "The cursor is unknown: every list here is one page.")
         if method == "tools/list" and self._board.holds_tools:
             await self._link.until_connected(self._policy.tools_seconds)
+        self.listed()
         key, which = LISTS[method]
         return {key: msgspec.Raw(getattr(self._board.lists, which))}

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ...protocol.service import Result
 
 META_KEY = "uno-devserver/hotReload"
+ESSENCE_CHARACTERS = 300  # of a line that a model is quoted in a sentence
 
 _WAIT = f"Call {STATUS} with an empty input; it waits for the server. Retry no other tool before it says ready."
 _NOT_RUN = "This call has not been run."
@@ -140,17 +141,35 @@ def not_replaced(name: str, restarted: Restarted) -> Note:
 # The answers of mcpStatus.
 
 
-def ready(name: str, *, log_file: str | None, source: str | None) -> Result:
+def ready(name: str, *, log_file: str | None, source: str | None, failing: tuple[State, str] | None = None) -> Result:
+    """`failing`: the code on disk is not what answers, and what its build printed or why it did not start."""
     looks = [f"call {HEALTH}, which says what is wrong"]
     if log_file:
         looks.append(f"look into its log, {log_file}")
     looks.append(f"read its source{f' in {source}' if source else ''}")
+    older = f" {_older(*failing)}" if failing else ""
     text = (
-        f"{_first(name)} is ready. Do not call {STATUS} again; go on with its tools.\n\n"
+        f"{_first(name)} is ready.{older} Do not call {STATUS} again; go on with its tools.\n\n"
         "If tools are missing, or it does not do what its code says:\n"
         + "\n".join(f"{number}. {look[0].upper()}{look[1:]}." for number, look in enumerate(looks, 1))
     )
-    return _status(text, State.READY, is_ready=True)
+    return _status(text, State.READY, *([failing[0]] if failing else []), is_ready=True)
+
+
+def _older(state: State, why: str) -> str:
+    reason = _essence(why)
+    what = "its build fails" if state is State.BUILD_FAILED else "it did not start"
+    return (
+        f"But what answers may be older than its present code: {what}{f' ({reason})' if reason else ''}. "
+        "Fix that; the next call of a tool tries again."
+    )
+
+
+def _essence(output: str) -> str:
+    """One line of it: the first that speaks of an error, else the last."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    line = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "")
+    return line[:ESSENCE_CHARACTERS].rstrip(".")
 
 
 def still_restarting(name: str, seconds: float, *, waits_for: str) -> Result:
@@ -159,6 +178,14 @@ def still_restarting(name: str, seconds: float, *, waits_for: str) -> Result:
         f"does not help either, call {HEALTH}, which says what is wrong."
     )
     return _status(text, State.RESTARTING, is_ready=False)
+
+
+def not_built(name: str, output: str) -> Result:
+    text = (
+        f"{_first(name)} does not run, and the build of its code fails:\n\n{fenced(output)}\n\n"
+        f"Fix what the build complains of, then call {STATUS} or one of its tools: that builds and starts it anew."
+    )
+    return _status(text, State.FAILED, State.BUILD_FAILED, is_ready=False)
 
 
 def not_started(name: str, reasons: Sequence[str], steps: Sequence[str], lines: Sequence[str]) -> Result:
@@ -173,11 +200,11 @@ def not_started(name: str, reasons: Sequence[str], steps: Sequence[str], lines: 
     return _status(text, State.FAILED, is_ready=False)
 
 
-def _status(text: str, state: State, *, is_ready: bool) -> Result:
+def _status(text: str, *states: State, is_ready: bool) -> Result:
     return {
         "content": [{"type": "text", "text": text}],
         "isError": not is_ready,
-        "_meta": {META_KEY: {"state": state.value, "run": is_ready}},
+        "_meta": {META_KEY: state_of([Note(state) for state in states], run=is_ready)},
     }
 
 

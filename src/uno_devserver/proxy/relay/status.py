@@ -1,4 +1,7 @@
-"""mcpStatus: waits until the server behind the proxy answers again, within a bound, and says what to do then."""
+"""mcpStatus: waits until the server behind the proxy answers again, within a bound, and says what to do then.
+
+Where none runs, it has the code looked at and another attempt made, as the call of a tool would.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import TYPE_CHECKING
 from ...instances.health_report import ConnectionState
 from .outcomes import known, unavailable
 from .progress import report
-from .reload_messages import not_started, ready, still_restarting
+from .reload_messages import State, not_built, not_started, ready, still_restarting
 
 if TYPE_CHECKING:
     from ...protocol.service import Call, Params, Result
@@ -32,11 +35,17 @@ class Status:
         name, seconds = (pipeline.name, pipeline.status_seconds) if pipeline else (UNNAMED, self._policy.status_seconds)
         reporting = asyncio.ensure_future(report(call, self._waits_for, self._policy.progress_seconds))
         try:
-            if await self._is_ready(seconds):
-                return ready(name, log_file=self._log_file(), source=pipeline.source if pipeline else None)
+            is_ready = await self._is_ready(seconds)
         finally:
             reporting.cancel()
-        if self._link.state is ConnectionState.DEGRADED:
+        pipeline = self._forwarding.pipeline
+        failing = pipeline.failing if pipeline else None
+        if is_ready:
+            source = pipeline.source if pipeline else None
+            return ready(name, log_file=self._log_file(), source=source, failing=failing)
+        if self._is_down:
+            if failing is not None and failing[0] is State.BUILD_FAILED:
+                return not_built(name, failing[1])
             return not_started(name, *known(self._board), self._last_lines())
         if self._link.fallback or self._link.state is ConnectionState.SHUTDOWN:
             raise unavailable(self._link, self._board)
@@ -44,17 +53,39 @@ class Status:
 
     async def _is_ready(self, seconds: float) -> bool:
         """No restart is due, and the upstream is there."""
-        loop = asyncio.get_running_loop()
-        until = loop.time() + seconds
-        while (rest := until - loop.time()) > 0:
+        try:
+            async with asyncio.timeout(seconds):
+                was_down = self._is_down
+                if not was_down and await self._settled(seconds):
+                    return True
+                if self._is_down:
+                    await self._ask_for_it()
+                if was_down:  # else an attempt was made just now, and another one needs other code
+                    self._link.wanted()
+                return await self._settled(seconds)
+        except TimeoutError:
+            return False
+
+    @property
+    def _is_down(self) -> bool:
+        return self._link.state is ConnectionState.DEGRADED
+
+    async def _ask_for_it(self) -> None:
+        """Have done what may be in the way of a server: its code built, the user's agreement seen."""
+        await self._link.reconsider()
+        if self._forwarding.pipeline is not None:
+            await self._forwarding.pipeline.current()
+
+    async def _settled(self, seconds: float) -> bool:
+        """Whether there is an upstream, when no more is due."""
+        while True:
             pipeline = self._forwarding.pipeline
-            if pipeline is not None and not await pipeline.settled(rest):
+            if pipeline is not None and not await pipeline.settled(seconds):
                 return False
             if self._link.state is ConnectionState.CONNECTED:
                 return True
-            if not await self._link.until_connected(until - loop.time()):
+            if not await self._link.until_connected(seconds):
                 return False
-        return False
 
     def _waits_for(self) -> str:
         pipeline = self._forwarding.pipeline
