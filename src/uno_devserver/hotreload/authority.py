@@ -68,7 +68,7 @@ class Restarted(Value):
     """What became of a restart."""
 
     ok: bool  # the new code answers
-    problem: str = ""  # a sentence, where it does not
+    problem: str = ""  # sentences: why it does not, or what of it does not
     last_lines: tuple[str, ...] = ()  # what it printed last
     kept: bool = False  # the old server still answers: a swap whose new one did not start
     lists: str = ""  # the new tools against the old: same, grown or changed

@@ -221,11 +221,16 @@ def test_an_add_in_that_the_host_could_not_load_is_told_as_on_the_command_line()
     assert issues(CONNECTED.replace(host=host)) == [("AddInLoadFailed", "Warning")]
 
 
-@pytest.mark.parametrize(("owned", "mended"), [(True, True), (False, False)])
-def test_a_broken_add_in_of_a_host_of_ours_only_has_to_be_mended(owned: bool, mended: bool) -> None:
+@pytest.mark.parametrize(
+    ("owned", "reloads", "mended"), [(True, None, True), (False, {"owner": False}, True), (False, None, False)]
+)
+def test_a_broken_add_in_of_a_host_that_a_proxy_started_only_has_to_be_mended(
+    owned: bool, reloads: dict[str, object] | None, mended: bool
+) -> None:
     broken = HostAddIn("a", None, "/ws/a.py", False, "SyntaxError")
     upstream = HOST.replace(kind=HostKind.BUNDLED, owned=owned)
-    facts = CONNECTED.replace(upstream=upstream, host=Probe(kind=HostKind.BUNDLED, add_ins=(broken,)))
+    host = Probe(kind=HostKind.BUNDLED, add_ins=(broken,))
+    facts = CONNECTED.replace(upstream=upstream, host=host, hot_reload=reloads)
 
     assert ("uno-devserver stop" not in issue(facts, "AddInLoadFailed")["remediation"]) is mended
 

@@ -48,6 +48,8 @@ from reload_server import note, wait_for
 
 def register(addin):
     note({journal!r}, "start", answer={answer!r})
+    if {fails!r}:
+        raise ValueError({fails!r})
     if {waits!r}:
         wait_for({gate!r})
 
@@ -55,6 +57,13 @@ def register(addin):
     def answer() -> str:
         "Say it."
         return {answer!r}
+"""
+_ADDIN_OF_VALUE = """\
+def register(addin):
+    @addin.tool
+    def value() -> str:
+        "Say it."
+        return {!r}
 """
 
 
@@ -68,8 +77,8 @@ class EditedAddIn:
         self.file = machine.workspace / ".devtools" / "addins" / "talker.py"
         self.say("one")
 
-    def say(self, answer: str, *, waits: bool = False) -> None:
-        values: dict[str, Any] = {"answer": answer, "waits": waits, "gate": str(self.gate)}
+    def say(self, answer: str, *, waits: bool = False, fails: str = "") -> None:
+        values: dict[str, Any] = {"answer": answer, "waits": waits, "fails": fails, "gate": str(self.gate)}
         write(self.file, _ADDIN.format(support=str(SUPPORT), journal=str(self.journal), **values))
 
 
@@ -312,6 +321,29 @@ def test_an_add_in_with_a_syntax_error_is_a_failed_build(proxies: Proxies, strat
     assert client.health()["hostProcessId"] == host
     addin.say("two")
     until_answers(client, "two")
+
+
+def test_an_add_in_that_does_not_load_with_its_new_code_is_told(proxies: Proxies) -> None:
+    addin = EditedAddIn(proxies.machine)
+    write(addin.file.with_name("other.py"), _ADDIN_OF_VALUE.format("x"))
+    client = hot(proxies)
+    assert client.call("value") == "x"
+    addin.say("two", fails="out of colours")
+
+    told = client.call_result("value")
+    wait_ready(client)
+    [issue] = [issue for issue in client.health()["issues"] if issue["code"] == "AddInLoadFailed"]
+    noted, later = client.call_result("value"), client.call_result("value")
+
+    assert state_of(told) == "restarting"
+    for text in (issue["message"], text_of(noted)):
+        assert str(addin.file) in text
+        assert "out of colours" in text
+    assert "uno-devserver stop" not in issue["remediation"]
+    assert text_of(later) == "x"
+    addin.say("three")
+    until_answers(client, "three")
+    assert text_of(client.call_result("value")) == "x"
 
 
 @pytest.mark.parametrize("strategy", ["restart", "swap"])

@@ -301,11 +301,23 @@ class Reloading:
             if channel is not None:
                 await channel.announce_restart(PEERS_SECONDS)
             outcome = await (keeper.swap() if swaps else keeper.renew(hot_reload.restart_delay_ms / 1000))
+            if outcome.ok:
+                outcome = outcome.replace(problem=await self._not_loaded())
             return outcome
         finally:
             self._replacing = False
             if channel is not None:
                 channel.announce_restarted(outcome)
+
+    async def _not_loaded(self) -> str:
+        """What is wrong with the add-ins of a Host that is connected, so that health knows it at once, too."""
+        running = self._keeper.running
+        if not isinstance(running, HostRunning):
+            return ""
+        host = await apart(running.probe)
+        if host.connected and running is self._keeper.running:
+            self._knowledge.learn(host=host)
+        return " ".join(addin.failure for addin in host.add_ins if addin.error is not None)
 
     def _moved(self) -> None:
         """The authority has something to tell: perhaps that a restart is over, with all that it has to write down."""

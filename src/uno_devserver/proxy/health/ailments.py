@@ -39,7 +39,7 @@ _HERE = {
 }
 # Where the Host is ours, and loads the workspace's add-ins.
 _MENDED = {
-    "AddInLoadFailed": f"Repair or update the add-in. {BY_ITSELF}",
+    "AddInLoadFailed": f"Repair or update the add-in, and save it. {BY_ITSELF}",
     "AddInsLeftOut": f"Repair the one at fault. {BY_ITSELF}",
 }
 
@@ -72,7 +72,8 @@ def in_a_proxy(issue: Issue, facts: ProxyFacts) -> Issue:
     if fallback and issue.remediation == REMEDIES[issue.code]:
         return issue.replace(remediation=f"{_INITIALIZE} {ADDINS_DO}")
     upstream = facts.upstream
-    if issue.code in _MENDED and upstream is not None and upstream.owned and upstream.kind is HostKind.BUNDLED:
+    reloads = upstream is not None and (upstream.owned or facts.hot_reload is not None)  # we, or its owner
+    if issue.code in _MENDED and reloads and upstream is not None and upstream.kind is HostKind.BUNDLED:
         return issue.replace(remediation=_MENDED[issue.code])
     return with_step_here(issue)
 

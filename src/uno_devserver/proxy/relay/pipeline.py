@@ -136,6 +136,7 @@ class Pipeline:
         held. Returns when nothing runs any more; if they are held, at once. Once more does no harm.
         """
         self._paused = True
+        self._notes = [note for note in self._notes if note.state is not State.RELOADED]  # of the restart before
         if not self._replacing:
             self._close_for(hold or self._holds)
         if not hold:
@@ -383,6 +384,8 @@ class Pipeline:
             self._failing = messages.still_not_started(self.name) if restarted.kept else None
             self._why_failing = restarted.problem
             return
+        if restarted.problem:
+            self._notes.append(messages.reloaded_in_part(self.name, restarted.problem))
         for waiting in self._queue:
             waiting.notes.append(Note(State.SWAPPED if self._swaps else State.RELOADED))
 

@@ -138,6 +138,11 @@ def not_replaced(name: str, restarted: Restarted) -> Note:
     return Note(State.SWAP_FAILED if restarted.kept else State.FAILED, text)
 
 
+def reloaded_in_part(name: str, problem: str) -> Note:
+    text = f"Note: {name} runs its new code, but not all of it. {problem} Mend and save it; that loads it anew."
+    return Note(State.RELOADED, text)
+
+
 # The answers of mcpStatus.
 
 
