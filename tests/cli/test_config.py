@@ -103,6 +103,77 @@ def test_problems_are_listed_and_the_exit_code_tells_of_them(workspace: Workspac
     assert len(data.json["problems"]) == 2
 
 
+@pytest.mark.parametrize(
+    ("config", "problem"),
+    [
+        ({"mcpServer": {"command": "sh serve.sh"}}, "Write its arguments apart, as mcpServer.args"),
+        ({"mcpServer": {"command": "sh", "args": ["gone.py"]}}, "there is no file {root}/gone.py."),
+        ({"mcpServer": {"command": "sh"}, "client": {"command": "gone"}}, "The client cannot be started"),
+    ],
+)
+def test_what_would_not_work_is_a_problem(
+    workspace: WorkspaceBuilder, machine: Machine, config: object, problem: str
+) -> None:
+    workspace.file(CONFIG, json.dumps(config))
+
+    result = machine.run("config")
+
+    assert result.exit_code == 1
+    assert problem.format(root=machine.workspace) in result.stdout.split("Problems:\n")[1]
+
+
+def test_what_is_not_built_yet_and_patterns_that_fit_nothing_are_remarks(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.file("package.json", '{"main": "dist/index.js", "scripts": {"build": "x"}}').file("a.ts", "")
+    workspace.file("a.test.ts", "").file("views/page.html", "").file("tsconfig.json", "{}")
+    tools = {"hotReload": {"include": ["views/*.html", "gone/**"], "exclude": ["**/*.test.ts", "lost.ts"]}}
+    workspace.file(CONFIG, json.dumps({"mcpServerRoot": "..", **tools}))
+    for name in ("node", "npm"):
+        (machine.tools / name).touch(mode=0o755)
+
+    result = machine.run("config", "--json")
+
+    assert result.json["problems"] == []
+    assert result.json["remarks"] == [
+        f"{machine.workspace}/dist/index.js does not exist yet; npm run build is run when the server is first needed.",
+        'hotReload.include: "gone/**" fits no file; patterns begin at the root of the package.',
+        'hotReload.exclude: "lost.ts" fits no file; patterns begin at the root of the package.',
+    ]
+    assert result.exit_code == 0
+
+
+def test_a_server_whose_code_is_elsewhere_is_a_remark(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(CONFIG, '{"mcpServer": {"command": "/bin/sh"}}')
+
+    result = machine.run("config", "--json")
+
+    (remark,) = result.json["remarks"]
+    assert remark.startswith(f"No file in {machine.workspace} counts as code of the server")
+    assert (result.exit_code, result.json["problems"]) == (0, [])
+
+
+def test_a_folder_that_is_missing_is_said_once_and_has_no_kind(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(CONFIG, '{"mcpServerRoot": "../gone", "mcpServer": {"command": "/bin/sh", "cwd": ".."}}')
+
+    result = machine.run("config")
+
+    assert _rows(result.stdout)["sources of the server"] == f"none: there is no folder {machine.workspace}/gone"
+    assert len(result.stdout.split("Problems:\n")[1].splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("config", "off"),
+    [('{"hotReload": {"enabled": false}}', "off, by hotReload.enabled"), ("{}", "off: there is no code to watch")],
+)
+def test_where_nothing_is_reloaded_it_says_why(
+    workspace: WorkspaceBuilder, machine: Machine, config: str, off: str
+) -> None:
+    workspace.file(CONFIG, config)
+
+    assert _rows(machine.run("config").stdout)["hot reload"] == off
+
+
 def test_a_server_of_which_nothing_is_known_is_told_what_to_write(
     workspace: WorkspaceBuilder, machine: Machine
 ) -> None:

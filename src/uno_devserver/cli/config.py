@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import sys
 
-from ..issues import Issue, UserError
+from ..issues import UserError
 from ..system.folders import folders
 from ..workspace.config import read_config
 from ..workspace.resolver import resolve, select_solution
@@ -53,6 +52,7 @@ def _workspace(invocation: Invocation) -> Workspace:
 
 def _look(workspace: Workspace) -> Findings:
     from ..hotreload.sources.find import find_sources
+    from .config_checks import problems, remarks
     from .config_commands import commands_of
     from .config_report import Findings
 
@@ -66,22 +66,4 @@ def _look(workspace: Workspace) -> Findings:
         commands,
         tuple((package, build, find_sources(package)) for package, build in commands.packages),
     )
-    return found.replace(problems=tuple(dict.fromkeys(_problems(found))))
-
-
-def _problems(found: Findings) -> list[tuple[str, str]]:
-    """Each with the next step, where there is one."""
-    server = found.commands.server
-    issues = [*found.config.issues, *([server] if isinstance(server, Issue) else [])]
-    problems = [(issue.message, issue.remediation) for issue in issues]
-    if server is not None and not isinstance(server, Issue):
-        from ..system.programs import candidates
-
-        paths = candidates(server.line[0], server.folder, server.environ(os.environ), sys.platform)
-        if not any(os.path.isfile(path) for path in paths):
-            step = f"Install it, or name another as mcpServer.command in {found.config.path}."
-            problems.append((f"The server cannot be started: the program '{server.line[0]}' is not found.", step))
-    for _, build, files in found.sources:
-        problems += [(problem, "") for problem in files.problems]
-        problems += [(build.problem, "")] if build is not None and build.problem else []
-    return problems
+    return found.replace(problems=tuple(dict.fromkeys(problems(found))), remarks=tuple(remarks(found)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from enum import Enum
 
 from ..hotreload.sources.find import kind_of
@@ -44,10 +45,17 @@ class Findings(Value):
     commands: Commands
     sources: tuple[tuple[Package, Build | None, Sources], ...]  # of the packages that are watched
     problems: tuple[tuple[str, str], ...] = ()  # each with its next step, or none
+    remarks: tuple[str, ...] = ()
 
     @property
     def reloads(self) -> bool:
         return self.config.hot_reload.enabled and bool(self.sources)
+
+    @property
+    def strategy(self) -> str:
+        if self.reloads:
+            return f"on, by {self.config.hot_reload.strategy.value}"
+        return "off: there is no code to watch" if self.config.hot_reload.enabled else "off, by hotReload.enabled"
 
 
 def report(found: Findings) -> Report:
@@ -57,6 +65,7 @@ def report(found: Findings) -> Report:
         (
             Section("Settings", tuple(Row(field.title, _setting(found.config, field)) for field in FIELDS)),
             Section("What follows", tuple(_follows(found))),
+            Bullets("Remarks", found.remarks),
             Bullets("Problems", tuple(_problem(*problem) for problem in found.problems)),
         ),
     )
@@ -77,10 +86,12 @@ def _follows(found: Findings) -> Iterator[Row]:
         yield Row("server", shown(server.line))
         yield Row("runs in", server.folder)
         yield Row("as said by", server.origin)
-    strategy = found.config.hot_reload.strategy.value
-    yield Row("hot reload", f"on, by {strategy}" if found.reloads else "off")
+    yield Row("hot reload", found.strategy)
     for package, build, files in found.sources:
         role, count = package.role.value, len(files.files)
+        if not os.path.isdir(package.root):
+            yield Row(f"sources of the {role}", f"none: there is no folder {package.root}")
+            continue
         counted = f"{count} file{'' if count == 1 else 's'} in {files.root}"
         yield Row(f"sources of the {role}", f"{kind_of(package).value}, {counted}")
         yield Row(f"build of the {role}", f"{build.named}, in {build.folder}" if build else "none needed")
@@ -124,6 +135,7 @@ def data(found: Findings) -> dict[str, object]:
             for package, build, files in found.sources
         ],
         "client": {"command": list(client[0]), "cwd": client[1]} if client else None,
+        "remarks": list(found.remarks),
         "problems": [{"message": message, "nextStep": step or None} for message, step in found.problems],
     }
 
