@@ -331,12 +331,12 @@ def test_an_add_in_that_does_not_load_with_its_new_code_is_told(proxies: Proxies
     addin.say("two", fails="out of colours")
 
     told = client.call_result("value")
-    wait_ready(client)
+    ready = wait_ready(client)
     [issue] = [issue for issue in client.health()["issues"] if issue["code"] == "AddInLoadFailed"]
     noted, later = client.call_result("value"), client.call_result("value")
 
     assert state_of(told) == "restarting"
-    for text in (issue["message"], text_of(noted)):
+    for text in (text_of(ready), issue["message"], text_of(noted)):
         assert str(addin.file) in text
         assert "out of colours" in text
     assert "uno-devserver stop" not in issue["remediation"]

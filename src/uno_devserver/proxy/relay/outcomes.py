@@ -130,6 +130,11 @@ def known(board: Board) -> tuple[list[str], list[str]]:
     return _known(_issues(board))
 
 
+def issues_of(board: Board, code: str) -> list[str]:
+    """What health says under this code: the first few."""
+    return _known([issue for issue in _issues(board) if issue.get("code") == code])[0]
+
+
 def _known(issues: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
     """What is wrong, and what to do: the first few sentences of each."""
     quoted = issues[:QUOTED_ISSUES]

@@ -146,15 +146,25 @@ def reloaded_in_part(name: str, problem: str) -> Note:
 # The answers of mcpStatus.
 
 
-def ready(name: str, *, log_file: str | None, source: str | None, failing: tuple[State, str] | None = None) -> Result:
-    """`failing`: the code on disk is not what answers, and what its build printed or why it did not start."""
+def ready(
+    name: str,
+    *,
+    log_file: str | None,
+    source: str | None,
+    failing: tuple[State, str] | None = None,
+    missing: Sequence[str] = (),
+) -> Result:
+    """`failing`: the code on disk is not what answers, and what its build printed or why it did not start. `missing`:
+    sentences, of parts that do not work.
+    """
     looks = [f"call {HEALTH}, which says what is wrong"]
     if log_file:
         looks.append(f"look into its log, {log_file}")
     looks.append(f"read its source{f' in {source}' if source else ''}")
     older = f" {_older(*failing)}" if failing else ""
+    is_ready = " ".join([f"{_first(name)} is ready.", *missing])
     text = (
-        f"{_first(name)} is ready.{older} Do not call {STATUS} again; go on with its tools.\n\n"
+        f"{is_ready}{older} Do not call {STATUS} again; go on with its tools.\n\n"
         "If tools are missing, or it does not do what its code says:\n"
         + "\n".join(f"{number}. {look[0].upper()}{look[1:]}." for number, look in enumerate(looks, 1))
     )

@@ -9,7 +9,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from ...instances.health_report import ConnectionState
-from .outcomes import known, unavailable
+from .outcomes import issues_of, known, unavailable
 from .progress import report
 from .reload_messages import State, not_built, not_started, ready, still_restarting
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .policy import RelayPolicy
 
 UNNAMED = "The MCP server"
+NOT_LOADED = "AddInLoadFailed"
 
 
 class Status:
@@ -42,7 +43,8 @@ class Status:
         failing = pipeline.failing if pipeline else None
         if is_ready:
             source = pipeline.source if pipeline else None
-            return ready(name, log_file=self._log_file(), source=source, failing=failing)
+            missing = issues_of(self._board, NOT_LOADED)
+            return ready(name, log_file=self._log_file(), source=source, failing=failing, missing=missing)
         if self._is_down:
             if failing is not None and failing[0] is State.BUILD_FAILED:
                 return not_built(name, failing[1])
