@@ -16,6 +16,7 @@ from ..issues import fatal
 from ..proxy.health.status_file import running_proxies
 from ..system.folders import folders
 from ..workspace.config import read_config
+from ..workspace.trust import is_trusted, refusal
 from .directory import absolute
 from .health_report import text
 from .proxy_reports import also_told, told_by
@@ -24,6 +25,7 @@ from .results import Result
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..instances.registry import Server
+    from ..issues import Issue
     from ..proxy.health.status_file import Status
     from ..workspace.config import Config
     from ..workspace.resolver import Workspace
@@ -88,8 +90,18 @@ def _without_host(facts: HealthFacts, config: Config, ended: tuple[Server, ...])
     """Whether there was one that could not sign out, or none is wanted."""
     assert facts.discovery
     if config.names_server:
-        return facts.replace(upstream_issues=(fatal("HostNotStarted", NO_PROXY, START_PROXY),))
+        issues = (fatal("HostNotStarted", NO_PROXY, START_PROXY), *_not_trusted(facts.discovery.workspace))
+        return facts.replace(upstream_issues=issues)
     last = next(iter(reversed(of_workspace(ended, facts.discovery.workspace))), None)
     if last is None:
         return facts
     return facts.replace(ended_process=last.process_id, log_file=log_of(last))
+
+
+def _not_trusted(workspace: Workspace) -> tuple[Issue, ...]:
+    """A proxy would start nothing there, and say the same."""
+    folder = workspace.working_directory
+    if is_trusted(os.environ, folder):
+        return ()
+    message = f"The commands of the config of {folder} would not be run: {refusal(folders().state, folder)}."
+    return (fatal("WorkspaceNotTrusted", message, "Run 'uno-devserver trust' there: it shows them, and agrees."),)

@@ -27,7 +27,7 @@ def proxy_lines(status: Status) -> Iterator[str]:
     if status.get("controlChannel"):
         yield f"  Control Channel: {status['controlChannel']}"
     if "hotReload" in status:  # a proxy of an older version says nothing of it
-        yield f"  Hot Reload: {_hot_reload(_object(status['hotReload']))}"
+        yield from _hot_reload(_object(status["hotReload"]), status.get("hotReloadOff"))
     timeline = _object(status.get("timeline"))
     if timeline:
         yield "  Timeline: " + ", ".join(f"{name} {reached} ms" for name, reached in timeline.items())
@@ -46,18 +46,41 @@ def _upstream(upstream: Mapping[str, object]) -> str:
     return ", ".join((*parts, "started by it" if upstream.get("owned") else "found by it"))
 
 
-def _hot_reload(told: Mapping[str, object]) -> str:
+def _hot_reload(told: Mapping[str, object], off: object) -> Iterator[str]:
     if not told:
-        return "off"
+        yield f"  Hot Reload: off{f', because {off}' if off else ''}"
+        return
     if told.get("owner") is False:
-        return "on, by the proxy that started the Host"
-    packages = told.get("packages")
+        yield "  Hot Reload: on, by the proxy that started the Host"
+        return
+    yield f"  Hot Reload: on, {told.get('strategy')}, {_watched(told.get('packages'))}"
+    build, restart, client = (_object(told.get(name)) for name in ("lastBuild", "lastRestart", "client"))
+    if build:
+        printed = f"; see {build['logFile']}" if build.get("logFile") else ""
+        yield f"  Last Build: {build.get('named')}, {_outcome(build)}{printed}"
+    yield f"  Last Reload: {_outcome(restart) if restart else 'none since the proxy started'}"
+    if client:
+        yield f"  Client Process: {_client(client)}"
+
+
+def _watched(packages: object) -> str:
     counts = [_object(package).get("files") for package in packages] if isinstance(packages, list) else []
-    files = sum(count for count in counts if isinstance(count, int))
-    last = _object(told.get("lastRestart"))
-    failed = " (failed)" if last.get("ok") is False else ""
-    watched = f"{files} file{'' if files == 1 else 's'} watched"
-    return ", ".join(("on", str(told.get("strategy")), watched, f"last reload {last.get('at') or 'never'}{failed}"))
+    known = [count for count in counts if isinstance(count, int)]
+    if not known:
+        return "files counted at the first call"
+    return f"{sum(known)} file{'' if sum(known) == 1 else 's'} watched"
+
+
+def _outcome(what: Mapping[str, object]) -> str:
+    failed = f"failed{f': {why}' if (why := what.get('problem')) else ''}"
+    return f"{what.get('at')}, {failed if what.get('ok') is False else 'well'}"
+
+
+def _client(client: Mapping[str, object]) -> str:
+    pid = f" (process {client['processId']})" if client.get("processId") else ""
+    state = "does not run" if not client.get("running") else f"{'ready' if client.get('ready') else 'not ready'}{pid}"
+    problem = client.get("problem")
+    return f"{state}; see {client.get('logFile')}" if problem else state
 
 
 def _origin(status: Status) -> str:

@@ -45,6 +45,7 @@ def _with_upstream(facts: HealthFacts, status: Status) -> HealthFacts:
         started=bool(upstream),
         process_id=pid if isinstance(pid, int) else None,
         endpoint=_text(upstream.get("endpoint")) or None,
+        log_file=_text(upstream.get("logFile")) or None,
         host=Probe(
             mcp=status.get("state") == ConnectionState.CONNECTED.value,
             kind=next((kind for kind in HostKind if kind.value == upstream.get("kind")), None),

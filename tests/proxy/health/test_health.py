@@ -165,6 +165,7 @@ def test_what_only_the_proxy_knows_is_its_own_object() -> None:
             "processId": 42,
             "endpoint": "http://localhost:5651/mcp",
             "owned": True,
+            "logFile": "/logs/host.log",
             "name": "Uno Server",
             "version": "6.5.153",
             "protocolVersion": None,

@@ -197,33 +197,64 @@ def test_health_tells_people_what_a_proxy_does_and_how_its_server_ended(machine:
 @pytest.mark.parametrize(
     ("told", "shown"),
     [
-        (None, "off"),
-        ({"owner": False}, "on, by the proxy that started the Host"),
+        (None, ["Hot Reload: off, because the workspace is not trusted"]),
+        ({"owner": False}, ["Hot Reload: on, by the proxy that started the Host"]),
         (
-            {"strategy": "restart", "packages": [{"files": 1}], "lastRestart": None},
-            "on, restart, 1 file watched, last reload never",
+            {"strategy": "restart", "packages": [{"files": None}], "lastRestart": None},
+            ["Hot Reload: on, restart, files counted at the first call", "Last Reload: none since the proxy started"],
         ),
         (
-            {"strategy": "swap", "packages": [{"files": 7}, {"files": 5}], "lastRestart": {"at": "today", "ok": True}},
-            "on, swap, 12 files watched, last reload today",
+            {
+                "strategy": "swap",
+                "packages": [{"files": 7}, {"files": 5}],
+                "lastBuild": {"at": "today", "ok": False, "named": "npm run build", "logFile": "/b.log"},
+                "lastRestart": {"at": "yesterday", "ok": True},
+                "client": {"running": True, "ready": True, "processId": 7, "problem": None},
+            },
+            [
+                "Hot Reload: on, swap, 12 files watched",
+                "Last Build: npm run build, today, failed; see /b.log",
+                "Last Reload: yesterday, well",
+                "Client Process: ready (process 7)",
+            ],
         ),
         (
-            {"strategy": "swap", "packages": ["?"], "lastRestart": {"at": "today", "ok": False}},
-            "on, swap, 0 files watched, last reload today (failed)",
+            {
+                "strategy": "swap",
+                "packages": ["?", {"files": 1}],
+                "lastRestart": {"at": "today", "ok": False, "problem": "It ended."},
+                "client": {"running": False, "problem": "It ended.", "logFile": "/c.log"},
+            },
+            [
+                "Hot Reload: on, swap, 1 file watched",
+                "Last Reload: today, failed: It ended.",
+                "Client Process: does not run; see /c.log",
+            ],
         ),
     ],
 )
 def test_health_tells_people_where_new_code_is_asked_for_and_how_that_goes(
-    machine: Machine, processes: Processes, told: object, shown: str
+    machine: Machine, processes: Processes, told: object, shown: list[str]
 ) -> None:
+    why = "the workspace is not trusted"
+    channel = "/tmp/CoreFxPipe_uno-1"
     leave_status(
-        machine, processes.start().pid, machine.workspace, controlChannel="/tmp/CoreFxPipe_uno-1", hotReload=told
+        machine, processes.start().pid, machine.workspace, controlChannel=channel, hotReload=told, hotReloadOff=why
     )
 
     lines = machine.run("health").stdout.splitlines()
 
-    assert "  Control Channel: /tmp/CoreFxPipe_uno-1" in lines
-    assert f"  Hot Reload: {shown}" in lines
+    begin = lines.index(f"  Control Channel: {channel}") + 1
+    assert lines[begin : begin + len(shown)] == [f"  {line}" for line in shown]
+    assert lines[begin + len(shown)].startswith("  Timeline: ")
+
+
+def test_health_names_the_log_of_a_command_behind_a_proxy(machine: Machine, processes: Processes) -> None:
+    upstream = {"kind": "command", "processId": 42, "endpoint": None, "owned": True, "logFile": "/logs/mine.log"}
+    leave_status(machine, processes.start().pid, machine.workspace, upstream=upstream, issues=[])
+
+    assert machine.run("health", "--json").json["logFile"] == "/logs/mine.log"
+    assert "Log: /logs/mine.log" in machine.run("health").stdout.splitlines()
 
 
 def test_health_survives_a_status_of_any_shape(machine: Machine, processes: Processes) -> None:

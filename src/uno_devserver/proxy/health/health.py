@@ -184,6 +184,7 @@ def _upstream_json(upstream: UpstreamFacts | None) -> dict[str, object] | None:
         "processId": upstream.process_id,
         "endpoint": upstream.endpoint,
         "owned": upstream.owned,
+        "logFile": upstream.log_file,
         "name": upstream.name,
         "version": upstream.version,
         "protocolVersion": upstream.protocol_version,
