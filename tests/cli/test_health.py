@@ -69,9 +69,17 @@ def test_where_the_config_names_the_server_it_says_that_a_proxy_starts_it(
     result = machine.run("health", "--json")
 
     assert result.exit_code == 1
-    started, config = result.json["issues"]
+    started, trust, config = result.json["issues"]
     assert (started["code"], "--mcp-app" in started["remediation"]) == ("HostNotStarted", True)
+    assert (trust["code"], "'uno-devserver trust'" in trust["remediation"]) == ("WorkspaceNotTrusted", True)
     assert (config["code"], "hotReload: it must be an object" in config["message"]) == ("ConfigInvalid", True)
+
+
+def test_where_the_user_has_agreed_nothing_is_said_of_trust(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(".devtools/host.config.jsonc", '{"mcpServer": {"command": "serve"}}')
+    assert machine.run("trust").exit_code == 0
+
+    assert machine.run("health", "--json").issue_codes == ["HostNotStarted"]
 
 
 def test_what_is_wrong_with_the_config_is_told_once_beside_a_host_that_works(app: WorkspaceBuilder) -> None:
@@ -149,7 +157,7 @@ def test_without_dotnet_a_workspace_with_a_bundled_host_is_healthy(plain: Worksp
 
     report = result.json
     assert (result.exit_code, report["status"], report["issues"]) == (0, "Healthy", [])
-    assert (report["hostKind"], report["toolCount"], report["upstreamConnected"]) == ("bundled", 7, True)
+    assert (report["hostKind"], report["toolCount"], report["upstreamConnected"]) == ("bundled", 6, True)
     [server] = report["discovery"]["activeServers"]
     assert (report["hostProcessId"], report["hostEndpoint"]) == (server["processId"], server["mcpEndpoint"])
     assert report["startedAt"] == server["startTime"]
@@ -179,7 +187,7 @@ def test_the_text_has_the_lines_of_the_dotnet_tool_in_their_order(app: Workspace
         "- colours 1.0",
     ]
     assert "Status: Healthy" in result.stdout
-    assert "Tools: 7" in result.stdout
+    assert "Tools: 6" in result.stdout
     assert "Host: bundled 0.2.0" in result.stdout
     assert "  Workspace Match: True" in result.stdout
 
@@ -213,7 +221,7 @@ def test_the_real_host_is_healthy_on_a_machine_without_dotnet(
     result = plain.machine.run("health", "--json")
 
     assert (result.exit_code, result.json["status"], result.json["hostKind"]) == (0, "Healthy", "bundled")
-    assert result.json["toolCount"] >= 1
+    assert result.json["toolCount"] == 0, "its own report is no tool of the workspace"
 
 
 def test_the_real_host_tells_of_an_add_in_that_cannot_be_loaded(
@@ -352,7 +360,7 @@ def test_the_host_of_the_chosen_solution_comes_before_others_of_the_workspace(tw
         second.sign_in(registry, two.root / "Other.slnx")
         chosen = {name: machine.run("health", "--json", "--solution", name) for name in ("App.slnx", "Other.slnx")}
 
-    assert [result.json["toolCount"] for result in chosen.values()] == [7, 2]
+    assert [result.json["toolCount"] for result in chosen.values()] == [6, 1]
     assert [len(result.json["discovery"]["activeServers"]) for result in chosen.values()] == [2, 2]
 
 

@@ -147,6 +147,7 @@ def _health_page(answer: Answer) -> dict[str, object] | None:
 def _told(report: Mapping[str, object]) -> Probe:
     """What a Host tells in its health report; both kinds use the same names."""
     add_ins, tools, channel = report.get("addIns"), report.get("toolCount"), report.get("ideChannelConnected")
+    counted = tools if isinstance(tools, int) else 0
     problems = report.get("problems")
     return Probe(
         status=_text(report.get("status")),
@@ -155,7 +156,7 @@ def _told(report: Mapping[str, object]) -> Probe:
         loading=report.get("loading") is True,
         busy=tuple(filter(None, map(_text, problems))) if isinstance(problems, list) else (),
         discovery_error=_text(report.get("discoveryError")),
-        tool_count=tools if isinstance(tools, int) else 0,
+        tool_count=max(0, counted - 1),  # it counts the one that tells this, which is no tool of the workspace
         ide_channel_connected=channel if isinstance(channel, bool) else None,
     )
 
@@ -211,7 +212,7 @@ class _Conversation:
             mcp=True,
             kind=HostKind.DOTNET if name == DOTNET_SERVER else None,
             version=told.version or _text(version),
-            tool_count=len(tools),
+            tool_count=sum(name != HEALTH_TOOL for name in tools),
         )
 
     def _tools(self) -> list[str]:
