@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import json
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 
 from support.files import snapshot
 from support.golden import GOLDEN
@@ -10,6 +16,14 @@ from support.machine import Machine
 from support.servers import Processes, Registry, an_hour_ago
 
 DEAD = 2**22 + 1  # beyond what Linux gives to processes
+
+
+@pytest.fixture(autouse=True)
+def temp(machine: Machine) -> Iterator[Path]:
+    """A temp folder with a path that is short enough for sockets: else they are elsewhere."""
+    with tempfile.TemporaryDirectory(prefix="u") as folder:
+        machine.environment["TMPDIR"] = folder
+        yield Path(folder)
 
 
 def test_with_nothing_to_do_it_prints_the_recorded_lines(
@@ -65,3 +79,25 @@ def test_a_registry_that_cannot_be_read_is_a_failure(machine: Machine, registry:
     assert result.exit_code == 1
     assert result.stdout.endswith("Cleanup not completed.\n")
     assert result.stderr == f"warn: The registry {registry} cannot be read: Not a directory.\n"
+
+
+def test_control_channels_of_proxies_that_were_killed_go(machine: Machine, temp: Path) -> None:
+    # given sockets of ours, one that is listened on and one that is not; one of another program; and no socket
+    ours = [temp / f"CoreFxPipe_uno-{digit * 24}" for digit in "abc"]
+    live, left, file = ours
+    other = temp / "CoreFxPipe_other"
+    file.touch()
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(str(live))
+        listening.listen()
+        for path in (left, other):
+            with socket.socket(socket.AF_UNIX) as ended:
+                ended.bind(str(path))
+                ended.listen()
+
+        # when it is cleaned up
+        result = machine.run("cleanup", "--json")
+
+    # then only the one goes that certainly is nobody's
+    assert (result.exit_code, result.json["removed"]) == (0, [str(left)])
+    assert sorted(temp.iterdir()) == sorted((live, file, other))

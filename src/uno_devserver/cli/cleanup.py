@@ -1,7 +1,8 @@
-"""`cleanup`: remove registrations of servers that no longer run. Ends no process."""
+"""`cleanup`: remove what servers and proxies that no longer run have left behind. Ends no process."""
 
 from __future__ import annotations
 
+from ..hotreload.channel_name import remove_left_channels
 from ..instances.registry import prune
 from ..system.folders import folders
 from ..system.log import log
@@ -18,11 +19,12 @@ def run(_: Invocation) -> Result:
     for problem in pruned.problems:
         log.warn(problem)
     lines = ["Cleaning up stale DevServer registrations..."]
-    lines += [f"Removed {path}" for path in pruned.removed]
+    removed = (*pruned.removed, *remove_left_channels())
+    lines += [f"Removed {path}" for path in removed]
     lines += [f"Left {path}: it is no registration, and not certainly stale." for path in pruned.unreadable]
     lines += ["Cleanup completed." if not pruned.problems else "Cleanup not completed."]
     data = {
-        "removed": list(pruned.removed),
+        "removed": list(removed),
         "unreadable": list(pruned.unreadable),
         "running": [server.process_id for server in pruned.running],
         "problems": list(pruned.problems),

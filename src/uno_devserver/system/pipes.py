@@ -202,6 +202,28 @@ def _make_way(name: str, path: str) -> None:
     os.unlink(path)
 
 
+def remove_if_left(path: str) -> bool:
+    """Remove a socket of this user on which nobody listens any more; whether that was done."""
+    import fcntl
+    import stat
+
+    try:
+        folder = os.open(os.path.dirname(path), os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)  # somebody may be about to listen
+        status = os.lstat(path)
+        if not stat.S_ISSOCK(status.st_mode) or status.st_uid != os.getuid() or _somebody_listens(path):
+            return False
+        os.unlink(path)
+    except OSError:  # it went meanwhile, or cannot be asked: then it is not certainly nobody's
+        return False
+    finally:
+        os.close(folder)
+    return True
+
+
 def _somebody_listens(path: str) -> bool:
     """Ask the kernel's list first: a .NET server that gets a connection, even a closed one, never listens again."""
     import socket
