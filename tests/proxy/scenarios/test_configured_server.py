@@ -13,7 +13,7 @@ from support.files import write
 from support.machine import Machine
 from support.odd_servers import odd_server
 from support.proxies import Proxies, ProxyClient
-from support.reloading import PythonServer
+from support.reloading import PythonServer, hot, text_of
 
 CONFIG = ".devtools/host.config.jsonc"
 OF_HOSTS = "uno_app_select_solution"
@@ -71,6 +71,16 @@ def test_a_server_that_nobody_has_named_is_called_as_it_calls_itself(proxies: Pr
     client = proxies.connected()
 
     assert "The server 'mine' is connected" in client.stderr
+
+
+def test_it_is_called_so_also_where_its_code_is_reloaded(proxies: Proxies, machine: Machine) -> None:
+    edited = PythonServer(machine)
+    (edited.root / "pyproject.toml").unlink()
+    client = hot(proxies)
+
+    edited.say("two")
+
+    assert text_of(client.call_result("answer")).startswith("The code of the server 'talker' has changed")
 
 
 def test_the_next_start_offers_the_same_tools_at_once(proxies: Proxies, machine: Machine) -> None:

@@ -24,6 +24,7 @@ from ...system.values import Value
 from ...workspace.addins import sources_key
 from ...workspace.config import Strategy
 from ...workspace.server_command import server_name
+from ..upstream.configured import ConfiguredUpstream
 from ..upstream.host import HostUpstream
 from ..upstream.host_running import HostRunning
 from .reload_subject import Subject, subject_of
@@ -136,6 +137,8 @@ class Reloading:
             self._gave_up = self._keeper.state is DEGRADED
         if self._pipeline is not None and self._connected:
             self._pipeline.hold()
+            if self._arranged is not None:
+                self._pipeline.name = self._server_name(self._arranged.subject)
         if self._remote is not None and self._pipeline is not None:
             self._pipeline.resume()  # whatever the owner's restart has come to, as far as we are concerned
             self._owners_restarts = self._remote.restarts
@@ -270,7 +273,8 @@ class Reloading:
         self._arranged = self._pipeline = self._channel = self._remote = self._own = None
 
     def _server_name(self, subject: Subject) -> str:
-        if subject.config.names_server or subject.config.hot_reload.server_name:
+        introduced = self._connected and isinstance(self._keeper.upstream, ConfiguredUpstream)
+        if not introduced and (subject.config.names_server or subject.config.hot_reload.server_name):
             return f"the server '{server_name(subject.config)}'"
         name = self._keeper.named
         return name[0].lower() + name[1:]
