@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from support.files import write
 from uno_devserver.hotreload.package import Role
+from uno_devserver.hotreload.sources.find import find_sources
 from uno_devserver.proxy.engine import reload_subject
 from uno_devserver.proxy.engine.reload_subject import Subject, content_at_launch, subject_of
 from uno_devserver.proxy.options import Options
@@ -111,6 +113,40 @@ def test_addins_are_the_code_where_no_server_is_named_but_not_that_of_a_typed_co
     assert isinstance(subject, Subject)
     assert [package.addins for package in subject.packages] == [True]
     assert world.roots(*TYPED) == [(Role.SERVER, ".")]
+
+
+@pytest.mark.parametrize("inner", ["extension", "packages/{ext}"])
+@pytest.mark.parametrize("around", ["mcpServerRoot", "extensionPath"])
+def test_a_package_within_the_other_is_no_part_of_it(world: World, around: str, inner: str) -> None:
+    within = "extensionPath" if around == "mcpServerRoot" else "mcpServerRoot"
+    world.config(json.dumps({around: "../server", within: f"../server/{inner}"}))
+    write(world.root / "server" / inner / "main.py", "")
+    world.agree()
+
+    subject = world.subject()
+
+    assert isinstance(subject, Subject)
+    assert [sorted(find_sources(package).files) for package in subject.packages] == [["main.py"], ["main.py"]]
+
+
+@pytest.mark.parametrize("manifest", ["", "pyproject.toml", "package.json", "tsconfig.json", "App.csproj"])
+def test_what_lies_beside_the_config_is_no_code_of_a_server_around_it(world: World, manifest: str) -> None:
+    world.config('{"mcpServerRoot": ".."}')
+    contents = {"package.json": '{"main": "main.js"}', "tsconfig.json": "{}", "App.csproj": "<Project/>"}
+    if manifest:
+        write(world.root / manifest, contents.get(manifest, ""))
+    for name in ("a.py", "a.js", "a.ts", "a.cs"):
+        write(world.root / name, "")
+        write(world.root / ".devtools" / "addins" / name, "")
+    world.agree()
+
+    subject = world.subject()
+
+    assert isinstance(subject, Subject)
+    [package] = subject.packages
+    files = find_sources(package).files
+    assert files
+    assert not [path for path in files if path.startswith(".devtools")]
 
 
 def test_a_typed_command_without_a_config_is_not_watched(world: World) -> None:

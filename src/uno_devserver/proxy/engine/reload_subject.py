@@ -8,6 +8,7 @@ starts.
 from __future__ import annotations
 
 import os
+import re
 
 from ...hotreload.package import Package, Role
 from ...system.log import log
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
     from ...workspace.resolver import Workspace
     from ..options import Options
+
+
+_SPECIAL = re.compile(r"[*?{}\\]")  # in patterns; there is no way to quote them
 
 
 class Subject(Value):
@@ -85,10 +89,19 @@ def packages_of(folder: str, config: Config, *, typed: bool = False) -> tuple[Pa
     include, exclude = config.hot_reload.include, config.hot_reload.exclude
     packages = []
     root = config.server_folder or (folder if typed and config.path is not None else None)
+    extension = config.extension_path
     if root is not None:
-        packages.append(Package(Role.SERVER, root, include, exclude))
+        packages.append(Package(Role.SERVER, root, include, (*exclude, *_inside(root, extension))))
     elif not typed and os.path.isdir(os.path.join(folder, ADDINS)):
         packages.append(Package(Role.SERVER, folder, include, exclude, addins=True))
-    if config.extension_path is not None:
-        packages.append(Package(Role.EXTENSION, config.extension_path, include, exclude))
+    if extension is not None:
+        packages.append(Package(Role.EXTENSION, extension, include, (*exclude, *_inside(extension, root))))
     return tuple(packages)
+
+
+def _inside(root: str, other: str | None) -> tuple[str, ...]:
+    """The pattern of the other package's folder, if that lies within this one: its code has a build of its own."""
+    above = os.path.join(root, "")
+    if other is None or root == other or not other.startswith(above):
+        return ()
+    return (_SPECIAL.sub("?", other[len(above) :].replace(os.sep, "/")),)
