@@ -553,3 +553,13 @@ async def test_a_held_call_asks_for_a_new_attempt_when_degraded() -> None:
     assert "does not work" in result
     assert scene.link.attempts_wanted == 1
     assert scene.link.state is not CONNECTED
+
+
+@asynchronous
+async def test_what_an_upstream_printed_stands_on_lines_of_its_own() -> None:
+    lines = "It ended. Its last lines:\n  File 'a.py'\nNameError: x"
+    scene = Scene(DEGRADED, board=board_of(health={"issues": [{"severity": "Fatal", "message": lines}]}))
+
+    text = text_of(await scene.relay.answer(tool_call()))
+
+    assert f"{lines}\n\nThis request has not been run." in text

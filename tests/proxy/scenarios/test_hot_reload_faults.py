@@ -281,6 +281,10 @@ def test_a_new_server_that_dies_at_once_leaves_the_old_one_where_it_is_swapped(
     assert (state_of(result), was_run(result)) == ("swapFailed", True)
     assert "two cannot begin" in text_of(result), "its last words"
     assert client.health()["connectionState"] == "Connected"
+    for _ in range(2):  # as long as it lies there
+        later = client.call_result("answer")
+        assert (state_of(later), was_run(later)) == ("swapFailed", True)
+        assert "two cannot begin" not in text_of(later)
     server.say("three")
     assert text_of(client.call_result("answer")).startswith("three")
 

@@ -143,7 +143,11 @@ def _known(issues: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
 
 
 def _joined(*sentences: str) -> str:
-    return " ".join(sentences)
+    """In one paragraph; but what ends with quoted lines of the upstream ends its own."""
+    text = ""
+    for sentence in sentences:
+        text += sentence + ("\n\n" if "\n" in sentence else " ")
+    return text.strip()
 
 
 def _issues(board: Board) -> list[dict[str, Any]]:
