@@ -177,13 +177,25 @@ def test_where_nothing_is_reloaded_it_says_why(
 def test_a_server_of_which_nothing_is_known_is_told_what_to_write(
     workspace: WorkspaceBuilder, machine: Machine
 ) -> None:
-    workspace.file("server.py", "").file(CONFIG, '{"mcpServerRoot": ".."}')
+    workspace.file(CONFIG, '{"mcpServer": {"cwd": ".."}}')
 
     result = machine.run("config")
 
     assert result.exit_code == 1
     assert _rows(result.stdout)["server"] == "not known"
     assert '"mcpServer": {"command": ' in result.stdout
+
+
+def test_code_whose_command_is_typed_need_not_say_how_it_is_started(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.file("server.py", "").file(CONFIG, '{"mcpServerRoot": ".."}')
+
+    result = machine.run("config")
+
+    assert result.exit_code == 0
+    assert _rows(result.stdout)["sources of the server"].startswith("Python, 1 file")
+    assert "That is no matter for 'uno-devserver mcp start -- <command>'; else: Write it" in result.stdout
 
 
 def test_a_build_that_cannot_run_is_a_problem(workspace: WorkspaceBuilder, machine: Machine) -> None:

@@ -26,7 +26,8 @@ _SCRIPTS = (".js", ".mjs", ".cjs", ".ts", ".mts", ".py", ".dll")
 def problems(found: Findings) -> Iterator[tuple[str, str]]:
     """What keeps something from working; each with the next step, where there is one."""
     server = found.commands.server
-    for issue in (*found.config.issues, *([server] if isinstance(server, Issue) else [])):
+    unknown = [server] if isinstance(server, Issue) and not _may_be_typed(found) else []
+    for issue in (*found.config.issues, *unknown):
         yield issue.message, issue.remediation
     if server is not None and not isinstance(server, Issue):
         yield from _program(found, "server", "mcpServer", server.line[0], server.folder, server.environ(os.environ))
@@ -47,6 +48,9 @@ def problems(found: Findings) -> Iterator[tuple[str, str]]:
 def remarks(found: Findings) -> Iterator[str]:
     """What may be meant so."""
     server, build = found.commands.server, _server_build(found)
+    if isinstance(server, Issue) and _may_be_typed(found):
+        typed = "That is no matter for 'uno-devserver mcp start -- <command>'; else:"
+        yield f"{server.message} {typed} {server.remediation}"
     if build is not None and server is not None and not isinstance(server, Issue):
         missing = _missing_script(server)
         if missing is not None:
@@ -57,6 +61,13 @@ def remarks(found: Findings) -> Iterator[str]:
             yield f"{where}; hotReload.include can name some."
     for setting, pattern in _idle_patterns(found):
         yield f'hotReload.{setting}: "{pattern}" fits no file; patterns begin at the root of the package.'
+
+
+def _may_be_typed(found: Findings) -> bool:
+    """Whether the config only tells where the code is: the command may be what the user types."""
+    return found.config.server is None and any(
+        files.files for package, _, files in found.sources if package.role is Role.SERVER
+    )
 
 
 def _program(

@@ -576,6 +576,27 @@ def test_a_typed_command_in_a_workspace_with_a_config_is_reloaded_as_that_says(p
     renew(client, "two")
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_a_typed_command_whose_config_has_only_settings_is_reloaded_once_the_user_agrees(
+    proxies: Proxies, late: bool
+) -> None:
+    server = PythonServer(proxies.machine)
+    write(server.machine.workspace / ".devtools" / "host.config.jsonc", '{"hotReload": {"strategy": "swap"}}')
+    del server.machine.environment["UNO_DEVSERVER_TRUST"]
+    typed = ("--", server.argv[0], "-IS", str(server.source))
+
+    if late:
+        client = proxies.connected(*typed)
+        assert "not trusted" in client.health()["proxy"]["hotReloadOff"]
+    server.machine.run("trust")
+    if not late:
+        client = proxies.connected(*typed)
+    client.wait_health(lambda report: report["proxy"]["hotReload"], "one that tells of hot reload")
+    server.say("two")
+
+    assert client.call("answer") == "two"
+
+
 def test_a_config_of_before_changes_nothing_else(proxies: Proxies, tmp_path: Path) -> None:
     """`proxy.waitCalls` was all there was; its workspace has a Host."""
     server = PythonServer(proxies.machine)

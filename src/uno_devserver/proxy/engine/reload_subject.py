@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ..options import Options
 
 
+NOT_TRUSTED = "the workspace is not trusted ('uno-devserver trust')"
 _SPECIAL = re.compile(r"[*?{}\\]")  # in patterns; there is no way to quote them
 
 
@@ -63,7 +64,7 @@ def subject_of(
         return f"hotReload.enabled is false in {config.path}"
     # Asked again because it may have been saved while it was read, and is another question then.
     if not trusted or not is_trusted(environ, folder):
-        return "the workspace is not trusted ('uno-devserver trust')"
+        return NOT_TRUSTED
     return Subject(folder, packages, config.replace(issues=()))
 
 

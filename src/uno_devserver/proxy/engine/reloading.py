@@ -27,7 +27,7 @@ from ...workspace.server_command import server_name
 from ..upstream.configured import ConfiguredUpstream
 from ..upstream.host import HostUpstream
 from ..upstream.host_running import HostRunning
-from .reload_subject import Subject, subject_of
+from .reload_subject import NOT_TRUSTED, Subject, subject_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 CONNECTED, DEGRADED = ConnectionState.CONNECTED, ConnectionState.DEGRADED
 NOT_YET = "no server runs yet"
+AGREED_SECONDS = 2.0  # between two looks whether the user has agreed, where nobody watches the workspace
 LOOK_SECONDS = 1.0  # a start does not wait longer for a look at its code, which takes milliseconds as a rule
 OWNER_SECONDS = 30.0  # for the owner of a Host to have launched it again; if it goes, that is known at once
 PEERS_SECONDS = 5.0  # for the calls of other proxies to come to their end before their Host is restarted
@@ -83,6 +84,8 @@ class Reloading:
         self._knowledge = knowledge
         self._announcements = announcements
         self._tasks = Tasks()
+        self._loop = asyncio.get_running_loop()
+        self._next_look: asyncio.TimerHandle | None = None
         self._arranging = asyncio.Lock()
         self._arranged: Arrangement | None = None
         self._own: OwnAuthority | None = None
@@ -149,7 +152,12 @@ class Reloading:
 
     async def close(self) -> None:
         self._tasks.cancel()
+        self._cancel_look()
         await self._undo()
+
+    def _cancel_look(self) -> None:
+        if self._next_look is not None:
+            self._next_look.cancel()
 
     # Who is asked.
 
@@ -160,6 +168,9 @@ class Reloading:
             if wanted != self._arranged:
                 await self._rearrange(wanted)
                 self._tell()
+            if off == NOT_TRUSTED and self._keeper.placement is None:  # the command of a user who may agree any moment
+                self._cancel_look()
+                self._next_look = self._loop.call_later(AGREED_SECONDS, self.look)
             if off != self._knowledge.facts.hot_reload_off:
                 self._knowledge.learn(hot_reload_off=off)
             if self._arranged is not None or self._connected:  # else it is not known yet
