@@ -48,6 +48,9 @@ def test_a_build_that_fails_is_an_issue_until_it_is_mended(proxies: Proxies) -> 
     assert "TS2322" in open(log, encoding="utf-8").read()  # noqa: SIM115
     poll(lambda: "ReloadFailed" in told(proxies).issue_codes, "told by the command, too")
     assert told(proxies).exit_code == 1
+    lines = proxies.machine.run("health").stdout.splitlines()
+    assert any(line.startswith("  Last Build: npm run build, ") and f"failed; see {log}" in line for line in lines)
+    assert "  Last Reload: none since the proxy started" in lines
 
     # and not any more when it is mended
     server.say("three")
@@ -156,3 +159,13 @@ def test_a_client_process_ends_with_a_proxy_that_is_killed(proxies: Proxies) -> 
     client.process.kill()
 
     poll(lambda: not is_running(pid), "ended")
+
+
+def test_a_host_without_add_ins_has_no_tools_whoever_is_asked(proxies: Proxies) -> None:
+    (proxies.machine.workspace / ".devtools" / "addins").mkdir(parents=True)
+    client = proxies.connected()
+
+    report = told(proxies).json
+
+    assert (report["hostKind"], report["toolCount"], report["proxies"][0]["toolCount"]) == ("bundled", 0, 0)
+    assert client.health()["toolCount"] == 0
