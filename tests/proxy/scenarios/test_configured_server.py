@@ -249,6 +249,20 @@ def test_a_config_that_begins_to_name_a_server_replaces_the_host_and_one_that_st
     assert OF_HOSTS in client.tools()
 
 
+def test_a_call_under_way_finishes_before_the_config_brings_another_server(proxies: Proxies, machine: Machine) -> None:
+    edited = PythonServer(machine)
+    client = proxies.connected()
+    held = client.begin("tools/call", {"name": "hold", "arguments": {"until": str(edited.gate("hold"))}})
+    edited.journal.wait("call")
+
+    edited.write_config(mcpServer={**edited.command, "env": {"ANOTHER": "1"}})
+    client.wait(lambda: any("another server" in said["data"] for said in client.heard("notifications/message")), "news")
+    edited.open("hold")
+
+    assert client.answer(held)["result"]["content"][0]["text"] == "one"
+    edited.journal.wait("start", 2)
+
+
 def test_a_typed_command_counts_more_than_the_configs(proxies: Proxies, machine: Machine) -> None:
     save(machine, server("mine"))
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from .offering import Offering, Recollection
 
 LOADING_SECONDS = 1.0  # between two questions whether the add-ins are loaded by now
+FINISH_SECONDS = 10.0  # for calls under way, when the config names another server
 READY_SECONDS = 120.0  # uno_app_initialize waits so long for its server, as agents know it
 GREETING_SECONDS = 1.0  # a client says who it is at once; without a word from it, nobody will name the workspace
 AS_BEFORE = "Correct the file (comments and trailing commas are allowed); until then what was read before counts."
@@ -271,7 +272,7 @@ class Placement:
             self._looked_at, self._issues = looked_at, decision.issues
             if seen.recalled is not None and self._offering.change(seen.recalled):
                 self._offers_anew(seen.recalled)
-            self._carry_out(seen)
+            await self._carry_out(seen)
             self._settle()
         self.look()
         self.looked()
@@ -286,7 +287,7 @@ class Placement:
             catalogue_sdk=found.sdk_version if found else None,
         )
 
-    def _carry_out(self, seen: Seen) -> None:
+    async def _carry_out(self, seen: Seen) -> None:
         decision = seen.decision
         due, keeper = decision.transition, self._keeper
         if due in (Transition.START, Transition.RESTART):
@@ -295,14 +296,15 @@ class Placement:
         elif due is Transition.STOP:
             self._give_up()
         elif due is Transition.REFRESH and decision.result is None:
-            self._refresh(seen)
+            await self._refresh(seen)
 
-    def _refresh(self, seen: Seen) -> None:
+    async def _refresh(self, seen: Seen) -> None:
         """The same workspace, with other files. Only what the user has agreed to, as it is now, replaces what runs."""
         upstream = self._upstream
         if upstream is not None:
             outdated = _is_outdated(upstream, seen.config)
             if outdated and seen.trusted:
+                await self._let_finish()
                 self._keeper.begin(self._new_upstream())
                 return
             if not seen.config.readable:
@@ -314,6 +316,15 @@ class Placement:
                     self._announcements.say("warning", f"{seen.config.path} was changed. {NOT_RELOADED}")
                 self._knowledge.learn(trusted=False, refusal=seen.refusal + UNTIL_THEN)
         self._mending.saved(seen.sources)
+
+    async def _let_finish(self) -> None:
+        """What is under way comes to its end before another server takes over, within a bound."""
+        self._announcements.say("info", "The workspace wants another server now; calls under way may finish first.")
+        try:
+            async with asyncio.timeout(FINISH_SECONDS):
+                await self._keeper.unused(self._keeper.generation)
+        except TimeoutError:
+            pass
 
     def _new_upstream(self) -> HostUpstream | ConfiguredUpstream:
         return workspace_upstream(self._options, self.workspace, self._channel_name)
