@@ -137,7 +137,8 @@ def test_an_edited_config_lets_run_what_runs_until_the_user_agrees_to_it(asked: 
     assert client.call("echo", text="still here") == "still here"
     said = client.heard("notifications/message")
     (warned,) = [message["data"] for message in said if message["level"] == "warning"]
-    assert warned.startswith(f"{machine.workspace / CONFIG} was changed. What runs stays, and is not reloaded until")
+    assert warned.startswith("New code is not loaded, because its config was changed since the user agreed to it. What")
+    assert "stays, and is not reloaded until the user agrees by 'uno-devserver trust'" in warned
 
     machine.run("trust")
 
@@ -160,6 +161,44 @@ def test_an_agreement_to_a_config_that_names_the_same_server_restarts_nothing(as
     report = client.wait_health(lambda report: report["proxy"]["trusted"] is True, "aware of the agreement")
     assert (report["proxy"]["upstream"]["processId"], report["proxy"]["generation"]) == (process, 1)
     assert report["proxy"]["waitCalls"] is True
+
+
+def test_who_takes_the_agreement_back_stops_the_reloading_and_the_client_is_told(
+    asked: Proxies, machine: Machine
+) -> None:
+    edited = PythonServer(machine)
+    machine.run("trust")
+    client = asked.start()
+    client.initialize()
+    client.wait_health(lambda report: report["proxy"]["hotReload"], "watching the code")
+    edited.write_config(proxy={"waitCalls": True})
+    client.wait_health(lambda report: report["proxy"]["hotReload"] is None, "not watching for now")
+    machine.run("trust")
+    client.wait_health(lambda report: report["proxy"]["hotReload"], "watching the code again")
+
+    machine.run("trust", "--revoke")
+
+    client.wait_health(lambda report: report["proxy"]["hotReload"] is None, "not watching any more")
+    edited.say("two")
+    assert client.call("answer") == "one"
+    said = [message["data"] for message in client.heard("notifications/message") if message["level"] == "warning"]
+    assert said[-1].startswith("New code is not loaded, because the user has not agreed to it.")
+
+
+def test_a_removed_config_stops_the_server_where_nothing_else_makes_a_workspace(
+    proxies: Proxies, machine: Machine
+) -> None:
+    path = save(machine, server("mine"))
+    client = proxies.connected()
+    save(machine, server("mine", proxy={"waitCalls": True}))
+    client.wait_health(lambda report: report["proxy"]["waitCalls"], "on the watch")
+
+    path.unlink()
+
+    report = client.wait_state("Degraded")
+    assert "NoSolutionFound" in codes(report)
+    save(machine, server("mine"))
+    wait_served(client, "mine")
 
 
 def test_a_server_that_ends_after_the_config_was_edited_is_not_started_again(asked: Proxies, machine: Machine) -> None:

@@ -52,7 +52,7 @@ FINISH_SECONDS = 10.0  # for calls under way, when the config names another serv
 READY_SECONDS = 120.0  # uno_app_initialize waits so long for its server, as agents know it
 GREETING_SECONDS = 1.0  # a client says who it is at once; without a word from it, nobody will name the workspace
 AS_BEFORE = "Correct the file (comments and trailing commas are allowed); until then what was read before counts."
-NOT_RELOADED = "What runs stays, and is not reloaded until the user agrees to the change by 'uno-devserver trust'."
+NOT_RELOADED = "What runs stays, and is not reloaded until the user agrees by 'uno-devserver trust'."
 UNTIL_THEN = "; what runs stays until its next start"
 
 
@@ -313,7 +313,9 @@ class Placement:
                 self._knowledge.learn(trusted=upstream.trusted, refusal="")
             elif not seen.trusted and upstream.trusted is not False and (upstream.trusted or outdated):
                 if self._knowledge.facts.trusted is not False:
-                    self._announcements.say("warning", f"{seen.config.path} was changed. {NOT_RELOADED}")
+                    self._announcements.say(
+                        "warning", f"New code is not loaded, because {seen.refusal}. {NOT_RELOADED}"
+                    )
                 self._knowledge.learn(trusted=False, refusal=seen.refusal + UNTIL_THEN)
         self._mending.saved(seen.sources)
 
