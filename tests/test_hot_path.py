@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -27,14 +28,16 @@ sys.exit(code)
 
 def _imported_by(workspace: Path, *arguments: str) -> set[str]:
     environ = {**os.environ, "NUGET_PACKAGES": str(workspace / "packages"), "XDG_DATA_HOME": str(workspace / "state")}
-    result = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments],
-        cwd=workspace,
-        env=environ,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    # Short enough for sockets: else `cleanup` would look for left ones in the folder that all tests share.
+    with tempfile.TemporaryDirectory(prefix="u") as temp:
+        result = subprocess.run(
+            [sys.executable, "-c", PROGRAM, *arguments],
+            cwd=workspace,
+            env={**environ, "TMPDIR": temp},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     assert result.returncode == 0, result.stderr
     return set(result.stderr.split())
 
