@@ -32,7 +32,7 @@ _OTHERWISE = {
     "client.command": "none",
     "client.cwd": "clientWorkspace, else extensionPath",
     "client.readyPattern": "ready when it runs",
-    "hotReload.mcpServerName": "the package's name",
+    "hotReload.mcpServerName": "the package's name, else what it calls itself, else its folder's",
     "pipeline.concurrency": "one at a time where there is a config, else unlimited",
 }
 _A_HOST = "a Host, with the workspace's add-ins; mcpServerRoot or mcpServer would name another server"
