@@ -17,11 +17,11 @@ from ...protocol.running import Tasks
 from ...workspace.config import Strategy
 from . import reload_messages as messages
 from .asking import Asking
-from .noted import noted
 from .outcomes import NoAnswer
 from .policy import DEFAULT_RELAY_POLICY, RelayPolicy
 from .progress import QUEUE_STEP, Progress
 from .reload_messages import Note, State, told
+from .tidings import Tidings
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -75,11 +75,7 @@ class Pipeline:
         self._paused = False  # by others
         self._holding = False  # those who come meanwhile wait; else they are told
         self._open = asyncio.Event()  # neither replacing nor paused
-        self._failing: Note | None = None  # while the new code cannot be built or started: for all results of the old
-        self._why_failing = ""  # what the build printed, or why it did not start
-        self._told_failure: str | None = None  # of the last failed build that an agent was shown: which it was
-        self._extension_error: str | None = None  # of the last build of the extension
-        self._notes: list[Note] = []  # for the next result
+        self._tidings = Tidings()
         self._at = _ITS_TURN  # what those in the queue wait for
         self._reminder: asyncio.TimerHandle | None = None
         self._plain = True  # nothing is out of the ordinary, see `_settle`
@@ -124,7 +120,7 @@ class Pipeline:
         news = self._asking.news()
         if news is True or self._running or not first:
             return news is True
-        return news is None or (self._builds_again and not self._serves())
+        return news is None or (self._tidings.not_built and not self._serves())
 
     def look(self) -> None:
         """Nobody waits for it: if the code is known to have changed, let it be built and started."""
@@ -136,7 +132,7 @@ class Pipeline:
         held. Returns when nothing runs any more; if they are held, at once. Once more does no harm.
         """
         self._paused = True
-        self._notes = [note for note in self._notes if note.state is not State.RELOADED]  # of the restart before
+        self._tidings.restart_begins()
         if not self._replacing:
             self._close_for(hold or self._holds)
         if not hold:
@@ -161,7 +157,8 @@ class Pipeline:
     @property
     def failing(self) -> tuple[State, str] | None:
         """That the code on disk is not what answers, for it cannot be built or started; and why."""
-        return (self._failing.state, self._why_failing) if self._failing is not None else None
+        lasting = self._tidings.lasting
+        return (lasting.state, self._tidings.why) if lasting is not None else None
 
     @property
     def awaited_calls(self) -> int:
@@ -202,7 +199,8 @@ class Pipeline:
         elif not self._checking:
             news = self._asking.news()
             begins = not self._running and len(self._queue) == 1  # a batch
-            if news is True or (begins and (news is None or self._builds_again)):
+            # Each batch builds again while the build fails: that may not be the fault of the code.
+            if news is True or (begins and (news is None or self._tidings.not_built)):
                 self._begin_check(waiting)
             else:
                 waiting.checked = True
@@ -226,18 +224,13 @@ class Pipeline:
         try:
             result = await execute()
         except NoAnswer as none:
-            if not any(note.text for note in (*waiting.notes, *self._notes)):
+            if not any(note.text for note in (*waiting.notes, *self._tidings.next)):
                 raise
             result, run = none.told("tools/call"), none.may_have_run
         finally:
             self._running -= 1
             self._settle()
-        told_whole = {note.state for note in self._notes}
-        notes = [*(note for note in waiting.notes if note.state not in told_whole), *self._notes]
-        carrying = noted(result, notes, run=run) if notes else None
-        if carrying is None:
-            return result
-        self._notes.clear()
+        carrying = self._tidings.put_on(result, waiting.notes, run=run)
         self._settle()
         return carrying
 
@@ -245,11 +238,6 @@ class Pipeline:
     def _is_closed(self) -> bool:
         """The server is replaced, or is about to be."""
         return self._paused or self._replacing
-
-    @property
-    def _builds_again(self) -> bool:
-        """Each batch does, while the build fails: that may not be the fault of the code."""
-        return self._failing is not None and self._failing.state is State.BUILD_FAILED
 
     @property
     def _holds(self) -> bool:
@@ -269,7 +257,7 @@ class Pipeline:
             self._open.set()
             self._at = _ITS_TURN if not self._checking else self._at
             self._begin_calls()
-        self._plain = not (self._is_closed or self._checking or self._failing or self._notes)
+        self._plain = not (self._is_closed or self._checking or self._tidings.lasting or self._tidings.next)
 
     def _begin_calls(self) -> None:
         while self._queue and self._running < self._limit and not self._checking:
@@ -278,7 +266,7 @@ class Pipeline:
                 del self._queue[first]
                 if first.waits:
                     self._running += 1
-                    first.grant(self._failing)
+                    first.grant(self._tidings.lasting)
             elif self._asking.news() is True:  # it came after the last check had begun, and perhaps after an edit
                 self._begin_check(first)
             else:
@@ -307,38 +295,23 @@ class Pipeline:
     def _take(self, result: CheckResult, trigger: _Waiting | None) -> None:
         if trigger is None or not trigger.waits:  # it was cancelled, and the next takes its place
             trigger = next((waiting for waiting in self._queue if waiting.waits), None)
-        about_extension = self._extension_notes(result)
+        tidings, about_extension = self._tidings, self._tidings.of_extension(result)
+        output = result.server_build_error
         if result.restart_due:
-            self._failing = self._told_failure = None
+            tidings.ready()
             self._replace(trigger, about_extension)
             return
-        output = result.server_build_error
         if output is not None:
-            self._failing, self._why_failing = messages.still_not_built(self.name), output
-            failure = result.server_digest or output
-            if failure != self._told_failure and trigger is not None:
-                self._told_failure = failure
+            if tidings.build_failed(self.name, result, output) and trigger is not None:
+                tidings.shown(result, output)
                 note = messages.build_failed(self.name, output, serves=self._serves())
                 self._tell(trigger, [note, *about_extension])
                 return
-        elif result.server_digest is not None:  # it did not start
-            self._why_failing = "" if self._builds_again else self._why_failing
-            self._failing = messages.still_not_started(self.name) if self._serves() else None
-            self._told_failure = None
+        elif result.server_digest is not None:
+            tidings.not_started(self.name, serves=self._serves())
         else:
-            self._failing = self._told_failure = None
-            self._forget_failed_start()
-        self._notes += about_extension
-
-    def _extension_notes(self, result: CheckResult) -> list[Note]:
-        output, before = result.extension_build_error, self._extension_error
-        self._extension_error = output
-        if output is not None:
-            return [messages.extension_failed(output if output != before else None)]
-        if result.extension_rebuilt:
-            reloaded, problem = result.client_reloaded, result.client_problem
-            return [messages.extension_updated(client_reloaded=reloaded, client_problem=problem)]
-        return []
+            tidings.current()
+        tidings.next += about_extension
 
     def _hear(self, message: str) -> None:
         self._at = message
@@ -351,7 +324,7 @@ class Pipeline:
         if trigger is not None and not hold:
             self._tell(trigger, [messages.restarting(self.name), *about_extension])
         else:
-            self._notes += about_extension
+            self._tidings.next += about_extension
         self._close_for(hold)
         self._tasks.start(self._replace_server())
 
@@ -378,20 +351,10 @@ class Pipeline:
         self._settle()
 
     def _heed(self, restarted: Restarted) -> None:
-        self._forget_failed_start()
-        if not restarted.ok:
-            self._notes.append(messages.not_replaced(self.name, restarted))
-            self._failing = messages.still_not_started(self.name) if restarted.kept else None
-            self._why_failing = restarted.problem
-            return
-        if restarted.problem:
-            self._notes.append(messages.reloaded_in_part(self.name, restarted.problem))
-        for waiting in self._queue:
-            waiting.notes.append(Note(State.SWAPPED if self._swaps else State.RELOADED))
-
-    def _forget_failed_start(self) -> None:
-        """What it has left to say is of no interest any more."""
-        self._notes = [note for note in self._notes if note.state not in (State.SWAP_FAILED, State.FAILED)]
+        self._tidings.restarted(self.name, restarted)
+        if restarted.ok:
+            for waiting in self._queue:
+                waiting.notes.append(Note(State.SWAPPED if self._swaps else State.RELOADED))
 
     # Beside it.
 

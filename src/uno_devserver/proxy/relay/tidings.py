@@ -1,0 +1,95 @@
+"""What results have to tell besides: that new code could not be built or started, and what became of the extension.
+
+Each thing is told whole once, with the next result that has room for it; while it lasts, all results of the code before
+say so in a sentence.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import reload_messages as messages
+from .noted import noted
+from .reload_messages import Note, State
+
+if TYPE_CHECKING:
+    import msgspec
+
+    from ...hotreload.authority import CheckResult, Restarted
+    from ...protocol.service import Result
+
+
+class Tidings:
+    def __init__(self) -> None:
+        self.lasting: Note | None = None  # while the new code cannot be built or started: for all results of the old
+        self.why = ""  # what the build printed, or why it did not start
+        self.next: list[Note] = []  # for the next result
+        self._shown: str | None = None  # the failed build that an agent was shown last
+        self._extension_error: str | None = None  # of the last build of the extension
+
+    @property
+    def not_built(self) -> bool:
+        return self.lasting is not None and self.lasting.state is State.BUILD_FAILED
+
+    def ready(self) -> None:
+        """The newest code is ready to be started."""
+        self.lasting = self._shown = None
+
+    def build_failed(self, name: str, result: CheckResult, output: str) -> bool:
+        """Whether that is news: no agent was shown how this content fails, which `shown` is to be told."""
+        self.lasting, self.why = messages.still_not_built(name), output
+        return _failure(result, output) != self._shown
+
+    def shown(self, result: CheckResult, output: str) -> None:
+        self._shown = _failure(result, output)
+
+    def not_started(self, name: str, *, serves: bool) -> None:
+        """The content that lies there did not start; `serves`: another one does."""
+        self.why = "" if self.not_built else self.why
+        self.lasting = messages.still_not_started(name) if serves else None
+        self._shown = None
+
+    def current(self) -> None:
+        """What lies there is what runs."""
+        self.ready()
+        self._forget_failed_start()
+
+    def restarted(self, name: str, outcome: Restarted) -> None:
+        self._forget_failed_start()
+        if not outcome.ok:
+            self.next.append(messages.not_replaced(name, outcome))
+            self.lasting = messages.still_not_started(name) if outcome.kept else None
+            self.why = outcome.problem
+        elif outcome.problem:
+            self.next.append(messages.reloaded_in_part(name, outcome.problem))
+
+    def restart_begins(self) -> None:
+        self.next = [note for note in self.next if note.state is not State.RELOADED]  # of the restart before
+
+    def of_extension(self, result: CheckResult) -> list[Note]:
+        output, before = result.extension_build_error, self._extension_error
+        self._extension_error = output
+        if output is not None:
+            return [messages.extension_failed(output if output != before else None)]
+        if result.extension_rebuilt:
+            reloaded, problem = result.client_reloaded, result.client_problem
+            return [messages.extension_updated(client_reloaded=reloaded, client_problem=problem)]
+        return []
+
+    def put_on(self, result: Result | msgspec.Raw, own: list[Note], *, run: bool) -> Result | msgspec.Raw:
+        """The result with what is to be told, and with its own notes; as it was, if it has no room for them."""
+        told_whole = {note.state for note in self.next}
+        notes = [*(note for note in own if note.state not in told_whole), *self.next]
+        carrying = noted(result, notes, run=run) if notes else None
+        if carrying is None:
+            return result
+        self.next.clear()
+        return carrying
+
+    def _forget_failed_start(self) -> None:
+        """What it has left to say is of no interest any more."""
+        self.next = [note for note in self.next if note.state not in (State.SWAP_FAILED, State.FAILED)]
+
+
+def _failure(result: CheckResult, output: str) -> str:
+    return result.server_digest or output
