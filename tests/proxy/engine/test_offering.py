@@ -255,6 +255,26 @@ def test_mcp_status_comes_and_goes_with_hot_reload_and_is_told_once(tmp_path: Pa
     assert shop.told == ["notifications/tools/list_changed"] * 2
 
 
+def test_what_is_offered_before_the_upstreams_lists_is_told_together_with_them(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+
+    shop.offering.adapt(hot_reload=True, lists_follow=True)
+    assert ("mcpStatus" in shop.tools, shop.told) == (True, [])
+    shop.offering.take({"tools": entries("a")}, SERVER)
+
+    assert shop.told == ["notifications/tools/list_changed"]
+
+
+def test_what_is_offered_is_told_also_where_the_upstreams_lists_do_not_come(tmp_path: Path) -> None:
+    shop = Shop(tmp_path)
+    shop.offering.adapt(hot_reload=True, lists_follow=True)
+
+    shop.offering.tell()
+    shop.offering.tell()
+
+    assert shop.told == ["notifications/tools/list_changed"]
+
+
 def test_the_next_start_offers_mcp_status_before_it_has_looked_at_anything(tmp_path: Path) -> None:
     shop = Shop(tmp_path)
     shop.offering.adapt(uses_host=False, hot_reload=True)

@@ -908,3 +908,94 @@ async def test_hot_reload_that_ends_before_its_restart_asks_for_none() -> None:
     await finish(running)
 
     assert stage.authority.restarts == []
+
+
+# Requests that are no calls.
+
+
+async def is_current(stage: Stage) -> asyncio.Task[None]:
+    asked = asyncio.ensure_future(stage.pipeline.current())
+    await turns()
+    return asked
+
+
+@virtual
+async def test_a_request_waits_for_the_new_code_and_has_it_looked_for() -> None:
+    stage = Stage(news=True)
+
+    asked = await is_current(stage)
+    stage.authority.known = False
+    await stage.checked(CHANGED)
+    assert not asked.done()
+    await stage.restarted()
+
+    assert asked.done()
+
+
+@virtual
+async def test_a_request_waits_for_no_restart_that_waits_for_a_call_which_may_need_it() -> None:
+    stage = Stage(news=False)
+    (running,) = await stage.calls(1)
+    stage.authority.known = True
+    (told,) = await stage.calls(1)
+    await stage.checked(CHANGED)
+
+    asked = await is_current(stage)
+
+    assert asked.done()
+    assert (told.told["state"], running.task.done()) == ("restarting", False)
+    await finish(running)
+
+
+@virtual
+async def test_nor_where_the_owner_of_a_host_restarts_it_although_code_is_swapped() -> None:
+    stage = Stage(news=False, strategy=Strategy.SWAP)
+    (running,) = await stage.calls(1)
+    pausing = asyncio.ensure_future(stage.pipeline.pause(hold=False))
+    await turns()
+
+    asked = await is_current(stage)
+
+    assert (asked.done(), pausing.done()) == (True, False)
+    await finish(running)
+    assert pausing.done()
+
+
+@virtual
+async def test_a_request_waits_for_a_swap_also_while_calls_run() -> None:
+    stage = Stage(news=False, strategy=Strategy.SWAP)
+    (running,) = await stage.calls(1)
+    await stage.pipeline.pause(hold=True)
+
+    asked = await is_current(stage)
+    assert not asked.done()
+    stage.pipeline.resume()
+    await turns()
+
+    assert asked.done()
+    await finish(running)
+
+
+@virtual
+async def test_a_request_waits_for_two_looks_at_most_while_sources_change_all_the_time() -> None:
+    stage = Stage(news=True)
+
+    asked = await is_current(stage)
+    for _ in range(2):
+        assert not asked.done()
+        await stage.checked(UNCHANGED)
+
+    assert asked.done()
+    assert len(stage.authority.checks) == 2
+
+
+@virtual
+async def test_a_request_that_waits_goes_on_when_nothing_is_reloaded_any_more() -> None:
+    stage = Stage(news=True)
+    asked = await is_current(stage)
+
+    stage.pipeline.close()
+    await turns()
+
+    assert asked.done()
+    assert asked.exception() is None

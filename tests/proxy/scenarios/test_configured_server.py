@@ -83,6 +83,27 @@ def test_it_is_called_so_also_where_its_code_is_reloaded(proxies: Proxies, machi
     assert text_of(client.call_result("answer")).startswith("The code of the server 'talker' has changed")
 
 
+def test_the_first_start_tells_of_its_tools_and_ours_at_once(proxies: Proxies, machine: Machine) -> None:
+    PythonServer(machine)
+
+    client = hot(proxies)
+
+    assert "mcpStatus" in client.tools()
+    assert len(client.heard("notifications/tools/list_changed")) == 1
+
+
+def test_mcp_status_is_told_of_also_where_the_server_does_not_start(proxies: Proxies, machine: Machine) -> None:
+    edited = PythonServer(machine)
+    write(edited.source, "raise SystemExit(3)\n")
+    client = proxies.start()
+    client.initialize()
+
+    client.wait_state("Degraded")
+    client.hear("notifications/tools/list_changed")
+
+    assert "mcpStatus" in client.tools()
+
+
 def test_the_next_start_offers_the_same_tools_at_once(proxies: Proxies, machine: Machine) -> None:
     save(machine, server("mine"))
     first = proxies.connected()

@@ -55,6 +55,7 @@ class Offering:
         self._identity = None if untold else catalogue.identity_of(options)  # whose lists these are
         self._offered = board.catalogue.offered if board.catalogue else Offered()
         self._tools = dict(self._offered.tools)
+        self._told = board.lists  # what clients know, if they have listened
         self._now = catalogue.circumstances(options, board.catalogue).replace(fallback=options.force_fallback)
         self.adapted: Callable[[], None] = lambda: None  # other tools of ours are offered, and that is worth keeping
 
@@ -112,8 +113,14 @@ class Offering:
             self._now = self._now.replace(fallback=wanted)
             self._publish()
 
-    def adapt(self, *, uses_host: bool | None = None, hot_reload: bool | None = None) -> None:
-        """What is behind us is a Host or is none, or its code is reloaded or is not; None: as before."""
+    def adapt(
+        self, *, uses_host: bool | None = None, hot_reload: bool | None = None, lists_follow: bool = False
+    ) -> None:
+        """What is behind us is a Host or is none, or its code is reloaded or is not; None: as before.
+
+        `lists_follow`: those of the upstream are about to be taken, and clients are told of all at once; if they do
+        not come, by `tell`.
+        """
         now = self._now
         if uses_host is not None:
             now = now.replace(uses_host=uses_host)
@@ -121,7 +128,7 @@ class Offering:
             now = now.replace(hot_reload=hot_reload)
         if now != self._now:
             self._now = now
-            self._publish()
+            self._publish(tell=not lists_follow)
             self.adapted()
 
     def outdated(self) -> None:
@@ -155,11 +162,16 @@ class Offering:
         board.capabilities = capabilities(able)
         self._publish()
 
-    def _publish(self) -> None:
-        board, before = self._board, self._board.lists
-        board.lists, board.own_tools = merged(self._offered, self._now)
-        for method in _changes(before, board.lists):
+    def tell(self) -> None:
+        """Clients, of what has changed since they were last told."""
+        before, self._told = self._told, self._board.lists
+        for method in _changes(before, self._told):
             self._broadcast(method)
+
+    def _publish(self, *, tell: bool = True) -> None:
+        self._board.lists, self._board.own_tools = merged(self._offered, self._now)
+        if tell:
+            self.tell()
 
 
 def _changes(before: Lists, after: Lists) -> list[str]:

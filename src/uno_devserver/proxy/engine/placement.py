@@ -184,9 +184,10 @@ class Placement:
         assert upstream is not None
         left_out = running.left_out if isinstance(running, HostRunning) else None
         self._keeper.named = upstream.named
-        # Said together with the first lists, so that they change once; who watches the code knows for sure, later.
+        # Who watches the code knows for sure, later.
         reloads = bool(upstream.trusted) and self._config.hot_reload.enabled
-        self._offering.adapt(uses_host=isinstance(upstream, HostUpstream), hot_reload=reloads or None)
+        uses_host, lists_follow = isinstance(upstream, HostUpstream), running is not None
+        self._offering.adapt(uses_host=uses_host, hot_reload=reloads or None, lists_follow=lists_follow)
         self._knowledge.learn(
             named=upstream.named, trusted=upstream.trusted, refusal=upstream.refusal, left_out=left_out, host=None
         )
@@ -304,7 +305,8 @@ class Placement:
         if upstream is not None:
             outdated = _is_outdated(upstream, seen.config)
             if outdated and seen.trusted:
-                await self._let_finish()
+                if self._keeper.state is ConnectionState.CONNECTED:
+                    await self._let_finish()
                 self._keeper.begin(self._new_upstream())
                 return
             if not seen.config.readable:

@@ -174,7 +174,8 @@ class Reloading:
             if off != self._knowledge.facts.hot_reload_off:
                 self._knowledge.learn(hot_reload_off=off)
             if self._arranged is not None or self._connected:  # else it is not known yet
-                self._offering.adapt(hot_reload=self._arranged is not None)
+                lists_follow = self._keeper.started and not self._connected
+                self._offering.adapt(hot_reload=self._arranged is not None, lists_follow=lists_follow)
             if self._gave_up and self.reload():  # it may never have been built; without its tools, no call would tell
                 self._gave_up = False
 

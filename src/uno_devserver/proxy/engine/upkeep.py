@@ -170,6 +170,7 @@ class Upkeep:
             self.changed()
         self.moved()
         if state in (CONNECTED, DEGRADED):
+            self._offering.tell()  # where lists were to follow that have not come
             self.settled()
         if state is DEGRADED and self._comes_back:
             self._loop.call_later(self._policy.retry_seconds, self.wanted)

@@ -108,7 +108,8 @@ class Pipeline:
                 await asyncio.wait([self._check_task])
                 looks += 1
             elif self._is_closed:
-                if self._running and not self._swaps:  # the restart waits for a call that may need this first
+                # The restart waits for a call that may need this first. A swap does not, but the owner of a Host may.
+                if self._running and (self._idle or not self._swaps):
                     return
                 await self._open.wait()
             elif looks < MOST_LOOKS and self._needs_look(first=not looks):
