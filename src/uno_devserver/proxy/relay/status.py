@@ -33,14 +33,14 @@ class Status:
 
     async def answer(self, call: Call, arguments: Params) -> Result:  # noqa: ARG002
         pipeline = self._forwarding.pipeline  # none yet: the server is being started for the first time
-        name, seconds = (pipeline.name, pipeline.status_seconds) if pipeline else (UNNAMED, self._policy.status_seconds)
+        seconds = pipeline.status_seconds if pipeline else self._policy.status_seconds
         reporting = asyncio.ensure_future(report(call, self._waits_for, self._policy.progress_seconds))
         try:
             is_ready = await self._is_ready(seconds)
         finally:
             reporting.cancel()
         pipeline = self._forwarding.pipeline
-        failing = pipeline.failing if pipeline else None
+        name, failing = (pipeline.name, pipeline.failing) if pipeline else (UNNAMED, None)
         if is_ready:
             source = pipeline.source if pipeline else None
             missing = issues_of(self._board, NOT_LOADED)
