@@ -78,6 +78,24 @@ def test_a_config_that_is_saved_while_it_is_read_does_not_count(world: World, mo
     assert "not trusted" in str(world.subject())
 
 
+def test_a_config_that_is_being_written_while_it_is_read_changes_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.agree()
+    before = world.subject()
+    assert isinstance(before, Subject)
+
+    def saved_behind(path: str | None) -> Config:
+        config = read_config(path)
+        world.config('{"mcpServerRoot": "../ser')
+        return config
+
+    monkeypatch.setattr(reload_subject, "read_config", saved_behind)
+    now = subject_of(Options(str(world.root)), resolve(str(world.root)), world.environ, before)
+
+    assert now is before
+
+
 def test_automation_agrees_by_the_environment(world: World) -> None:
     world.environ[VARIABLE] = "1"
 

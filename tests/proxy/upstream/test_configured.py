@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,12 @@ class World:
         self.trusted = trusted
         environ = {**os.environ, "XDG_DATA_HOME": str(root / "data"), **(environ or {})}
         workspace = resolve(str(self.root))
-        self.upstream = ConfiguredUpstream(workspace, folders(environ), environ, trusts=lambda _: self.trusted)
+        self.asked: Callable[[], object] = lambda: None  # whether it is trusted
+        self.upstream = ConfiguredUpstream(workspace, folders(environ), environ, trusts=self._trusts)
+
+    def _trusts(self, _: object) -> bool:
+        self.asked()
+        return self.trusted
 
     def says(self, config: object) -> None:
         write(self.path, config if isinstance(config, str) else json.dumps(config))
@@ -169,6 +175,26 @@ async def test_while_it_cannot_be_read_what_it_said_before_is_started(tmp_path: 
     world.says('{"mcpServer": {"comm')
     world.trusted = False  # it is another content
 
+    running = world.upstream.start(Observer())
+
+    connection = await running.connect(TestPeer(), modern_first=False)
+    assert connection.server.info["name"] == "mine"
+    await running.stop()
+
+
+@asynchronous
+async def test_also_where_that_begins_just_when_it_was_read(tmp_path: Path) -> None:
+    world = World(tmp_path, server("mine"), environ={VARIABLE: "1"})
+    await world.upstream.start(Observer()).stop()
+    questions: list[None] = []
+
+    def asked() -> None:
+        questions.append(None)
+        if len(questions) == 2:
+            world.says('{"mcpServer": {"comm')
+            world.trusted = False
+
+    world.asked = asked
     running = world.upstream.start(Observer())
 
     connection = await running.connect(TestPeer(), modern_first=False)

@@ -55,6 +55,8 @@ def subject_of(
         folder = os.path.dirname(os.path.dirname(path))
     trusted = is_trusted(environ, folder)
     config = read_config(path)
+    if trusted and not is_trusted(environ, folder):  # saved while it was read, and another question now
+        trusted, config = False, read_config(path)
     if not config.readable and before is not None and before.config.path == path and was_trusted(environ, folder):
         return before
     packages = packages_of(folder, config, typed=bool(options.command))
@@ -62,8 +64,7 @@ def subject_of(
         return "there is no code to watch"
     if not config.hot_reload.enabled:
         return f"hotReload.enabled is false in {config.path}"
-    # Asked again because it may have been saved while it was read, and is another question then.
-    if not trusted or not is_trusted(environ, folder):
+    if not trusted:
         return NOT_TRUSTED
     return Subject(folder, packages, config.replace(issues=()))
 

@@ -77,8 +77,10 @@ class ConfiguredUpstream:
         """What the user has agreed to."""
         trusted = self._trusts(self._workspace)
         config = read_config(self._workspace.config)
+        if trusted and not self._trusts(self._workspace):  # saved while it was read, and another question now
+            trusted, config = False, read_config(self._workspace.config)
         if config.readable:
-            self._insist(trusted and self._trusts(self._workspace))  # again: it may have been saved in between
+            self._insist(trusted)
             return config
         if self.config is None:
             raise StartFailure(_nothing_named(config, self._workspace), final=True)
