@@ -16,7 +16,7 @@ from uno_devserver.proxy.options import Options
 from uno_devserver.system.folders import folders
 from uno_devserver.workspace.config import Config, read_config
 from uno_devserver.workspace.resolver import resolve
-from uno_devserver.workspace.trust import VARIABLE, agree, question
+from uno_devserver.workspace.trust import VARIABLE, agree, question, revoke
 
 TYPED = ("node", "a.js")
 
@@ -94,6 +94,33 @@ def test_a_config_that_is_being_written_while_it_is_read_changes_nothing(
     now = subject_of(Options(str(world.root)), resolve(str(world.root)), world.environ, before)
 
     assert now is before
+
+
+def test_what_counted_before_does_not_where_the_user_has_taken_the_agreement_back(world: World) -> None:
+    world.agree()
+    before = world.subject()
+    assert isinstance(before, Subject)
+    world.config('{"mcpServerRoot": "../ser')
+
+    def now() -> Subject | str:
+        return subject_of(Options(str(world.root)), resolve(str(world.root)), world.environ, before)
+
+    assert now() is before
+    revoke(folders(world.environ).state, str(world.root))
+    assert isinstance(now(), str)
+
+
+def test_what_counted_before_does_not_in_another_workspace(tmp_path: Path) -> None:
+    here, there = World(tmp_path / "here"), World(tmp_path / "there")
+    here.agree()
+    there.agree()
+    before = here.subject()
+    assert isinstance(before, Subject)
+    there.config('{"mcpServerRoot": "../ser')
+
+    now = subject_of(Options(str(there.root)), resolve(str(there.root)), there.environ, before)
+
+    assert isinstance(now, str)
 
 
 def test_automation_agrees_by_the_environment(world: World) -> None:

@@ -59,3 +59,21 @@ def test_an_extension_that_fails_as_before_is_not_quoted_again() -> None:
 
     assert "TS1005" in first.text
     assert "TS1005" not in second.text
+
+
+def test_what_a_restart_did_not_load_is_not_told_after_the_next_has_begun() -> None:
+    tidings = Tidings()
+    tidings.restarted(NAME, Restarted(True, "The add-in 'x' failed."))
+
+    tidings.restart_begins()
+
+    assert _texts(tidings) == ([], None)
+
+
+def test_why_a_build_failed_is_not_the_reason_of_a_failed_start() -> None:
+    tidings = Tidings()
+    tidings.build_failed(NAME, FAILED, "oops")
+
+    tidings.not_started(NAME, serves=True)
+
+    assert tidings.why == ""

@@ -104,6 +104,6 @@ def packages_of(folder: str, config: Config, *, typed: bool = False) -> tuple[Pa
 def _inside(root: str, other: str | None) -> tuple[str, ...]:
     """The pattern of the other package's folder, if that lies within this one: its code has a build of its own."""
     above = os.path.join(root, "")
-    if other is None or root == other or not other.startswith(above):
+    if other is None or not other.startswith(above):
         return ()
     return (_SPECIAL.sub("?", other[len(above) :].replace(os.sep, "/")),)
