@@ -386,7 +386,7 @@ async def test_without_an_upstream_and_without_news_a_call_hears_what_it_heard_b
 async def test_a_call_waits_until_it_is_known_who_watches_the_code_and_then_has_it_looked_at() -> None:
     scene = Reloading(news=None)
     scene.relay.pipeline = None
-    arranging = asyncio.get_running_loop().create_future()
+    arranging: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     scene.relay.await_pipeline(arranging)
 
     called = asyncio.ensure_future(scene.relay.answer(tool_call()))
@@ -395,7 +395,7 @@ async def test_a_call_waits_until_it_is_known_who_watches_the_code_and_then_has_
     scene.relay.pipeline = scene.pipeline
     arranging.set_result(None)
     (await scene.check()).set_result(UNCHANGED)
-    await until(lambda: scene.link.asked)
+    await until(lambda: bool(scene.link.asked))
     scene.link.asked[0].answer()
 
     assert said(await called)["content"] == []
@@ -408,7 +408,7 @@ async def test_a_call_goes_on_where_it_is_not_known_in_time_who_watches_the_code
     scene.relay.await_pipeline(asyncio.get_running_loop().create_future())
 
     called = asyncio.ensure_future(scene.relay.answer(tool_call()))
-    await until(lambda: scene.link.asked)
+    await until(lambda: bool(scene.link.asked))
     scene.link.asked[0].answer()
 
     assert said(await called)["content"] == []
