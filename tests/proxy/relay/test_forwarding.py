@@ -432,6 +432,17 @@ async def test_without_a_workspace_a_call_says_how_to_name_one() -> None:
     assert "Call uno_app_initialize" in text_of(await scene.relay.answer(tool_call()))
 
 
+@pytest.mark.parametrize("code", ["WorkspaceNotTrusted", "ConfigInvalid"])
+@asynchronous
+async def test_where_only_a_person_can_help_no_attempt_is_promised(code: str) -> None:
+    issue = {"code": code, "severity": "Fatal", "message": "It is refused.", "remediation": "Agree."}
+    scene = Scene(DEGRADED, board=board_of(health={"status": "Unhealthy", "issues": [issue]}))
+
+    result = text_of(await scene.relay.answer(tool_call()))
+
+    assert result.endswith("It is refused. This request has not been run. Agree. uno_health tells more.")
+
+
 @asynchronous
 async def test_when_degraded_a_call_tells_the_reasons_and_asks_for_a_new_attempt() -> None:
     issues = [

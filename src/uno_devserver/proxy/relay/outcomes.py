@@ -22,6 +22,7 @@ OUTCOME_UNKNOWN = -32013
 TIMED_OUT = -32014
 
 QUOTED_ISSUES = 3  # a model reads the first few; uno_health has them all
+BEYOND_CALLS = frozenset({"WorkspaceNotTrusted", "ConfigInvalid"})  # a start fails for it until a person has acted
 
 _SOON = f"Try again in a few seconds; {HEALTH} tells how far it is."
 _NOT_RUN = "This request has not been run."
@@ -121,7 +122,11 @@ def _degraded(board: Board, data: dict[str, Any]) -> NoAnswer:
     issues = [issue for issue in _issues(board) if issue.get("message")]
     reasons, steps = _known(issues)
     message = _joined("The dev server does not work.", *(reasons or ["It could not be started."]), _NOT_RUN)
-    remedy = _joined(*steps, f"Each call asks for a new attempt; {HEALTH} tells what comes of it.")
+    stays = any(issue.get("severity") == "Fatal" and issue.get("code") in BEYOND_CALLS for issue in issues)
+    attempt = (
+        f"{HEALTH} tells more." if stays else f"Each call asks for a new attempt; {HEALTH} tells what comes of it."
+    )
+    remedy = _joined(*steps, attempt)
     return NoAnswer(UNAVAILABLE, message, remedy, **data, issues=issues)
 
 
