@@ -72,8 +72,10 @@ def _watched(packages: object) -> str:
 
 
 def _outcome(what: Mapping[str, object]) -> str:
-    failed = f"failed{f': {why}' if (why := what.get('problem')) else ''}"
-    return f"{what.get('at')}, {failed if what.get('ok') is False else 'well'}"
+    """A problem of what went well: not all of the new code works."""
+    why = what.get("problem")
+    became = "failed" if what.get("ok") is False else "in part" if why else "well"
+    return f"{what.get('at')}, {became}{f': {why}' if why else ''}"
 
 
 def _client(client: Mapping[str, object]) -> str:

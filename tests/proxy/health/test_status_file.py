@@ -220,6 +220,14 @@ def test_health_tells_people_what_a_proxy_does_and_how_its_server_ended(machine:
         ),
         (
             {
+                "strategy": "restart",
+                "packages": [{"files": 2}],
+                "lastRestart": {"at": "today", "ok": True, "problem": "a.py is not loaded."},
+            },
+            ["Hot Reload: on, restart, 2 files watched", "Last Reload: today, in part: a.py is not loaded."],
+        ),
+        (
+            {
                 "strategy": "swap",
                 "packages": ["?", {"files": 1}],
                 "lastRestart": {"at": "today", "ok": False, "problem": "It ended."},
