@@ -101,3 +101,7 @@ def test_control_channels_of_proxies_that_were_killed_go(machine: Machine, temp:
     # then only the one goes that certainly is nobody's
     assert (result.exit_code, result.json["removed"]) == (0, [str(left)])
     assert sorted(temp.iterdir()) == sorted((live, file, other))
+
+
+def test_its_help_names_all_that_it_removes(machine: Machine) -> None:
+    assert "registrations and sockets of Hosts and proxies" in machine.run("cleanup", "--help").stdout

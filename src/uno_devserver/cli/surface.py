@@ -142,7 +142,7 @@ COMMANDS = (
         ),
     ),
     Command(("list",), "List the running Hosts", "list:run"),
-    Command(("cleanup",), "Remove registrations of Hosts that no longer run", "cleanup:run"),
+    Command(("cleanup",), "Remove registrations and sockets of Hosts and proxies that no longer run", "cleanup:run"),
     Command(
         ("health",),
         "Tell what works, what does not, and what to do about it",

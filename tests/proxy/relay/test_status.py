@@ -21,7 +21,7 @@ from support.relays import (
     text_of,
     tool_call,
 )
-from uno_devserver.hotreload.authority import UNCHANGED, Restarted
+from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, Restarted
 from uno_devserver.instances.health_report import ConnectionState
 from uno_devserver.proxy.relay.pipeline import Pipeline
 from uno_devserver.proxy.relay.policy import RelayPolicy
@@ -214,6 +214,20 @@ async def test_status_says_that_what_answers_is_not_the_newest_code(strategy: St
 
     assert "error 7)" in result["content"][0]["text"]
     assert result["_meta"][META_KEY] == {"state": "ready", "run": True, "also": [also]}
+
+
+@asynchronous
+async def test_status_says_that_the_extension_is_not_built() -> None:
+    scene = Reloading()
+    call = scene.start(tool_call())
+    (await scene.check()).set_result(CheckResult(extension_changed=True, extension_build_error="ext.ts: error 9."))
+    (await scene.next_asked()).answer()
+    await call
+
+    result = said(await scene.relay.answer(status()))
+
+    assert "The build of the extension's code fails (ext.ts: error 9);" in result["content"][0]["text"]
+    assert result["_meta"][META_KEY] == {"state": "ready", "run": True, "also": ["extensionBuildFailed"]}
 
 
 @asynchronous

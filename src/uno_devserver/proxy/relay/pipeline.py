@@ -162,6 +162,11 @@ class Pipeline:
         return (lasting.state, self._tidings.why) if lasting is not None else None
 
     @property
+    def extension_error(self) -> str | None:
+        """What the build of the extension printed, where it fails."""
+        return self._tidings.extension_error
+
+    @property
     def awaited_calls(self) -> int:
         """How many calls a restart waits for."""
         return self._running if self._is_closed else 0

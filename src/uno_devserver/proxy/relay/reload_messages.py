@@ -122,7 +122,9 @@ def extension_failed(output: str | None) -> Note:
         what = "the build of the extension's code still fails, as before. "
     else:
         what = f"the extension's code has changed, and its build failed:\n\n{fenced(output)}\n\n"
-    text = f"Note: {what}The old build of the extension stays in use. Fix the error; the next call builds again."
+    text = (
+        f"Note: {what}Fix the error; the next call builds again. Until then what runs of it may be older than its code."
+    )
     return Note(State.EXTENSION_BUILD_FAILED, text)
 
 
@@ -153,38 +155,44 @@ def ready(
     source: str | None,
     failing: tuple[State, str] | None = None,
     missing: Sequence[str] = (),
+    extension_error: str | None = None,
 ) -> Result:
     """`failing`: the code on disk is not what answers, and what its build printed or why it did not start. `missing`:
-    sentences, of parts that do not work.
+    sentences, of parts that do not work. `extension_error`: what the build of the extension printed, where it fails.
     """
     looks = [f"call {HEALTH}, which says what is wrong"]
     if log_file:
         looks.append(f"look into its log, {log_file}")
     looks.append(f"read its source{f' in {source}' if source else ''}")
-    older = f" {_older(*failing)}" if failing else ""
-    is_ready = " ".join([f"{_first(name)} is ready.", *missing])
+    older = [_older(*failing)] if failing else []
+    if extension_error is not None:
+        older.append(
+            f"The build of the extension's code fails{_because(extension_error)}; the next call builds it again."
+        )
+    is_ready = " ".join([f"{_first(name)} is ready.", *missing, *older])
     text = (
-        f"{is_ready}{older} Do not call {STATUS} again; go on with its tools.\n\n"
+        f"{is_ready} Do not call {STATUS} again; go on with its tools.\n\n"
         "If tools are missing, or it does not do what its code says:\n"
         + "\n".join(f"{number}. {look[0].upper()}{look[1:]}." for number, look in enumerate(looks, 1))
     )
-    return _status(text, State.READY, *([failing[0]] if failing else []), is_ready=True)
+    also = [failing[0]] if failing else []
+    also += [State.EXTENSION_BUILD_FAILED] if extension_error is not None else []
+    return _status(text, State.READY, *also, is_ready=True)
 
 
 def _older(state: State, why: str) -> str:
-    reason = _essence(why)
     what = "its build fails" if state is State.BUILD_FAILED else "it did not start"
     return (
-        f"But what answers may be older than its present code: {what}{f' ({reason})' if reason else ''}. "
+        f"But what answers may be older than its present code: {what}{_because(why)}. "
         "Fix that; the next call of a tool tries again."
     )
 
 
-def _essence(output: str) -> str:
-    """One line of it: the first that speaks of an error, else the last."""
+def _because(output: str) -> str:
+    """One line of it, in brackets: the first that speaks of an error, else the last."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     line = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "")
-    return line[:ESSENCE_CHARACTERS].rstrip(".")
+    return f" ({line[:ESSENCE_CHARACTERS].rstrip('.')})" if line else ""
 
 
 def still_restarting(name: str, seconds: float, *, waits_for: str) -> Result:

@@ -42,9 +42,14 @@ class Status:
         pipeline = self._forwarding.pipeline
         name, failing = (pipeline.name, pipeline.failing) if pipeline else (UNNAMED, None)
         if is_ready:
-            source = pipeline.source if pipeline else None
-            missing = issues_of(self._board, NOT_LOADED)
-            return ready(name, log_file=self._log_file(), source=source, failing=failing, missing=missing)
+            return ready(
+                name,
+                log_file=self._log_file(),
+                source=pipeline.source if pipeline else None,
+                failing=failing,
+                missing=issues_of(self._board, NOT_LOADED),
+                extension_error=pipeline.extension_error if pipeline else None,
+            )
         if self._is_down:
             if failing is not None and failing[0] is State.BUILD_FAILED:
                 return not_built(name, failing[1])

@@ -25,7 +25,7 @@ class Tidings:
         self.why = ""  # what the build printed, or why it did not start
         self.next: list[Note] = []  # for the next result
         self._shown: str | None = None  # the failed build that an agent was shown last
-        self._extension_error: str | None = None  # of the last build of the extension
+        self.extension_error: str | None = None  # of the last build of the extension
 
     @property
     def not_built(self) -> bool:
@@ -67,8 +67,8 @@ class Tidings:
         self.next = [note for note in self.next if note.state is not State.RELOADED]  # of the restart before
 
     def of_extension(self, result: CheckResult) -> list[Note]:
-        output, before = result.extension_build_error, self._extension_error
-        self._extension_error = output
+        output, before = result.extension_build_error, self.extension_error
+        self.extension_error = output
         if output is not None:
             return [messages.extension_failed(output if output != before else None)]
         if result.extension_rebuilt:
