@@ -213,3 +213,12 @@ def test_the_code_that_a_server_is_started_with_is_known_only_where_it_is_watche
     assert untrusted is None
     assert first is not None
     assert second not in (None, first)
+
+
+def test_the_code_that_a_typed_command_is_started_with_is_known_before_the_user_agrees(world: World) -> None:
+    options = Options(str(world.root), command=TYPED)
+    before = content_at_launch(options, None, world.environ)
+    world.agree()
+
+    assert before is not None
+    assert content_at_launch(options, None, world.environ) == before

@@ -597,6 +597,20 @@ def test_a_typed_command_whose_config_has_only_settings_is_reloaded_once_the_use
     assert client.call("answer") == "two"
 
 
+def test_code_of_a_typed_command_that_was_edited_before_the_user_agrees_is_newer_than_what_runs(
+    proxies: Proxies,
+) -> None:
+    server = PythonServer(proxies.machine)
+    del server.machine.environment["UNO_DEVSERVER_TRUST"]
+    client = proxies.connected("--", server.argv[0], "-IS", str(server.source))
+    assert client.call("answer") == "one"
+    server.say("two")
+    server.machine.run("trust")
+    client.wait_health(lambda report: report["proxy"]["hotReload"], "one that tells of hot reload")
+
+    renew(client, "two")
+
+
 def test_a_config_of_before_changes_nothing_else(proxies: Proxies, tmp_path: Path) -> None:
     """`proxy.waitCalls` was all there was; its workspace has a Host."""
     server = PythonServer(proxies.machine)

@@ -37,11 +37,17 @@ class Subject(Value):
 
 
 def subject_of(
-    options: Options, workspace: Workspace | None, environ: Mapping[str, str], before: Subject | None = None
+    options: Options,
+    workspace: Workspace | None,
+    environ: Mapping[str, str],
+    before: Subject | None = None,
+    *,
+    unagreed: bool = False,
 ) -> Subject | str:
     """`workspace`: None where the upstream does not depend on one; its code is where a config near it says.
 
     `before`: what it was until now, and stays while the config cannot be read: it is just being written.
+    `unagreed`: what it would be if the user agreed, for those who only read.
     A text, the end of a sentence: why code is not reloaded.
     """
     if options.url is not None:
@@ -64,14 +70,17 @@ def subject_of(
         return "there is no code to watch"
     if not config.hot_reload.enabled:
         return f"hotReload.enabled is false in {config.path}"
-    if not trusted:
+    if not trusted and not unagreed:
         return NOT_TRUSTED
     return Subject(folder, packages, config.replace(issues=()))
 
 
 def content_at_launch(options: Options, workspace: Workspace | None, environ: Mapping[str, str]) -> str | None:
-    """The digest of the code of the server that is about to be started; None: it is not watched, or cannot be read."""
-    subject = subject_of(options, workspace, environ)
+    """The digest of the code of the server that is about to be started; None: it is not watched, or cannot be read.
+
+    A typed command starts without the user's agreement to the config, which may come while it runs.
+    """
+    subject = subject_of(options, workspace, environ, unagreed=bool(options.command))
     packages = () if isinstance(subject, str) else subject.packages
     server = next((package for package in packages if package.role is Role.SERVER), None)
     if server is None:

@@ -27,7 +27,7 @@ from ...workspace.server_command import server_name
 from ..upstream.configured import ConfiguredUpstream
 from ..upstream.host import HostUpstream
 from ..upstream.host_running import HostRunning
-from .reload_subject import NOT_TRUSTED, Subject, subject_of
+from .reload_subject import NOT_TRUSTED, Subject, content_at_launch, subject_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -132,6 +132,9 @@ class Reloading:
         await self._arrange()  # the user may have agreed to it a moment ago
         if self._own is not None:
             await self._own.launched()
+        elif self._options.command:  # the user may agree while it runs
+            self._content_of = None
+            self._content = await apart(lambda: content_at_launch(self._options, None, os.environ))
 
     def settled(self) -> None:
         """A start has come to its end, well or not."""
