@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from uno_devserver.proxy.options import shown_url
+from uno_devserver.proxy.options import Options, shown_url
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,24 @@ from uno_devserver.proxy.options import shown_url
 )
 def test_secrets_of_a_url_are_not_shown(url: str, shown: str) -> None:
     assert shown_url(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        (("my-server", "--stdio", "x"), "my-server"),
+        (("/opt/bin/my-server",), "my-server"),
+        ((r"C:\tools\my server.exe",), "my server.exe"),
+        (("/ws/.venv/bin/python3.12", "-u", "/ws/srv.py", "x"), "srv.py"),
+        (("python", "-m", "my_server"), "my_server"),
+        (("python", "-c", "import my_server; my_server.run()"), "python"),
+        ((r"C:\Python\python.exe", r"D:\srv.py"), "srv.py"),
+        (("node", "dist/index.js"), "dist/index.js"),
+        (("npx", "-y", "@scope/server"), "@scope/server"),
+        (("uvx", "my-server"), "my-server"),
+        (("node",), "node"),
+        (("/",), "/"),
+    ],
+)
+def test_a_command_is_called_as_people_would_call_it(command: tuple[str, ...], name: str) -> None:
+    assert Options("/ws", command=command).upstream_name == f"The server '{name}'"

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from ..system.values import Value
+
+# What they run is named behind them.
+RUNNERS = re.compile(r"(python[\d.]*|node|npx|uvx)(\.exe|\.cmd)?", re.IGNORECASE)
 
 
 class Options(Value):
@@ -28,7 +33,20 @@ class Options(Value):
         """What is behind the proxy, at the beginning of a sentence."""
         if self.url is not None:
             return f"The server at {shown_url(self.url)}"
-        return f"The server '{self.command[0]}'" if self.command else "The Host"
+        return f"The server '{command_name(self.command)}'" if self.command else "The Host"
+
+
+def command_name(command: tuple[str, ...]) -> str:
+    """What people would call it: the file of its program or, behind an interpreter, what that runs."""
+    program = _file_name(command[0])
+    what = next((word for word in command[1:] if not word.startswith("-")), "")
+    if not RUNNERS.fullmatch(program) or not what or re.search(r"\s", what):  # a line of code is no name
+        return program
+    return _file_name(what) if re.match(r"[\\/]|\w:", what) else what
+
+
+def _file_name(path: str) -> str:
+    return re.split(r"[\\/]", path)[-1] or path
 
 
 def shown_url(url: str) -> str:

@@ -122,7 +122,7 @@ async def test_a_restart_is_answered_by_a_new_process_and_is_no_crash(tmp_path: 
         facts = made.kept.facts
         assert (facts.restarts, facts.reloads, facts.last_end) == (0, 1, None)
         assert "warning" not in made.said
-        assert ("info", "The server is restarted with the new code.") in made.kept.messages
+        assert ("info", "The server 'odd' is restarted with the new code.") in made.kept.messages
         assert made.launches == 1
 
 
@@ -162,7 +162,7 @@ async def test_new_code_that_dies_at_once_has_its_attempts_and_then_says_why(tmp
 
         assert not outcome.ok
         assert not outcome.kept
-        assert outcome.problem == "The server has gone: it ended with exit code 3."
+        assert outcome.problem == "The server 'odd' has gone: it ended with exit code 3."
         assert outcome.last_lines == ("Traceback: the server cannot begin",)
         assert made.keeper.state.value == "Degraded"
         assert made.kept.facts.restarts == 0

@@ -16,6 +16,7 @@ from ...protocol.eras import MODERN_VERSIONS
 from ...protocol.parties import ClientInfo
 from ...protocol.running import Tasks
 from ...system.log import log
+from ...workspace.server_command import usable_name
 from ..health.health import UpstreamFacts
 from ..lists import counted
 from .departures import Departures
@@ -340,6 +341,9 @@ class Upkeep:
         self._announcements.recovered()
         if self.placement is not None:
             self.placement.introduced(server.info.get("name"))
+        elif running.kind is HostKind.COMMAND and (name := usable_name(server.info.get("name"))):
+            self.named = f"The server '{name}'"
+            self._knowledge.learn(named=self.named)
 
     def _take(self, listed: Listed) -> None:
         self._offering.take(listed.lists, listed.server)
