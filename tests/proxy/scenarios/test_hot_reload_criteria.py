@@ -641,6 +641,25 @@ def test_the_add_ins_of_a_workspace_without_a_config_are_its_sources(proxies: Pr
     assert client.health()["hostProcessId"] != host
 
 
+def test_an_add_in_that_is_edited_right_after_the_first_call_is_newer_than_what_runs(proxies: Proxies) -> None:
+    addin = proxies.machine.workspace / ".devtools" / "addins" / "talker.py"
+    code = (
+        'def register(addin):\n    @addin.tool\n    def answer() -> str:\n        """Say it."""\n        return "{}"\n'
+    )
+    for number in range(6):
+        write(addin, code.format(f"old {number}"))
+        client = proxies.start("--wait-calls")
+        client.initialize()
+
+        first = client.call("answer")
+        write(addin, code.format(f"new {number}"))
+        second = client.call("answer")
+
+        assert (first, second) == (f"old {number}", f"new {number}")
+        client.close_stdin()
+        client.exit_code()
+
+
 # --- one pipeline -----------------------------------------------------------------------------------------------------
 
 

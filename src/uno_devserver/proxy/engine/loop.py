@@ -244,10 +244,12 @@ class _Engine:
     def _settled(self) -> None:
         self._release_tools()
         self._chores.settled()
-        if self._reloading is None:
-            self._reload()
-        else:
+        if self._reloading is not None:
             self._reloading.settled()
+            return
+        arranging = self._reload()
+        if self._knowledge.facts.trusted:  # else nothing of the workspace runs that could be edited
+            self._relay.await_pipeline(arranging)
 
     # New code.
 

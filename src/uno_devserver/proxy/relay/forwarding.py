@@ -63,11 +63,15 @@ class Forwarding:
             self.pipeline.look()
 
     async def _run_first(self, call: Call, method: str, params: Params) -> msgspec.Raw | Result:
-        """Before it is known who watches the code: who waits for the first start does not run on old code either."""
+        """Before it is known who watches the code: who waits for the first start does not run on old code either.
+
+        Where that begins when there is an upstream, whoever has waited for one is not kept any longer.
+        """
+        arranging = self.arranging
         if self._link.state is not ConnectionState.CONNECTED:
             await self._hold(call)
-        if self.arranging is not None:
-            await asyncio.wait([self.arranging], timeout=self._policy.check_seconds)
+        if arranging is not None:
+            await asyncio.wait([arranging], timeout=self._policy.check_seconds)
             self.arranging = None
         return await (self.run if self.pipeline is not None else self._run)(call, method, params)
 
