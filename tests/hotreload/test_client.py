@@ -95,6 +95,14 @@ async def test_one_that_ends_at_once_has_a_problem_with_what_it_printed(tmp_path
 
 
 @asynchronous
+async def test_one_that_ends_without_a_word_is_told_so(tmp_path: Path) -> None:
+    async with client(tmp_path, "pass") as process:
+        assert not await process.start()
+
+        assert process.problem.endswith("ended with exit code 0; it printed nothing.")
+
+
+@asynchronous
 async def test_one_that_never_gets_ready_is_given_up_and_left_running(tmp_path: Path) -> None:
     policy = HURRY.replace(ready_seconds=0.1)
     async with client(tmp_path, OBEDIENT, "^something else$", policy) as process:

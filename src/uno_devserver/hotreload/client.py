@@ -168,7 +168,9 @@ class ClientProcess:
             self.problem = ""
             log.info("The client is ready.")
         elif child.exit_code() is not None:
-            self._say(f"The client '{shown}' ended with exit code {child.exit_code()}; it printed:\n{child.printed()}")
+            printed = child.printed()
+            last_words = f"it printed:\n{printed}" if printed.strip() else "it printed nothing."
+            self._say(f"The client '{shown}' ended with exit code {child.exit_code()}; {last_words}")
         elif go_on():
             wait = f"{self._policy.ready_seconds:g} s"
             self._say(f"The client '{shown}' has not printed a line that matches client.readyPattern within {wait}.")
