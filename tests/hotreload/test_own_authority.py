@@ -8,8 +8,8 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -250,15 +250,57 @@ async def test_what_was_built_of_a_change_that_was_taken_back_is_not_taken_for_t
         project.save("two")
         await owner.check()
         project.save("one")
-        await owner.check()
 
-        # when the server crashes, so that the output of the build runs
+        # when the server crashes before anybody asks, so that the output of the build runs
         await owner.start()
 
         # then that is noticed
         assert await owner.reload() == DUE
         assert project.noted()[-1] == "end one"
         assert await owner.check() == UNCHANGED
+
+
+@pytest.mark.parametrize("edit", ["two", "broken"])
+@asynchronous
+async def test_what_a_change_has_left_behind_that_was_taken_back_is_built_over_once(
+    project: Project, edit: str
+) -> None:
+    # given a swap that failed, because of the build or of the start, and the old content on disk again
+    async with owner_of(project) as owner:
+        owner.outcome = Restarted(False, "It ended with exit code 1.", kept=True)
+        project.save(edit)
+        await owner.reload()
+        project.save("one")
+
+        # when a tool is called
+        assert await owner.check() == UNCHANGED
+
+        # then what a crash would start is the old content, and that is enough
+        assert (project.root / "dist" / "main.js").read_text() == "one"
+        assert await owner.check() == UNCHANGED
+        assert owner.authority.news() is False
+        assert project.noted()[-2:] == ["begin one", "end one"]
+        assert project.noted().count("end one") == 1
+        assert owner.authority.status()["builds"] == 2
+        await owner.start()
+        assert await owner.check() == UNCHANGED
+
+
+@asynchronous
+async def test_where_the_old_content_cannot_be_built_any_more_that_is_a_failed_build(project: Project) -> None:
+    async with owner_of(project) as owner:
+        owner.outcome = Restarted(False, "It ended with exit code 1.", kept=True)
+        project.save("two")
+        await owner.reload()
+        project.describe({"build": "node tools/missing.txt"})
+        project.save("one")
+
+        result = await owner.check()
+
+        assert "missing.txt" in (result.server_build_error or "")
+        assert not result.restart_due
+        [failure] = owner.authority.status()["failing"]
+        assert failure["step"] == "build"
 
 
 # --- from one proxy to the next -----------------------------------------------------------------------------------
@@ -830,52 +872,103 @@ async def test_what_a_check_finds_says_nothing_of_a_start_that_it_has_not_seen(p
     await owner.authority.close()
 
 
+@asynchronous
+async def test_what_failed_is_told_as_over_once_it_was_taken_back(project: Project) -> None:
+    async with owner_of(project) as owner:
+        await assert_told_as_over(owner, project.source, "broken\n")
+
+
+@asynchronous
+async def test_a_start_that_failed_is_told_as_over_once_its_change_was_taken_back(python_server: Path) -> None:
+    owner = owner_of_python(python_server)
+    await owner.start()
+    owner.outcome = Restarted(False, "It ended with exit code 1.", kept=True)
+    await assert_told_as_over(owner, python_server / "main.py", "broken\n")
+    await owner.authority.close()
+
+
+async def assert_told_as_over(owner: Owner, source: Path, edit: str) -> None:
+    told: list[bool] = []  # whether something fails, each time that there is something new to tell
+    owner.authority.moved = lambda: told.append(bool(owner.authority.status()["failing"]))
+    before = source.read_text()
+    source.write_text(edit)
+    await owner.reload()
+    await owner.check()
+    assert told[-1]
+
+    source.write_text(before)
+    assert await owner.check() == UNCHANGED
+
+    assert not told[-1]
+
+
 TWO_PROXIES = """
 import asyncio, os, sys
 from pathlib import Path
 from hotreload.test_own_authority import Owner
 from uno_devserver.hotreload.package import Package, Role
 
-async def main(root, path):
+async def main(root, path, ok):
     owner = Owner(Path(root).parent / "state", Package(Role.SERVER, root), environ={"PATH": path, "HOME": root})
     await owner.start()
+    owner.outcome = owner.outcome.replace(ok=ok == "ok", kept=True)
     print("started", flush=True)
-    await asyncio.to_thread(sys.stdin.readline)
-    result = await owner.reload()
-    print(result.restart_due, owner.restarts, await owner.check() == type(result)(), flush=True)
+    while await asyncio.to_thread(sys.stdin.readline):
+        result = await owner.reload()
+        print(result.restart_due, owner.restarts, (await owner.check()).server_changed, flush=True)
     await owner.authority.close()
 
 asyncio.run(main(*sys.argv[1:]))
 """
 
 
-def test_two_proxies_of_one_package_build_once_and_restart_each_its_own(project: Project) -> None:
-    # given two processes that run the same server
+@contextmanager
+def two_proxies(project: Project, outcome: str) -> Iterator[Callable[[], list[str]]]:
+    """Two processes that run the same server. Calling it asks both at the same time; what they say."""
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    arguments = [sys.executable, "-c", TWO_PROXIES, str(project.root), project.environ["PATH"]]
+    arguments = [sys.executable, "-c", TWO_PROXIES, str(project.root), project.environ["PATH"], outcome]
     proxies = [
         subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ)
         for _ in range(2)
     ]
-    try:
-        for proxy in proxies:
-            assert proxy.stdout
-            assert proxy.stdout.readline() == "started\n"
 
-        # when a source has changed, and both are asked at the same time
-        project.save("two")
+    def said() -> list[str]:
+        return [proxy.stdout.readline() for proxy in proxies if proxy.stdout]
+
+    def ask() -> list[str]:
         for proxy in proxies:
             assert proxy.stdin
             proxy.stdin.write("go\n")
             proxy.stdin.flush()
-        said = [proxy.communicate(timeout=60)[0] for proxy in proxies]
+        return said()
+
+    try:
+        assert said() == ["started\n"] * 2
+        yield ask
     finally:
         for proxy in proxies:
             proxy.kill()
+            proxy.communicate()
 
-    # then one of them has built it, and both have restarted
-    assert said == ["True 1 True\n"] * 2
+
+def test_two_proxies_of_one_package_build_once_and_restart_each_its_own(project: Project) -> None:
+    with two_proxies(project, "ok") as ask:
+        project.save("two")
+
+        assert ask() == ["True 1 False\n"] * 2
+
     assert project.noted() == ["begin two", "end two"]
+
+
+def test_two_proxies_build_once_over_what_was_taken_back(project: Project) -> None:
+    with two_proxies(project, "failed") as ask:
+        project.save("two")
+        assert ask() == ["True 1 False\n"] * 2
+        project.save("one")
+
+        assert ask() == ["False 1 False\n"] * 2
+
+    assert project.noted() == ["begin two", "end two", "begin one", "end one"]
 
 
 @asynchronous

@@ -15,6 +15,7 @@ from ..protocol.running import Tasks
 from ..system.log import log
 from .authority import UNCHANGED, CheckResult, Restarted
 from .figures import Figures
+from .kept import UNKNOWN
 from .on_disk import NoAnswer
 from .package import Role
 from .telling import Telling
@@ -74,6 +75,7 @@ class OwnAuthority:
         self._settled: int | None = None  # as of which of these the last check has found all as it should be
         self._building = False
         self._untold = True  # how many files there are, and what was built, is known when the check is through
+        self._told_failing: list[dict[str, Any]] = []
         self._closed = False
         self._figures = Figures()
         if client is not None:
@@ -218,8 +220,9 @@ class OwnAuthority:
     def _check_done(self, task: asyncio.Task[CheckResult]) -> None:
         self._checking = None
         answered = not task.cancelled() and task.exception() is None
-        if self._untold or (answered and task.result() != UNCHANGED):
-            self._untold = False
+        failing = self._figures.failing(self._packages)  # also what did fail and was taken back has to be told
+        if self._untold or failing != self._told_failing or (answered and task.result() != UNCHANGED):
+            self._untold, self._told_failing = False, failing
             self.moved()
 
     async def _check(self) -> CheckResult:
@@ -237,12 +240,12 @@ class OwnAuthority:
 
     async def _check_extension(self, result: CheckResult) -> CheckResult:
         extension = self._extension
-        if extension is None or not await self._has_changed(extension):
+        if extension is None or not await self._is_to_be_made(extension):
             return result
         made = await self._make(extension)
         if made.error is not None:
             return result.replace(extension_changed=True, extension_build_error=made.error)
-        if made.digest == extension.expected:  # it was taken back meanwhile
+        if made.digest == extension.expected:  # it was taken back
             return result
         extension.runs(made.digest)
         await extension.keep()
@@ -266,25 +269,29 @@ class OwnAuthority:
         server = self._server
         if server is None:
             return result
-        changed = await self._has_changed(server)
+        to_be_made = await self._is_to_be_made(server)
         self._due = False  # and not before: without an answer, what is ready to be started stays so
-        if not changed:
+        if not to_be_made:
             return result
         made = await self._make(server)
         if made.error is not None:
             return result.replace(server_changed=True, server_build_error=made.error, server_digest=made.digest)
-        self._due = made.digest != server.expected  # else it was taken back meanwhile
+        self._due = made.digest != server.expected  # else it was taken back
         self._figures.last_restarted = Restarted(True)  # what became of an earlier change is no answer to this one
         return result.replace(server_changed=self._due, server_rebuilt=self._due)
 
-    async def _has_changed(self, watched: Watched) -> bool:
+    async def _is_to_be_made(self, watched: Watched) -> bool:
         if not watched.has_base:  # what runs was started before anybody could look
             await watched.launched()
-        return watched.is_changed(await watched.on_disk.digest())
+        now = await watched.on_disk.digest()
+        return watched.is_changed(now) or await watched.has_other_output(now)
 
     async def _make(self, watched: Watched) -> Made:
         role, changed = watched.package.role, watched.on_disk.changed_paths
-        self.say("info", f"The code of the {role.value} has changed: {_shown(changed)}.")
+        if watched.is_changed(watched.on_disk.last or UNKNOWN):
+            self.say("info", f"The code of the {role.value} has changed: {_shown(changed)}.")
+        else:
+            self.say("info", f"The code of the {role.value} is what runs, but what was last built is not: it is built.")
         self._building = self._untold = True
         self.moved()
         try:

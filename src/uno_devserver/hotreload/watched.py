@@ -132,6 +132,13 @@ class Watched:
             return self.running is None and self._build is not None and self._built_here != now
         return now != self.running
 
+    async def has_other_output(self, now: str) -> bool:
+        """Whether this is what runs, but what a build has left is of something else: it would be started next."""
+        if self._build is None or now != self.running or self.starting is not None:
+            return False
+        self._known = await apart(self._read_kept)
+        return self._known is not None and self._known.built != now
+
     @property
     def expected(self) -> str | None:
         """What runs, or will in a moment."""
