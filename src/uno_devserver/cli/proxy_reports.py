@@ -9,6 +9,7 @@ from ..instances.health import judged
 from ..instances.health_report import ConnectionState
 from ..instances.probe import HostKind, Probe
 from ..issues import Issue, Severity
+from ..proxy.health.ailments import MENDED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,18 @@ def also_told(report: HealthReport, proxies: Sequence[Status]) -> HealthReport:
     """The report of a Host that runs, with what only its proxies know."""
     known = OF_THE_HOST | {issue.code for issue in report.issues}
     told = [issue for status in proxies for issue in _issues(status) if issue.code not in known]
-    return judged(report.facts, (*report.issues, *told))
+    own: Sequence[Issue] = report.issues
+    if any(_reloads(status, report.facts) for status in proxies):
+        own = [issue.replace(remediation=MENDED.get(issue.code, issue.remediation)) for issue in own]
+    return judged(report.facts, (*own, *told))
+
+
+def _reloads(status: Status, facts: HealthFacts) -> bool:
+    """Whether this proxy loads the add-ins of the Host anew, when they were mended."""
+    upstream = status.get("upstream")
+    if not isinstance(upstream, dict) or upstream.get("processId") != facts.process_id:
+        return False
+    return upstream.get("owned") is True and facts.host.kind is HostKind.BUNDLED
 
 
 def _with_upstream(facts: HealthFacts, status: Status) -> HealthFacts:

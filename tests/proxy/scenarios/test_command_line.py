@@ -89,6 +89,18 @@ def test_where_a_host_runs_health_tells_what_only_a_proxy_knows_too(proxies: Pro
     assert told.issue_codes == other.issue_codes() == ["UpstreamError"]
 
 
+def test_of_an_add_in_that_a_proxy_loads_when_it_is_mended_both_say_so(proxies: Proxies, bench: Workbench) -> None:
+    bench.write_addin("broken.py", "def")
+    client = proxies.connected()
+    report = client.wait_health(lambda report: report["issues"], "aware of the add-in")
+
+    told = health(bench.machine, lambda result: "AddInLoadFailed" in result.issue_codes, "--json")
+
+    [issue] = report["issues"]
+    assert issue["code"] == "AddInLoadFailed"
+    assert told.issue("AddInLoadFailed")["remediation"] == issue["remediation"]
+
+
 def test_health_says_where_a_proxy_serves_http_too(proxies: Proxies, bench: Workbench) -> None:
     client = proxies.connected("--http", "0")
     address = client.wait_health(lambda report: report["proxy"]["httpEndpoint"], "served")["proxy"]["httpEndpoint"]

@@ -38,7 +38,7 @@ _HERE = {
     "DevServerPackageNotCached": f"Run 'dotnet restore' in the workspace. {BY_ITSELF}",
 }
 # Where the Host is ours, and loads the workspace's add-ins.
-_MENDED = {
+MENDED = {
     "AddInLoadFailed": f"Repair or update the add-in, and save it. {BY_ITSELF}",
     "AddInsLeftOut": f"Repair the one at fault. {BY_ITSELF}",
 }
@@ -73,8 +73,8 @@ def in_a_proxy(issue: Issue, facts: ProxyFacts) -> Issue:
         return issue.replace(remediation=f"{_INITIALIZE} {ADDINS_DO}")
     upstream = facts.upstream
     reloads = upstream is not None and (upstream.owned or facts.hot_reload is not None)  # we, or its owner
-    if issue.code in _MENDED and reloads and upstream is not None and upstream.kind is HostKind.BUNDLED:
-        return issue.replace(remediation=_MENDED[issue.code])
+    if issue.code in MENDED and reloads and upstream is not None and upstream.kind is HostKind.BUNDLED:
+        return issue.replace(remediation=MENDED[issue.code])
     return with_step_here(issue)
 
 
