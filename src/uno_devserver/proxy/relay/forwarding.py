@@ -52,6 +52,8 @@ class Forwarding:
             ready = self._link.state is ConnectionState.CONNECTED and self.arranging is None
             return self._run(call, method, params) if ready else self._run_first(call, method, params)
         if method == "tools/call":
+            if self.waits and self._link.state is not ConnectionState.CONNECTED:
+                return self._run_built(pipeline, call, method, params)
             return pipeline.run(call, lambda: self._run(call, method, params))
         if method in REPEATABLE_METHODS:
             return self._run_current(pipeline, call, method, params)
@@ -68,12 +70,43 @@ class Forwarding:
         Where that begins when there is an upstream, whoever has waited for one is not kept any longer.
         """
         arranging = self.arranging
+        problem = None
         if self._link.state is not ConnectionState.CONNECTED:
-            await self._hold(call)
+            try:
+                await self._hold(call)
+            except NoAnswer as none:
+                if not self.waits or method != "tools/call":
+                    raise
+                problem = none
         if arranging is not None:
             await asyncio.wait([arranging], timeout=self._policy.check_seconds)
             self.arranging = None
+        if problem is not None:
+            return await self._run_unless(problem, self.pipeline, call, method, params)
         return await (self.run if self.pipeline is not None else self._run)(call, method, params)
+
+    async def _run_built(self, pipeline: Pipeline, call: Call, method: str, params: Params) -> msgspec.Raw | Result:
+        """Through the queue, and once more if the upstream has given up meanwhile."""
+        try:
+            return await pipeline.run(call, lambda: self._run(call, method, params))
+        except NoAnswer as problem:
+            if problem.may_have_run:
+                raise
+            return await self._run_unless(problem, self.pipeline, call, method, params)
+
+    async def _run_unless(
+        self, problem: NoAnswer, pipeline: Pipeline | None, call: Call, method: str, params: Params
+    ) -> msgspec.Raw | Result:
+        """An upstream that does not start may never have been built: who passes the queue has that done first."""
+
+        async def run() -> msgspec.Raw | Result:
+            if self._link.state is ConnectionState.DEGRADED:
+                raise problem
+            return await self._run(call, method, params)
+
+        if pipeline is None:
+            raise problem
+        return await pipeline.run(call, run)
 
     async def _run_current(self, pipeline: Pipeline, call: Call, method: str, params: Params) -> msgspec.Raw | Result:
         await pipeline.current()
