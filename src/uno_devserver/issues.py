@@ -73,7 +73,7 @@ REMEDIES = {
         "Only the user may agree, who does so by 'uno-devserver trust' in the workspace; the proxy then goes on."
     ),
     "RootsElsewhere": "Nothing to do, unless the client's folder was meant: then start the proxy there.",
-    "ConfigInvalid": "Correct the file (comments and trailing commas are allowed); until then the defaults count.",
+    "ConfigInvalid": "Correct the file; until then the default counts there.",
     "ProjectUnreadable": "Repair the project file; until then its own properties and items are not known.",
     "SolutionUnreadable": "Repair the solution file; until then its projects are looked for below its folder.",
     # packages

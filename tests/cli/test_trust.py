@@ -59,6 +59,7 @@ def test_programs_get_the_same_as_json(workspace: WorkspaceBuilder, machine: Mac
         "addIns": [str(machine.workspace / ADDIN)],
         "commands": [],
         "config": None,
+        "problems": [],
         "agreement": str(next((machine.state / "trust").iterdir())),
     }
 
@@ -291,6 +292,23 @@ def test_a_config_that_is_no_json_is_not_agreed_to_and_the_place_is_named(
     assert result.exit_code == 1
     assert result.stderr.startswith(f"error: {machine.workspace / CONFIG}:2:17: this is not valid JSON: ")
     assert not _trusts(machine)
+
+
+def test_what_is_wrong_with_a_config_is_shown_to_who_agrees_to_it(
+    workspace: WorkspaceBuilder, machine: Machine
+) -> None:
+    workspace.file(CONFIG, '{"mcpServer": {"command": "serve"}, "hotReloads": {},\n "extensionPath": "gone"}')
+
+    result = machine.run("trust")
+
+    assert result.exit_code == 0
+    lines = result.stdout.splitlines()
+    first, second = lines[lines.index("Problems of the config:") + 1 :][:2]
+    assert first.startswith(f"- {machine.workspace / CONFIG}:1:")
+    assert "did you mean 'hotReload'?" in first
+    assert second.startswith(f"- {machine.workspace / CONFIG}:2:")
+    assert "there is no folder" in second
+    assert _trusts(machine)
 
 
 def test_a_state_folder_that_cannot_be_written_is_named(workspace: WorkspaceBuilder, machine: Machine) -> None:

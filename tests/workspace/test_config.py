@@ -14,6 +14,7 @@ from support.files import write
 from uno_devserver.issues import REMEDIES
 from uno_devserver.workspace.config import (
     FIELDS,
+    MAKE_READABLE,
     ClientCommand,
     Config,
     HotReload,
@@ -147,7 +148,8 @@ def test_what_is_wrong_is_named_by_its_place_and_the_default_counts(
 
     (issue,) = config.issues
     assert _complaints(config) == [complaint]
-    assert (issue.code, issue.fatal, issue.remediation) == ("ConfigInvalid", False, REMEDIES["ConfigInvalid"])
+    step = REMEDIES["ConfigInvalid"] if config.readable else MAKE_READABLE
+    assert (issue.code, issue.fatal, issue.remediation) == ("ConfigInvalid", False, step)
     assert (config.hot_reload, config.concurrency, config.wait_calls) == (HotReload(), None, False)
     assert config.given <= {"client.args", "client.command"}
 

@@ -15,7 +15,7 @@ from ..instances.workspace_state import log_of
 from ..issues import fatal
 from ..proxy.health.status_file import running_proxies
 from ..system.folders import folders
-from ..workspace.config import read_config
+from ..workspace.config import AS_BEFORE, read_config
 from ..workspace.trust import is_trusted, refusal
 from .directory import absolute
 from .health_report import text
@@ -50,9 +50,15 @@ def run(invocation: Invocation) -> Result:
         report = also_told(health(_with_host(facts, own)), proxies)
     else:
         report = told_by(proxies, facts) or health(_without_host(facts, config, registered.ended))
-    report = judged(report.facts, (*report.issues, *config.issues))
+    report = judged(report.facts, (*report.issues, *_of_config(config, proxies)))
     told = {**report.to_json(), "proxies": proxies}
     return Result(told, text(report, proxies), 0 if report.status is HealthStatus.HEALTHY else 1)
+
+
+def _of_config(config: Config, proxies: list[Status]) -> tuple[Issue, ...]:
+    if config.readable or not proxies:
+        return config.issues
+    return tuple(issue.replace(remediation=AS_BEFORE) for issue in config.issues)
 
 
 def _proxies(workspace: Workspace) -> list[Status]:

@@ -51,6 +51,7 @@ def _agree(workspace: Workspace) -> Result:
     try:
         asked = question(workspace.working_directory)
         commands = may_run(asked)
+        problems = tuple(issue.message for issue in read_config(asked.config).issues)
         seen = question(workspace.working_directory)
     except FileProblem as problem:
         message = f"{problem.path} cannot be read: {problem.reason}. Nobody can agree to what cannot be seen."
@@ -69,10 +70,14 @@ def _agree(workspace: Workspace) -> Result:
         "addIns": list(asked.addins),
         "commands": list(commands),
         "config": asked.config,
+        "problems": list(problems),
         "agreement": path,
     }
     title = f"Code of the workspace {asked.directory} may run."
-    return Result(data, Report(title, (Section("", rows), shown, Section(REMARK, ()))))
+    return Result(
+        data,
+        Report(title, (Section("", rows), shown, Bullets("Problems of the config", problems), Section(REMARK, ()))),
+    )
 
 
 def may_run(asked: Question) -> tuple[str, ...]:

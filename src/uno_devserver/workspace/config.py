@@ -31,6 +31,10 @@ MOST_ISSUES = 20  # who has that many has given us another file
 LONGEST_NAME = 100  # of an unknown setting, where it is quoted
 SCHEMA = "$schema"  # for editors; nothing of it is read
 
+# What helps a file that cannot be read: where nobody has read it before, and where a proxy has.
+MAKE_READABLE = "Correct the file (comments and trailing commas are allowed); until then the defaults count."
+AS_BEFORE = "Correct the file (comments and trailing commas are allowed); until then what was read before counts."
+
 
 class Strategy(Enum):
     """How new code takes the place of old."""
@@ -188,7 +192,7 @@ def read_config(path: str | None) -> Config:
 
 
 def _unreadable(path: str, message: str) -> Config:
-    issue = warning("ConfigInvalid", message)
+    issue = warning("ConfigInvalid", message, MAKE_READABLE)
     return Config(path=path, readable=False, unclear=issue, issues=(issue,))
 
 

@@ -194,6 +194,19 @@ def test_health_tells_people_what_a_proxy_does_and_how_its_server_ended(machine:
     ]
 
 
+def test_of_a_config_that_cannot_be_read_health_says_what_counts_until_then(
+    machine: Machine, processes: Processes
+) -> None:
+    write(machine.workspace / ".devtools" / "host.config.jsonc", "{")
+    before = machine.run("health", "--json").issue("ConfigInvalid")["remediation"]
+
+    leave_status(machine, processes.start().pid, machine.workspace)
+
+    assert before.endswith("the defaults count.")
+    now = machine.run("health", "--json").issue("ConfigInvalid")["remediation"]
+    assert now.endswith("what was read before counts.")
+
+
 @pytest.mark.parametrize(
     ("told", "shown"),
     [

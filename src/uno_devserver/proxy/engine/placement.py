@@ -18,7 +18,7 @@ from ...system.folders import folders
 from ...system.threads import apart
 from ...system.values import Value
 from ...workspace.addins import sources_key
-from ...workspace.config import read_config
+from ...workspace.config import AS_BEFORE, read_config
 from ...workspace.transitions import Transition
 from ...workspace.trust import agreement_path, is_trusted, refusal
 from ..health.ailments import upstream_issues
@@ -51,7 +51,6 @@ LOADING_SECONDS = 1.0  # between two questions whether the add-ins are loaded by
 FINISH_SECONDS = 10.0  # for calls under way, when the config names another server
 READY_SECONDS = 120.0  # uno_app_initialize waits so long for its server, as agents know it
 GREETING_SECONDS = 1.0  # a client says who it is at once; without a word from it, nobody will name the workspace
-AS_BEFORE = "Correct the file (comments and trailing commas are allowed); until then what was read before counts."
 NOT_RELOADED = "What runs stays, and is not reloaded until the user agrees by 'uno-devserver trust'."
 UNTIL_THEN = "; what runs stays until its next start"
 
