@@ -1122,11 +1122,14 @@ CLIENT = (
 
 
 @asynccontextmanager
-async def owner_of_both(tmp_path: Path, programs: Path) -> AsyncIterator[tuple[Owner, Project, Project]]:
+async def owner_of_both(
+    tmp_path: Path, programs: Path, *, compiled: bool = True
+) -> AsyncIterator[tuple[Owner, Project, Project]]:
     server = Project(tmp_path / "server", programs)
     extension = Project(tmp_path / "extension", programs, script="compile")
-    (extension.root / "dist").mkdir()
-    (extension.root / "dist" / "main.js").write_text("one")
+    if compiled:
+        (extension.root / "dist").mkdir()
+        (extension.root / "dist" / "main.js").write_text("one")
     (server.root / "builds.txt").touch()
     (extension.root / "builds.txt").symlink_to(server.root / "builds.txt")  # one journal for both
     command = ClientCommand(sys.executable, ("-ISc", CLIENT), ready_pattern="^ready$")
@@ -1154,6 +1157,34 @@ async def test_a_changed_extension_is_compiled_its_client_reloaded_and_the_serve
         assert result == CheckResult(extension_changed=True, extension_rebuilt=True, client_reloaded=True)
         assert server.noted() == ["client one", "begin two", "end two", "client two"]
         assert await owner.check() == UNCHANGED
+
+
+@asynchronous
+async def test_an_extension_that_was_never_compiled_is_when_its_client_breaks_down(
+    tmp_path: Path, programs: Path
+) -> None:
+    # when a fresh clone is started
+    async with owner_of_both(tmp_path, programs, compiled=False) as (owner, server, _extension):
+        # then its client is there, without a call
+        assert server.noted() == ["begin one", "end one", "client one"]
+        assert await owner.check() == UNCHANGED
+
+
+@asynchronous
+async def test_a_client_that_breaks_down_all_the_same_is_left_with_its_problem(tmp_path: Path, programs: Path) -> None:
+    extension = Project(tmp_path / "extension", programs, script="compile")
+    command = ClientCommand(sys.executable, ("-ISc", "raise SystemExit('no display')"), ready_pattern="^ready$")
+    client = ClientProcess(command, str(extension.root), os.environ, str(tmp_path / "state"))
+    package = Package(Role.EXTENSION, str(extension.root))
+    owner = Owner(tmp_path / "state", package, environ=extension.environ, client=client)
+    await owner.start()
+
+    for _ in range(2):
+        assert "no display" in (await owner.authority.mcp_ready())["client"]["problem"]
+    assert await owner.check() == UNCHANGED
+
+    assert extension.noted() == ["begin one", "end one"]
+    await owner.authority.close()
 
 
 @asynchronous

@@ -76,6 +76,11 @@ class ClientProcess:
         """Whether a person has ended it, as far as one can see: it was there, and went in peace."""
         return self.ready and self._child is not None and self._child.exit_code() == 0
 
+    @property
+    def broke_down(self) -> bool:
+        """Whether it ended with an error before it was ready."""
+        return not self.ready and self._child is not None and bool(self._child.exit_code())
+
     def status(self) -> dict[str, Any]:
         return {
             "running": self.running,

@@ -7,6 +7,7 @@ there is one restart. A content counts as running when a process that was starte
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -63,6 +64,7 @@ class OwnAuthority:
         self._answers = answers
         self._client = client
         self._client_begun = False
+        self._client_start = asyncio.Lock()
         self._tasks = Tasks()
         self._keeps = Tasks()  # what is written down when a start went well; takes milliseconds
         self._telling = Telling()
@@ -157,8 +159,7 @@ class OwnAuthority:
             if watched.works():
                 self._keeps.start(watched.keep())
         if self._client is not None and not self._client_begun and not self._closed:
-            self._client_begun = True
-            self._tasks.start(self._client.start())
+            self._tasks.start(self._start_client(self._client))
 
     def failed(self, *, old_runs: bool = False) -> None:
         """It did not start. `old_runs`: its predecessor goes on. Of a restart of ours, its result tells."""
@@ -205,8 +206,7 @@ class OwnAuthority:
         """Returns when the server answers, or does not within its bound; brings the client along."""
         ready = await self._answers()
         if self._client is not None and ready and not self._closed:
-            self._client_begun = True
-            await self._client.start()
+            await self._start_client(self._client)
         return {"ready": ready, "client": self._client.status() if self._client else None}
 
     # --- a check
@@ -255,6 +255,16 @@ class OwnAuthority:
         return result.replace(
             extension_changed=True, extension_rebuilt=True, client_reloaded=reloaded, client_problem=problem
         )
+
+    async def _start_client(self, client: ClientProcess) -> None:
+        self._client_begun = True
+        async with self._client_start:
+            if await client.start() or not client.broke_down or self._extension is None:
+                return
+            if self._extension.may_be_unbuilt():  # then a check builds it, and starts the client again
+                log.info(f"The client did not start: perhaps {self._extension.package.root} was never built.")
+                with contextlib.suppress(NoAnswer):
+                    await self.check(log.debug)
 
     async def _reload_client(self) -> bool:
         if self._client is None or not self._client_begun or self._client.closed:

@@ -116,6 +116,13 @@ class Watched:
         if not old_runs:
             self.running = None
 
+    def may_be_unbuilt(self) -> bool:
+        """What uses it does not start: whether a build may help. If so, the next check tries that."""
+        if self._build is None or not self.running or self._built_here == self.running:
+            return False
+        self.failed, self.running = self.running, None
+        return True
+
     async def keep(self) -> None:
         """Remember across processes what runs."""
         digest = self.running
