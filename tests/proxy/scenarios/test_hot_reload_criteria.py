@@ -611,6 +611,37 @@ def test_code_of_a_typed_command_that_was_edited_before_the_user_agrees_is_newer
     renew(client, "two")
 
 
+@pytest.mark.parametrize("how", ["edited", "revoked"])
+def test_a_typed_command_is_not_reloaded_while_the_agreement_to_its_config_does_not_count(
+    proxies: Proxies, how: str
+) -> None:
+    server = PythonServer(proxies.machine)
+    del server.machine.environment["UNO_DEVSERVER_TRUST"]
+    server.machine.run("trust")
+    client = hot(proxies, "--", server.argv[0], "-IS", str(server.source))
+    if how == "edited":
+        server.write_config(hotReload={"strategy": "swap"})
+    else:
+        server.machine.run("trust", "--revoke")
+
+    report = client.wait_health(lambda report: report["proxy"]["trusted"] is False, "aware that nobody agrees")
+    server.say("two")
+    assert client.call("answer") == "one"
+    assert "WorkspaceNotTrusted" in [issue["code"] for issue in report["issues"]]
+    [said] = [message["data"] for message in client.heard("notifications/message") if message["level"] == "warning"]
+    assert said.startswith("New code is not loaded, because")
+
+    server.machine.run("trust")
+    client.wait_health(lambda report: report["proxy"]["hotReload"], "one that tells of hot reload")
+    client.wait_health(lambda report: report["proxy"]["trusted"], "aware of the agreement")
+    assert "WorkspaceNotTrusted" not in client.issue_codes()
+    told = client.call_result("answer")
+    if how == "revoked":
+        assert state_of(told) == "restarting"
+        wait_ready(client)
+    assert client.call("answer") == "two"
+
+
 def test_a_config_of_before_changes_nothing_else(proxies: Proxies, tmp_path: Path) -> None:
     """`proxy.waitCalls` was all there was; its workspace has a Host."""
     server = PythonServer(proxies.machine)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 
 NOT_TRUSTED = "the workspace is not trusted ('uno-devserver trust')"
+NO_CONFIG = f"no {CONFIG} says where the code of the command is"
 _SPECIAL = re.compile(r"[*?{}\\]")  # in patterns; there is no way to quote them
 
 
@@ -57,7 +58,7 @@ def subject_of(
     else:
         path = find_config(options.directory)
         if path is None:
-            return f"no {CONFIG} says where the code of the command is"
+            return NO_CONFIG
         folder = os.path.dirname(os.path.dirname(path))
     trusted = is_trusted(environ, folder)
     config = read_config(path)

@@ -24,10 +24,11 @@ from ...system.values import Value
 from ...workspace.addins import sources_key
 from ...workspace.config import Strategy
 from ...workspace.server_command import server_name
+from ...workspace.trust import refusal
 from ..upstream.configured import ConfiguredUpstream
 from ..upstream.host import HostUpstream
 from ..upstream.host_running import HostRunning
-from .reload_subject import NOT_TRUSTED, Subject, content_at_launch, subject_of
+from .reload_subject import NO_CONFIG, NOT_TRUSTED, Subject, content_at_launch, subject_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 CONNECTED, DEGRADED = ConnectionState.CONNECTED, ConnectionState.DEGRADED
 NOT_YET = "no server runs yet"
-AGREED_SECONDS = 2.0  # between two looks whether the user has agreed, where nobody watches the workspace
+AGREED_SECONDS = 2.0  # between two looks at the config, and whether the user agrees, where nobody watches the workspace
 LOOK_SECONDS = 1.0  # a start does not wait longer for a look at its code, which takes milliseconds as a rule
 OWNER_SECONDS = 30.0  # for the owner of a Host to have launched it again; if it goes, that is known at once
 PEERS_SECONDS = 5.0  # for the calls of other proxies to come to their end before their Host is restarted
@@ -168,12 +169,14 @@ class Reloading:
         async with self._arranging:
             found = await apart(self._wanted)
             wanted, off = (None, found) if isinstance(found, str) else (found, None)
+            before = self._arranged
             if wanted != self._arranged:
                 await self._rearrange(wanted)
                 self._tell()
-            if off == NOT_TRUSTED and self._keeper.placement is None:  # the command of a user who may agree any moment
+            if self._options.command and (off != NO_CONFIG or self._next_look is not None):
                 self._cancel_look()
                 self._next_look = self._loop.call_later(AGREED_SECONDS, self.look)
+                await self._tell_of_agreement(off, before)
             if off != self._knowledge.facts.hot_reload_off:
                 self._knowledge.learn(hot_reload_off=off)
             if self._arranged is not None or self._connected:  # else it is not known yet
@@ -181,6 +184,19 @@ class Reloading:
                 self._offering.adapt(hot_reload=self._arranged is not None, lists_follow=lists_follow)
             if self._gave_up and self.reload():  # it may never have been built; without its tools, no call would tell
                 self._gave_up = False
+
+    async def _tell_of_agreement(self, off: str | None, before: Arrangement | None) -> None:
+        """To the config of a typed command, which may change or be taken back while that runs."""
+        if off != NOT_TRUSTED:
+            if self._knowledge.facts.trusted is False:
+                self._knowledge.learn(trusted=True)
+        elif before is not None:
+            from .placement import NOT_RELOADED
+
+            folder = before.subject.folder
+            why = await apart(lambda: refusal(folders().state, folder))
+            self._announcements.say("warning", f"New code is not loaded, because {why}. {NOT_RELOADED}")
+            self._knowledge.learn(trusted=False, refusal=f"{why}; what runs stays")
 
     async def _rearrange(self, wanted: Arrangement | None) -> None:
         if self._own is not None and self._arranged is not None:  # what runs goes on, whoever is asked about it
