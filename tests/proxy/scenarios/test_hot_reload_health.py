@@ -6,6 +6,8 @@ import os
 import signal
 from typing import Any
 
+import pytest
+
 from support.hosts import is_running
 from support.proxies import Proxies, ProxyClient
 from support.reloading import (
@@ -87,6 +89,30 @@ def test_a_swap_that_fails_is_an_issue_until_it_is_mended(proxies: Proxies) -> N
     server.say("three")
     client.call_result("answer")
     assert failures(client) == []
+
+
+@pytest.mark.parametrize("kind", [BuiltServer, PythonServer])
+def test_a_swap_that_failed_is_forgotten_when_its_code_was_taken_back(
+    proxies: Proxies, kind: type[BuiltServer | PythonServer]
+) -> None:
+    # given new code that does not start beside the old one
+    server = kind(proxies.machine, hotReload={"strategy": "swap"})
+    client = hot(proxies)
+    server.say("two", "dies")
+    assert state_of(client.call_result("answer")) == "swapFailed"
+    poll(lambda: "ReloadFailed" in told(proxies).issue_codes, "told by the command, too")
+
+    # when it is taken back, and somebody asks
+    server.say("one")
+    assert client.call("answer") == "one"
+
+    # then nobody is told of it any more, and a crash starts the old code
+    assert failures(client) == []
+    poll(lambda: told(proxies).exit_code == 0, "healthy by the command, too")
+    os.kill(server.journal.events("start")[0]["pid"], signal.SIGKILL)
+    client.wait_connected(generation=2)
+    assert client.call("answer") == "one"
+    assert server.journal.builds == (2 if kind is BuiltServer else 0)
 
 
 def test_new_code_that_does_not_start_is_told_once(proxies: Proxies) -> None:
