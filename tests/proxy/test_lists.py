@@ -35,14 +35,15 @@ def test_our_tools_stand_around_those_of_the_upstream() -> None:
         "uno_execute_tool",
     ]
     naming = {"uno_app_initialize", "uno_app_set_roots"}
-    assert own == set(listed) - {"build", "run"} | naming, "whoever repeats a call of these is answered"
+    repeated = {*naming, "mcpStatus"}
+    assert own == set(listed) - {"build", "run"} | repeated, "whoever repeats a call of these is answered"
 
 
 def test_without_an_upstream_there_are_our_own() -> None:
     lists, own = merged(Offered(), NAMED)
 
     assert names(lists.tools) == ["uno_health", "uno_discover_tools", "uno_execute_tool"]
-    assert own == set(names(lists.tools))
+    assert own == {*names(lists.tools), "mcpStatus"}
     assert [json.loads(each) for each in (lists.templates, lists.prompts)] == [[], []]
 
 

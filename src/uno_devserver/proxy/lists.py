@@ -6,7 +6,7 @@ import json
 
 from ..system.values import Value
 from .board import Lists
-from .tools import ALWAYS_OURS, HEALTH_RESOURCE, first_tools, is_health_uri, last_tools
+from .tools import ALWAYS_OURS, HEALTH_RESOURCE, STATUS, first_tools, is_health_uri, last_tools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,10 +39,13 @@ def entries(found: Iterable[tuple[str, bytes]]) -> Entries:
 
 def merged(offered: Offered, now: Circumstances) -> tuple[Lists, frozenset[str]]:
     """What is published, and which tools are ours to answer: also those that are not listed at the moment."""
-    theirs = {name for name, _ in offered.tools} - ALWAYS_OURS
+    named = {name for name, _ in offered.tools}
+    theirs = named - ALWAYS_OURS
+    # An agent may have been told to call mcpStatus before hot reload was switched off.
+    answered = now.replace(fallback=True, hot_reload=now.hot_reload or STATUS not in named)
     first = [tool for tool in first_tools(now) if tool["name"] not in theirs]
     last = [tool for tool in last_tools() if tool["name"] not in theirs]
-    own = frozenset(tool["name"] for tool in (*first_tools(now.replace(fallback=True)), *last)) - theirs
+    own = frozenset(tool["name"] for tool in (*first_tools(answered), *last)) - theirs
     lists = Lists(
         _array((*_texts(first), *(text for name, text in offered.tools if name not in own), *_texts(last))),
         _array((*_texts([HEALTH_RESOURCE]), *(text for uri, text in offered.resources if not is_health_uri(uri)))),

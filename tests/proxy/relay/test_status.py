@@ -247,6 +247,15 @@ async def test_status_works_before_hot_reload_has_begun() -> None:
 
 
 @asynchronous
+async def test_status_names_what_was_not_loaded_from_the_start() -> None:
+    issue = {"code": "AddInLoadFailed", "severity": "Warning", "message": "a.py was not loaded."}
+    scene = Scene(board=board_of(health={"issues": [issue]}))
+    scene.board.own_tools = frozenset({"mcpStatus"})
+
+    assert text_of(await scene.relay.answer(status())).startswith("The MCP server is ready. a.py was not loaded. Do")
+
+
+@asynchronous
 async def test_calls_through_uno_execute_tool_pass_the_same_queue() -> None:
     scene = Reloading()
 

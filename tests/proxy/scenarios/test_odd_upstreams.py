@@ -74,6 +74,18 @@ def test_a_server_that_refuses_everything_is_no_crash(proxies: Proxies) -> None:
     assert any("refuses everything" in issue["message"] for issue in report["issues"])
 
 
+def test_mcp_status_is_answered_where_nothing_is_reloaded(
+    proxies: Proxies,
+) -> None:
+    client = proxies.connected("--", *odd_server())
+    report = client.wait_health(lambda report: report["proxy"]["hotReloadOff"], "aware that nothing is reloaded")
+
+    assert "mcpStatus" not in client.tools()
+    assert client.call("mcpStatus").startswith(
+        f"The MCP server is ready. Hot reload is off, because {report['proxy']['hotReloadOff']}."
+    )
+
+
 def test_an_echo_is_refused_and_asks_the_client_nothing(proxies: Proxies) -> None:
     cat = str(shutil.which("cat"))
     client = proxies.start("--", cat)
@@ -83,7 +95,7 @@ def test_an_echo_is_refused_and_asks_the_client_nothing(proxies: Proxies) -> Non
 
     [issue] = [issue for issue in report["issues"] if issue["severity"] == "Fatal"]
     assert issue["code"] == "UpstreamError"
-    assert issue["message"] == f"The server 'cat' cannot be used over MCP: it sends back what it is sent."
+    assert issue["message"] == "The server 'cat' cannot be used over MCP: it sends back what it is sent."
     assert client.asked == []
     client.wait_health(lambda _: proxies.processes() == [client.process.pid], "that of a proxy that runs alone")
     assert client.health()["proxy"]["upstream"]["processId"] is None

@@ -1,6 +1,7 @@
 """mcpStatus: waits until the server behind the proxy answers again, within a bound, and says what to do then.
 
-Where none runs, it has the code looked at and another attempt made, as the call of a tool would.
+Where none runs, it has the code looked at and another attempt made, as the call of a tool would. Where code
+is not reloaded it answers, too, and says why.
 """
 
 from __future__ import annotations
@@ -47,13 +48,14 @@ class Status:
                 log_file=self._log_file(),
                 source=pipeline.source if pipeline else None,
                 failing=failing,
-                missing=issues_of(self._board, NOT_LOADED),
+                missing=[*issues_of(self._board, NOT_LOADED), *self._not_reloaded()],
                 extension_error=pipeline.extension_error if pipeline else None,
             )
         if self._is_down:
             if failing is not None and failing[0] is State.BUILD_FAILED:
                 return not_built(name, failing[1])
-            return not_started(name, *known(self._board), self._last_lines())
+            reasons, steps = known(self._board)
+            return not_started(name, [*reasons, *self._not_reloaded()], steps, self._last_lines())
         if self._link.fallback or self._link.state is ConnectionState.SHUTDOWN:
             raise unavailable(self._link, self._board)
         return still_restarting(name, seconds, waits_for=self._waits_for())
@@ -100,6 +102,11 @@ class Status:
         if calls:
             return f"it waits for {'a call that still runs' if calls == 1 else f'{calls} calls that still run'}"
         return f"it is {self._link.state.value}"
+
+    def _not_reloaded(self) -> list[str]:
+        proxy = self._board.health().get("proxy")
+        why = proxy.get("hotReloadOff") if isinstance(proxy, dict) else None
+        return [f"Hot reload is off, because {why}."] if why else []
 
     def _log_file(self) -> str | None:
         log_file = self._board.health().get("logFile")
