@@ -260,13 +260,13 @@ async def test_what_was_built_of_a_change_that_was_taken_back_is_not_taken_for_t
         assert await owner.check() == UNCHANGED
 
 
-@pytest.mark.parametrize("edit", ["two", "broken"])
+@pytest.mark.parametrize(("edit", "role"), [("two", Role.SERVER), ("broken", Role.SERVER), ("broken", Role.EXTENSION)])
 @asynchronous
 async def test_what_a_change_has_left_behind_that_was_taken_back_is_built_over_once(
-    project: Project, edit: str
+    project: Project, edit: str, role: Role
 ) -> None:
     # given a swap that failed, because of the build or of the start, and the old content on disk again
-    async with owner_of(project) as owner:
+    async with owner_of(project, role) as owner:
         owner.outcome = Restarted(False, "It ended with exit code 1.", kept=True)
         project.save(edit)
         await owner.reload()
@@ -1167,6 +1167,7 @@ async def test_an_extension_that_was_never_compiled_is_when_its_client_breaks_do
     async with owner_of_both(tmp_path, programs, compiled=False) as (owner, server, _extension):
         # then its client is there, without a call
         assert server.noted() == ["begin one", "end one", "client one"]
+        assert (await owner.authority.mcp_ready())["client"]["ready"]  # and the check is over that has seen to it
         assert await owner.check() == UNCHANGED
 
 

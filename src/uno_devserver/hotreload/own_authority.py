@@ -261,7 +261,7 @@ class OwnAuthority:
         async with self._client_start:
             if await client.start() or not client.broke_down or self._extension is None:
                 return
-            if self._extension.may_be_unbuilt():  # then a check builds it, and starts the client again
+            if self._extension.doubt_output():  # then a check builds it, and starts the client again
                 log.info(f"The client did not start: perhaps {self._extension.package.root} was never built.")
                 with contextlib.suppress(NoAnswer):
                     await self.check(log.debug)

@@ -116,8 +116,8 @@ class Watched:
         if not old_runs:
             self.running = None
 
-    def may_be_unbuilt(self) -> bool:
-        """What uses it does not start: whether a build may help. If so, the next check tries that."""
+    def doubt_output(self) -> bool:
+        """What uses it does not start: the next check builds it, unless this process has. Whether it will."""
         if self._build is None or not self.running or self._built_here == self.running:
             return False
         self.failed, self.running = self.running, None
