@@ -92,7 +92,7 @@ class World:
 
     @property
     def lists_status(self) -> bool:
-        return STATUS in self.kept.board.own_tools
+        return f'"{STATUS}"'.encode() in self.kept.board.lists.tools
 
 
 class Hosts(ScriptedUpstream):
