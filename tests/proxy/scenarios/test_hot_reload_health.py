@@ -129,6 +129,19 @@ def test_new_code_that_does_not_start_is_told_once(proxies: Proxies) -> None:
     assert "again and again" not in text
 
 
+def test_a_call_after_a_start_that_failed_tells_it_once(proxies: Proxies) -> None:
+    server = PythonServer(proxies.machine)
+    client = hot(proxies)
+    server.say("two", "dies")
+    client.call_result("answer")
+    client.call_result("mcpStatus")  # which waits
+
+    result = client.call_result("answer")
+
+    assert state_of(result) == "failed"
+    assert text_of(result).count("two cannot begin") == text_of(result).count("did not start") == 1, result
+
+
 def test_the_number_of_files_is_told_as_soon_as_it_is_known(proxies: Proxies) -> None:
     PythonServer(proxies.machine)
     client = hot(proxies)

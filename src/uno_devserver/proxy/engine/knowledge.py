@@ -72,7 +72,9 @@ class Knowledge:
         """There will be another, or none: what was wrong with this one, or with its workspace, says nothing of it."""
         self.blame("start", ())
         self.blame("launch", ())
-        nothing = {"upstream": None, "last_end": None, "host": None, "left_out": None, "trusted": None, "named": None}
+        nothing = {"upstream": None, "last_end": None, "host": None, "left_out": None, "trusted": None}
+        if self.workspace is not None:  # else it is the same command
+            nothing["named"] = None
         self.learn(**nothing, connect_error="", without_mcp=False)
 
     def report(self) -> dict[str, object]:

@@ -42,6 +42,11 @@ class NoAnswer(Exception):
     def may_have_run(self) -> bool:
         return self.code in (OUTCOME_UNKNOWN, TIMED_OUT)
 
+    @property
+    def has_reasons(self) -> bool:
+        """Whether it says why there is no upstream, as health does."""
+        return bool(self.data.get("issues"))
+
     def told(self, method: str) -> Result:
         """The result of a tool call, which a model reads; other requests get an error, raised as RpcError."""
         text = f"{self.message} {self.remedy}"

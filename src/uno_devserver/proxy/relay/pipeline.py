@@ -233,6 +233,8 @@ class Pipeline:
             if not any(note.text for note in (*waiting.notes, *self._tidings.next)):
                 raise
             result, run = none.told("tools/call"), none.may_have_run
+            if none.has_reasons:
+                self._tidings.failed_start_told()
         finally:
             self._running -= 1
             self._settle()

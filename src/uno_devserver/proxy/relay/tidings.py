@@ -63,6 +63,10 @@ class Tidings:
         elif outcome.problem:
             self.next.append(messages.reloaded_in_part(name, outcome.problem))
 
+    def failed_start_told(self) -> None:
+        """The next result says by itself that none answers, and why."""
+        self.next = [note.replace(text="") if note.state is State.FAILED else note for note in self.next]
+
     def restart_begins(self) -> None:
         self.next = [note for note in self.next if note.state is not State.RELOADED]  # of the restart before
 
