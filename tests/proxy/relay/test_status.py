@@ -247,6 +247,25 @@ async def test_status_works_before_hot_reload_has_begun() -> None:
 
 
 @asynchronous
+async def test_a_call_where_new_code_did_not_start_tells_the_reasons_once() -> None:
+    scene = Reloading()
+    call = scene.start(tool_call())
+    (await scene.check()).set_result(CHANGED)
+    await call
+    await until(lambda: bool(scene.authority.restarts))
+    scene.link.state = DEGRADED
+    scene.authority.restarts[0].set_result(Restarted(ok=False, problem="It ended at once."))
+    await scene.pipeline.settled(5)
+
+    waiting = scene.start(tool_call())
+    (await scene.check(2)).set_result(UNCHANGED.replace(server_digest="d"))
+    result = said(await waiting)
+
+    assert [item["text"].count("It ended at once.") for item in result["content"]] == [1]
+    assert result["_meta"][META_KEY] == {"state": "failed", "run": False}
+
+
+@asynchronous
 async def test_status_names_what_was_not_loaded_from_the_start() -> None:
     issue = {"code": "AddInLoadFailed", "severity": "Warning", "message": "a.py was not loaded."}
     scene = Scene(board=board_of(health={"issues": [issue]}))

@@ -63,6 +63,12 @@ def test_the_configs_server_is_behind_the_proxy_and_tools_of_hosts_are_not(proxi
     assert client.call("echo", text="x") == "x"
     assert OF_HOSTS not in client.tools()
     assert "The server 'my server' is connected" in client.stderr
+    client.wait_health(lambda report: report["proxy"]["catalogueAgeSeconds"] is not None, "with a catalogue on disk")
+    client.close_stdin()
+    assert client.ends()
+    again = proxies.start()
+    again.initialize()
+    assert OF_HOSTS not in again.tools(), "known from the catalogue"
 
 
 def test_a_server_that_nobody_has_named_is_called_as_it_calls_itself(proxies: Proxies, machine: Machine) -> None:
