@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 DOTNET := .dotnet-test
-# Two workers: the slow tests wait for processes, not for the CPU.
-PYTEST_WORKERS ?= 2
+# More workers than cores of a small machine: the slow tests wait for processes, not for the CPU.
+PYTEST_WORKERS ?= 3
 
 .PHONY: help setup test test-dotnet test-clients lint conformance bench demo clean
 

@@ -173,7 +173,7 @@ def test_what_has_ended_and_is_not_buried_holds_up_no_stop(output: Output) -> No
     heir = ctypes.CDLL(None).prctl
     heir(PR_SET_CHILD_SUBREAPER, 1)
     try:
-        child = _run(output, SCRIPT.format(child=PAUSE, then="child.wait()"))
+        child = _run(output, SCRIPT.format(child=PAUSE, then="__import__('signal').pause()"))  # and bury nobody
         wait_for(child.printed, "the start")
 
         began = time.monotonic()
@@ -216,10 +216,7 @@ def test_the_output_of_another_user_makes_room(tmp_path: Path) -> None:
     assert path.read_text() == ""
 
 
-def test_at_the_end_all_that_still_run_are_ended_whichever_thread_has_spawned_them(
-    output: Output, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("uno_devserver.system.run._may_run", True)  # and again behind this test: we do not end
+def test_at_the_end_all_that_still_run_are_ended_whichever_thread_has_spawned_them(output: Output) -> None:
     together = threading.Barrier(8)
 
     def spawn_one(_: int) -> Child:
@@ -234,8 +231,7 @@ def test_at_the_end_all_that_still_run_are_ended_whichever_thread_has_spawned_th
     assert [child.wait() for child in children] == [-signal.SIGKILL] * 8
 
 
-def test_at_the_end_a_program_that_is_run_to_its_own_end_is_ended_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("uno_devserver.system.run._may_run", True)  # and again behind this test: we do not end
+def test_at_the_end_a_program_that_is_run_to_its_own_end_is_ended_too() -> None:
     heard = threading.Event()
     code = "import signal; print('here', flush=True); signal.pause()"
 
