@@ -28,6 +28,7 @@ from ..upstream.configured import ConfiguredUpstream
 from ..upstream.host import HostUpstream
 from ..upstream.host_running import HostRunning
 from .mending import Mending
+from .reload_subject import not_reloaded
 from .supply import workspace_upstream
 
 if TYPE_CHECKING:
@@ -51,7 +52,6 @@ LOADING_SECONDS = 1.0  # between two questions whether the add-ins are loaded by
 FINISH_SECONDS = 10.0  # for calls under way, when the config names another server
 READY_SECONDS = 120.0  # uno_app_initialize waits so long for its server, as agents know it
 GREETING_SECONDS = 1.0  # a client says who it is at once; without a word from it, nobody will name the workspace
-NOT_RELOADED = "What runs stays, and is not reloaded until the user agrees by 'uno-devserver trust'."
 UNTIL_THEN = "; what runs stays until its next start"
 
 
@@ -314,9 +314,7 @@ class Placement:
                 self._knowledge.learn(trusted=upstream.trusted, refusal="")
             elif not seen.trusted and upstream.trusted is not False and (upstream.trusted or outdated):
                 if self._knowledge.facts.trusted is not False:
-                    self._announcements.say(
-                        "warning", f"New code is not loaded, because {seen.refusal}. {NOT_RELOADED}"
-                    )
+                    self._announcements.say("warning", not_reloaded(seen.refusal))
                 self._knowledge.learn(trusted=False, refusal=seen.refusal + UNTIL_THEN)
         self._mending.saved(seen.sources)
 

@@ -96,6 +96,12 @@ def content_at_launch(options: Options, workspace: Workspace | None, environ: Ma
         return None
 
 
+def not_reloaded(why: str) -> str:
+    """To clients, where the user has not agreed to the config as it is now."""
+    stays = "What runs stays, and is not reloaded until the user agrees by 'uno-devserver trust'."
+    return f"New code is not loaded, because {why}. {stays}"
+
+
 def packages_of(folder: str, config: Config, *, typed: bool = False) -> tuple[Package, ...]:
     """Also where nothing is reloaded, for those who want to know what would be."""
     include, exclude = config.hot_reload.include, config.hot_reload.exclude

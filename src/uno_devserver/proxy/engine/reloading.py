@@ -28,7 +28,7 @@ from ...workspace.trust import refusal
 from ..upstream.configured import ConfiguredUpstream
 from ..upstream.host import HostUpstream
 from ..upstream.host_running import HostRunning
-from .reload_subject import NO_CONFIG, NOT_TRUSTED, Subject, content_at_launch, subject_of
+from .reload_subject import NO_CONFIG, NOT_TRUSTED, Subject, content_at_launch, not_reloaded, subject_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -191,11 +191,9 @@ class Reloading:
             if self._knowledge.facts.trusted is False:
                 self._knowledge.learn(trusted=True)
         elif before is not None:
-            from .placement import NOT_RELOADED
-
             folder = before.subject.folder
             why = await apart(lambda: refusal(folders().state, folder))
-            self._announcements.say("warning", f"New code is not loaded, because {why}. {NOT_RELOADED}")
+            self._announcements.say("warning", not_reloaded(why))
             self._knowledge.learn(trusted=False, refusal=f"{why}; what runs stays")
 
     async def _rearrange(self, wanted: Arrangement | None) -> None:
