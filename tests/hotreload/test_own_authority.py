@@ -25,6 +25,7 @@ from uno_devserver.hotreload.own_authority import OwnAuthority
 from uno_devserver.hotreload.package import Package, Role
 from uno_devserver.hotreload.sources.sources import Sources
 from uno_devserver.hotreload.watched import Policy
+from uno_devserver.system.inotify import available
 from uno_devserver.workspace.config import ClientCommand, Strategy
 
 from .projects import Project, real_npm, running_in, until
@@ -1297,6 +1298,7 @@ async def test_the_status_tells_what_was_done(project: Project) -> None:
     assert done["strategy"] == "restart"
     [package] = done["packages"]
     assert (package["role"], package["kind"], package["files"]) == ("server", "JavaScript", 1)
+    assert package["watched"] is available(sys.platform), "in the temp folder of a usual system"
     assert (package["root"], package["build"], package["problems"]) == (str(project.root), "npm run build", [])
     assert len(set(package["sha256"].values())) == 1
     assert done["lastBuild"]["ok"] is True

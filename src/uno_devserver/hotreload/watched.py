@@ -301,6 +301,7 @@ class Watched:
             "root": self.package.root,
             "kind": self._kind.value if self._kind else None,
             "files": None if self.on_disk.last is None else self.on_disk.fingerprint.file_count,
+            "watched": self.on_disk.fingerprint.watching,  # else all of them are read at each check
             "sha256": {
                 "running": self.running or None,
                 "now": self.on_disk.last,
