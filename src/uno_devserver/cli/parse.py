@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..issues import UserError
 from ..system.values import Value
-from .surface import CHILD, COMMANDS, GLOBAL_OPTIONS, MCP_APP, Command, Option, Unknown, command_named
+from .surface import CHILD, CLIENT, COMMANDS, GLOBAL_OPTIONS, MCP_APP, Command, Option, Unknown, command_named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _unknown_command(words: tuple[str, ...]) -> str:
     known = [command.name for command in COMMANDS]
     said = " ".join(words)
     if words == ("mcp",):
-        return "'mcp' needs one of: start, serve, status, install, uninstall."
+        return "'mcp' needs one of: start, serve, status, install, uninstall, restore, doctor."
     close = get_close_matches(said, known, 1)
     return f"There is no command '{said}'." + (f" Did you mean '{close[0]}'?" if close else "")
 
@@ -210,7 +210,7 @@ def _value(option: Option, value: str | None) -> str:
 def _check_arguments(command: Command | None, arguments: list[str]) -> None:
     if command is None or command.unknown is not Unknown.REFUSE:
         return
-    takes_client = "<client>" in command.arguments
+    takes_client = CLIENT in command.arguments
     if len(arguments) > (1 if takes_client else 0):
         message = f"'{command.name}' does not take '{arguments[-1]}'."
         raise UserError("UnexpectedArgument", message, _help_of(command), exit_code=2)

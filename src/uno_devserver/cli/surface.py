@@ -58,6 +58,7 @@ GLOBAL_OPTIONS = (
 )
 
 CHILD = "-- <command>"  # an argument that is a whole command line
+CLIENT = "<client>"
 
 _SOLUTION = Option(("--solution",), "Which solution to take where several fit", value="<path>")
 _FORCE_MSBUILD = Option(("--force-msbuild-discovery",), "Ask MSBuild for the add-ins (10-30 s), whatever is on disk")
@@ -72,16 +73,31 @@ _PROXY = (
     Option(("--http",), "Also serve MCP over HTTP on this port of the loopback (0: any)", value="<port>"),
 )
 
-_REGISTRATION = (
+_CLIENT = (
     Option(("--ide",), "The client, as an alternative to the argument", value="<client>"),
     Option(("--workspace",), "The workspace whose files are looked at (default: the current folder)", value="<path>"),
-    Option(("--release",), "Expect or write the newest stable version"),
-    Option(("--prerelease",), "Expect or write the newest version, prereleases included"),
-    Option(("--version",), "Expect or write exactly this version", value="<version>"),
-    Option(("--servers",), "Only these servers, separated by commas", value="<names>"),
     Option(("--ide-definitions",), "Client profiles to use instead of the built-in ones", value="<path>"),
     Option(("--server-definitions",), "Server definitions to use instead of the built-in ones", value="<path>"),
 )
+_WANTED = (
+    Option(("--release",), "Expect or write the newest stable version"),
+    Option(("--prerelease",), "Expect or write the newest version, prereleases included"),
+    Option(("--version", "--tool-version"), "Expect or write exactly this version", value="<version>"),
+    Option(("--channel",), "The same as --release (stable) or --prerelease (prerelease)", value="<channel>"),
+    Option(
+        ("--runner",),
+        "What starts the server: uvx, dnx (the .NET tool), or path (this program; no version to choose)",
+        value="<runner>",
+    ),
+)
+_SERVERS = Option(("--servers",), "Only these servers, separated by commas", value="<names>")
+_CHANGE = (
+    Option(("--all-ides",), "All clients that are found on this machine, instead of a named one"),
+    Option(("--dry-run",), "Change nothing, and show what would change"),
+)
+_SCOPE = Option(("--scope",), "Only the files of the workspace, or of the user: workspace or user", value="<scope>")
+_NO_BACKUP = Option(("--no-backup",), "Keep no copy of a file before its first change")
+_VERIFY = Option(("--verify",), "Also ask the client itself, where it has a command for that")
 
 COMMANDS = (
     Command(
@@ -187,9 +203,48 @@ COMMANDS = (
         Unknown.FORWARD,
     ),
     Command(("mcp", "serve"), "The same as mcp start", "mcp:start", _PROXY, (CHILD,), Unknown.FORWARD),
-    Command(("mcp", "status"), "Show which AI clients know the servers", None, _REGISTRATION, ("<client>",)),
-    Command(("mcp", "install"), "Register the servers with an AI client", None, _REGISTRATION, ("<client>",)),
-    Command(("mcp", "uninstall"), "Take the servers out of an AI client", None, _REGISTRATION, ("<client>",)),
+    Command(
+        ("mcp", "status"),
+        "Show which AI clients know the servers",
+        "mcp_status:run",
+        (*_CLIENT, *_WANTED, _VERIFY),
+        (CLIENT,),
+    ),
+    Command(
+        ("mcp", "install"),
+        "Register the servers with an AI client",
+        "mcp_install:install",
+        (*_CLIENT, *_WANTED, _SERVERS, _SCOPE, *_CHANGE, _NO_BACKUP, _VERIFY),
+        (CLIENT,),
+    ),
+    Command(
+        ("mcp", "uninstall"),
+        "Take the servers out of an AI client",
+        "mcp_install:uninstall",
+        (
+            *_CLIENT,
+            _SERVERS,
+            _SCOPE,
+            Option(("--all-scopes",), "Also from files that other clients share with this one"),
+            *_CHANGE,
+            _NO_BACKUP,
+        ),
+        (CLIENT,),
+    ),
+    Command(
+        ("mcp", "restore"),
+        "Put a client's files back as they were before the first change",
+        "mcp_restore:run",
+        (*_CLIENT, *_CHANGE, Option(("--force",), "Also files that were changed by others since")),
+        (CLIENT,),
+    ),
+    Command(
+        ("mcp", "doctor"),
+        "Start what a client would start, as it would, and tell whether that works",
+        "mcp_doctor:run",
+        (*_CLIENT, _SERVERS),
+        (CLIENT,),
+    ),
 )
 
 # The wire form that every client's configuration holds.

@@ -1,0 +1,33 @@
+"""What was done, or would be done, to one server in one file: the unit that all registration commands report."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from ..system.values import Value
+
+
+class Action(Enum):
+    CREATED = "created"
+    UPDATED = "updated"
+    SKIPPED = "skipped"
+    REMOVED = "removed"
+    RESTORED = "restored"
+    NOT_FOUND = "not_found"
+    ERROR = "error"
+
+
+class Operation(Value):
+    server: str | None  # None: the whole file
+    ide: str
+    action: Action
+    path: str | None
+    reason: str
+    notes: tuple[str, ...] = ()  # what else the user should know: shared files, other workspaces, left entries
+    backup: str | None = None  # where the file's content before the change is kept
+    diff: str = ""  # of a dry run, the first operation on a file has all of it
+
+
+def failed(operations: tuple[Operation, ...]) -> bool:
+    """Nothing useful was done."""
+    return bool(operations) and all(one.action in (Action.ERROR, Action.NOT_FOUND) for one in operations)
