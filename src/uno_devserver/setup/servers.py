@@ -39,6 +39,7 @@ class Server(Value):
     transport: str
     variants: Mapping[str, Definition]  # by stable, prerelease, pinned; `{version}` stands for the pinned one
     detection: Detection
+    runner: str = ""  # what `variants` are started by; "": that is not for us to choose
     runners: Mapping[str, Mapping[str, Definition]] = {}  # other ways to start it, with the same variants
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
         @property
         def remarks(self) -> tuple[Remark, ...]:
-            """Where the text is more than a strict reader of JSON takes: the first comment, the first trailing comma."""
+            """What a strict reader of JSON would not take: the first comment, the first trailing comma."""
 
         def put(self, at: int | None, name: str, settings: Mapping[str, object], drop: Collection[str] = ()) -> str:
             """The text with `settings` in the entry at that index, or in a new one of that name behind the others.
