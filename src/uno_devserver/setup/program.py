@@ -1,0 +1,60 @@
+"""The command that starts this very program: for entries that name it by its path, and need no runner."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..system.folders import folders
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+NAMES = ("uno-devserver", "uno.devserver")
+MODULE = "uno_devserver"
+_ENDINGS = ("", ".exe")
+# Runners such as uvx and pipx keep what they install for one run in their caches, and clear these.
+_PASSING = ("UV_CACHE_DIR", "TMPDIR", "TEMP", "TMP")
+
+
+def program(executable: str = sys.executable, called: str | None = None) -> tuple[str, ...]:
+    """The console script's absolute path; without one, the interpreter and the module."""
+    called = sys.argv[0] if called is None else called
+    for script in _scripts(executable, called):
+        if os.path.isfile(script):
+            return (script,)
+    return (os.path.abspath(executable), "-m", MODULE)
+
+
+def passing(path: str, environ: Mapping[str, str] | None = None) -> bool:
+    """It lies where things are cleared away sooner or later, so that an entry would point to nothing."""
+    environ = os.environ if environ is None else environ
+    cleared = [environ[name] for name in _PASSING if environ.get(name)]
+    cleared += ["/tmp", "/var/tmp", *_caches(environ)]
+    places = (os.path.realpath(path), os.path.abspath(path))
+    return any(_is_below(place, os.path.realpath(folder)) for place in places for folder in cleared)
+
+
+def _scripts(executable: str, called: str) -> list[str]:
+    """The one that was called comes first: a link to it on PATH outlives the environment that it leads to."""
+    name = os.path.basename(called).lower()
+    scripts = [os.path.abspath(called)] if name.removesuffix(".exe") in NAMES and os.path.dirname(called) else []
+    beside = os.path.dirname(os.path.abspath(executable))
+    return scripts + [os.path.join(beside, name + ending) for name in NAMES for ending in _ENDINGS]
+
+
+def _caches(environ: Mapping[str, str]) -> Sequence[str]:
+    known = folders(environ)
+    cache = environ.get("XDG_CACHE_HOME") or os.path.join(known.home, ".cache")
+    return (
+        os.path.join(cache, "uv"),
+        os.path.join(cache, "pipx"),
+        os.path.join(known.home, ".local", "share", "pipx", ".cache"),
+        os.path.join(known.home, "Library", "Caches"),
+        os.path.join(known.local_application_data, "uv", "cache"),
+    )
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path.startswith(folder.rstrip("/\\") + os.sep)
