@@ -44,12 +44,13 @@ lint: $(STAMP)  ## ruff, mypy --strict, and the layer rule
 conformance: $(STAMP)  ## run the public MCP conformance suite against the Host (also part of test)
 	$(BIN)/python tests/conformance/run.py
 
-bench: $(STAMP)  ## measure discovery, the Host, the proxy and hot reload against a bare interpreter start (SAVE=--save: into the documents)
+bench: $(STAMP)  ## measure discovery, the Host, the proxy, hot reload and registration against a bare interpreter start (SAVE=--save: into the documents)
 	$(BIN)/python -m benchmarks.discovery $(SAVE)
 	$(BIN)/python -m benchmarks.host $(SAVE)
 	$(BIN)/python -m benchmarks.proxy $(SAVE)
 	$(BIN)/python -m benchmarks.hotreload $(SAVE)
 	$(BIN)/python -m benchmarks.reloads $(SAVE)
+	$(BIN)/python -m benchmarks.registration $(SAVE)
 
 demo: $(STAMP)  ## discover, start, use, crash and heal an example workspace's server
 	$(BIN)/python examples/demo.py

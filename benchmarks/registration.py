@@ -1,0 +1,105 @@
+"""How long does it take to see which AI clients know the servers, compared with a bare interpreter start?
+
+`mcp status` over all profiles, as whole processes: on a machine without any client, on one with the usual few, and on
+one where every client has a file of its own with the servers in it (JSON, TOML and YAML), each between other settings.
+Every answer is checked. Exit code 1 means a wrong answer; a missed bar is printed, not hidden.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.figures import clean_environment, save, start_rows, start_table
+from benchmarks.workspaces import WORK
+
+PROGRAM = str(Path(sys.executable).with_name("uno-devserver"))
+FOLDER = WORK / "registration"
+
+BARE, NO_CLIENT, SOME_CLIENTS, ALL_CLIENTS = (
+    "bare interpreter",
+    "`mcp status --json` of all profiles, no client there",
+    "the same, registered with four clients",
+    "the same, registered with all clients (JSON, TOML, YAML)",
+)
+BARS = {NO_CLIENT: 8.0, SOME_CLIENTS: 8.0, ALL_CLIENTS: 8.0}
+USUAL = ("vscode", "cursor", "claude-code", "codex")
+ROUNDS = 15
+
+Machine = Callable[[], tuple[float, dict[str, Any]]]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.registration", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--save", action="store_true", help="keep the samples, and put the figures into the documents")
+    options = parser.parse_args()
+    rounds = max(1, options.rounds)
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    everyone = [one["ide"] for one in _machine("none", ())()[1]["supportedIdes"] if one["strategy"] == "file"]
+    cases: dict[str, Callable[[], float]] = {
+        BARE: _bare,
+        NO_CLIENT: lambda: _timed(nobody),
+        SOME_CLIENTS: lambda: _timed(some),
+        ALL_CLIENTS: lambda: _timed(every),
+    }
+    nobody, some, every = _machine("none", ()), _machine("some", USUAL), _machine("all", everyone)
+    for machine, registered in ((nobody, ()), (some, USUAL), (every, everyone)):
+        wrong = set(registered) - _registered(machine()[1])
+        if wrong:
+            print(f"not registered: {', '.join(sorted(wrong))}", file=sys.stderr)
+            return 1
+    samples: dict[str, list[float]] = {name: [] for name in cases}
+    for number in range(rounds + 1):  # the first one warms the disk cache and does not count
+        for name, run in cases.items():
+            milliseconds = run()
+            if number:
+                samples[name].append(milliseconds)
+    report = "\n".join(start_table(samples, BARS, BARE, rounds)) + "\n"
+    print(report)
+    if options.save:
+        save("registration", rounds, start_rows(samples, BARS, BARE), report)
+    return 0
+
+
+def _machine(name: str, clients: Sequence[str]) -> Machine:
+    """A home and a workspace in which these clients know the servers, and how to ask for the status there."""
+    home, workspace = FOLDER / name / "home", FOLDER / name / "workspace"
+    workspace.mkdir(parents=True, exist_ok=True)
+    places = {"HOME": home, "XDG_CONFIG_HOME": home / ".config", "XDG_DATA_HOME": home / ".local" / "share"}
+    environ = {**clean_environment(**{key: str(path) for key, path in places.items()}), "PATH": "/usr/bin:/bin"}
+    for client in clients:
+        _run([PROGRAM, "mcp", "install", client, "--json"], workspace, environ)
+    return lambda: _run([PROGRAM, "mcp", "status", "--json"], workspace, environ)
+
+
+def _run(argv: list[str], cwd: Path, environ: dict[str, str]) -> tuple[float, dict[str, Any]]:
+    begun = time.perf_counter()
+    ran = subprocess.run(argv, cwd=cwd, env=environ, stdin=subprocess.DEVNULL, capture_output=True, check=True)
+    return (time.perf_counter() - begun) * 1000, json.loads(ran.stdout)
+
+
+def _timed(machine: Machine) -> float:
+    return machine()[0]
+
+
+def _bare() -> float:
+    begun = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "pass"], env=clean_environment(), stdin=subprocess.DEVNULL, check=True)
+    return (time.perf_counter() - begun) * 1000
+
+
+def _registered(status: dict[str, Any]) -> set[str]:
+    (app,) = [server for server in status["servers"] if server["name"] == "UnoApp"]
+    return {one["ide"] for one in app["ides"] if one["status"] == "registered"}
+
+
+if __name__ == "__main__":
+    sys.exit(main())
