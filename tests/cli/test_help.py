@@ -31,14 +31,6 @@ def test_help_fits_eighty_columns() -> None:
     assert max(len(line) for text in texts for line in text.splitlines()) <= 80
 
 
-def test_help_marks_what_this_version_does_not_have() -> None:
-    explained = lines_of(main_help())
-
-    assert {name for name, text in explained.items() if text.endswith("(not in this version)")} == {
-        *(command.name for command in COMMANDS if command.runner is None),
-    }
-
-
 def test_the_help_of_mcp_names_only_its_commands() -> None:
     names = [left for left in lines_of(main_help(("mcp",))) if not left.startswith("-")]
 

@@ -22,7 +22,7 @@ def main_help(words: tuple[str, ...] = ()) -> str:
     usage = " ".join(["uno-devserver [options]", *words, "<command> [options]"])
     lines = [f"Usage: {usage}", "", "Commands:"]
     for command in commands:
-        lines += _entry(command.name, command.help + ("" if command.runner else " (not in this version)"))
+        lines += _entry(command.name, command.help)
     if not words:
         lines += _entry(MCP_APP, "The same as mcp start; the form in AI clients' configurations")
     lines += ["", "Options of every command:", *_options(GLOBAL_OPTIONS)]
@@ -33,7 +33,6 @@ def main_help(words: tuple[str, ...] = ()) -> str:
 def command_help(command: Command) -> str:
     usage = " ".join(["uno-devserver", command.name, "[options]", *(f"[{name}]" for name in command.arguments)])
     lines = [f"Usage: {usage}", "", f"{command.help}."]
-    lines += [] if command.runner else ["This version does not have it yet."]
     if command.options:
         lines += ["", "Options:", *_options(command.options)]
     if command.unknown is Unknown.FORWARD:

@@ -36,7 +36,7 @@ class Option(Value):
 class Command(Value):
     words: tuple[str, ...]
     help: str
-    runner: str | None = None  # module:function; None while a later part of the product brings it
+    runner: str  # module:function
     options: tuple[Option, ...] = ()
     arguments: tuple[str, ...] = ()
     unknown: Unknown = Unknown.REFUSE
