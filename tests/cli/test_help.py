@@ -72,7 +72,7 @@ def test_an_option_of_a_command_hides_the_global_one_of_its_name() -> None:
     install = command_named(("mcp", "install"))
     assert install
 
-    assert "--version <version>" in lines_of(command_help(install))
+    assert "--version, --tool-version <version>" in lines_of(command_help(install))
     assert "--version" not in lines_of(command_help(install))
 
 
