@@ -83,6 +83,7 @@ class Profile(Value):
     name: str  # as people know it
     places: tuple[Place, ...]  # what the client takes first comes first
     default_scope: Scope
+    preferred: Place | None = None  # where an entry goes by default; None: there is nothing to write to
     aliases: tuple[str, ...] = ()  # other identifiers, e.g. those of the .NET tool
     transports: tuple[str, ...] = TRANSPORTS
     signs: tuple[str, ...] = ()  # folders and files that show that the client is there, besides the places
@@ -97,5 +98,11 @@ class Profile(Value):
     checked: str = ""  # when, as YYYY-MM
 
     def targets(self, scope: Scope) -> tuple[Place, ...]:
-        """Where an entry of that scope may be put, the preferred place first."""
-        return tuple(place for place in self.places if place.scope is scope and place.use is Use.WRITE)
+        """Where an entry of that scope may be put, the preferred place first.
+
+        A file that belongs to other clients first is one only where the client has none of its own.
+        """
+        places = [place for place in self.places if place.scope is scope]
+        own = [place for place in places if place.use is Use.WRITE]
+        found = own or [place for place in places if place.use is Use.SHARED]
+        return tuple(sorted(found, key=lambda place: place is not self.preferred))
