@@ -1,0 +1,271 @@
+"""Which entries of a file are ours, what they say, and what they should say; pure.
+
+Entries are looked at as they are: a command may be a string or a list, an address may have any of the names that
+clients use, and whatever has an odd kind counts as absent. Nothing that stands in a file makes this raise.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from ..system.values import Value
+from .commands import base_name, is_absolute
+from .profiles import HTTP, STDIO
+from .servers import LEGACY_HTTP, PINNED, PRERELEASE, STABLE, Definition
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from .edits.document import Entry
+    from .profiles import Dialect
+    from .servers import Server, Wish
+
+UNKNOWN = "unknown"  # the transport of an entry that has neither a command nor an address
+
+# Patterns may come from a user's file, and Python cannot interrupt a search that tries every way: the text that they
+# see is bounded instead. A real command has some hundred characters.
+SEEN_CHARACTERS = 4096
+
+PATH_RUNNER = "path"  # this program itself, by its name or path
+_OUR_PROGRAMS = ("uno-devserver", "uno.devserver")
+_OUR_MODULE = "uno_devserver"
+
+# What clients call the same thing; the dialect's own name counts first.
+_COMMAND_KEYS = ("command", "cmd")
+_ARGS_KEYS = ("args",)
+_ENV_KEYS = ("env", "environment", "envs")
+_URL_KEYS = ("url", "serverUrl", "httpUrl", "uri")
+# What else belongs to one transport, and would confuse a client beside the other one.
+_ONLY_STDIO = ("envFile", "env_file", "cwd", "working_directory")
+_ONLY_HTTP = ("headers", "http_headers", "env_http_headers", "bearer_token_env_var", "transport")
+
+# `name@1.2.3` of uvx, dnx and npx, and `name==1.2.3` of pip.
+_PINNED_NAME = r"@?[\w.-]+(?:/[\w.-]+)?(?:@|==)([^\s@/:]+)"
+_NEWEST = "latest"
+_STABLE_AFTER_ALL = ("disallow", "if-necessary")  # values of uvx's --prerelease; dnx's has none
+
+
+class Match(Value):
+    """An entry that is a server's."""
+
+    server: Server
+    entry: Entry
+    index: int  # among the entries of the file
+    transport: str  # stdio, http or unknown
+    variant: str  # stable, prerelease, pinned:<version> or legacy-http
+    runner: str | None  # what starts it, where that is one of the server's
+    certain: bool  # False: a local address such as others have, under a name that does not say whose it is
+    shadowed: bool = False  # a later entry has the same name, and clients read the last of such twins
+
+
+def matches(entries: Sequence[Entry], servers: Iterable[Server], dialect: Dialect) -> tuple[Match, ...]:
+    """All entries that are a server's, in the order of the file. Names of all servers count before any content."""
+    known = tuple(servers)
+    last = {entry.name: index for index, entry in enumerate(entries)}
+    found = []
+    for index, entry in enumerate(entries):
+        says = definition_of(entry, dialect)
+        owner = _owner(entry, says, known)
+        if owner is None:
+            continue
+        server, certain = owner
+        found.append(
+            Match(
+                server,
+                entry,
+                index,
+                transport_of(says),
+                _variant(says, server),
+                _runner(says, server),
+                certain,
+                last[entry.name] != index,
+            )
+        )
+    return tuple(found)
+
+
+def expected(server: Server, wish: Wish, runner: str | None = None) -> Definition:
+    """What an entry should say, started by `runner`, else by the wished one, else by the server's default."""
+    kind, _, version = wish.variant.partition(":")
+    variants = server.runners.get(runner or wish.runner or server.runner, server.variants)
+    wanted = variants.get(kind) or variants.get(STABLE) or next(iter(variants.values()))
+    return Definition(
+        wanted.command.replace("{version}", version),
+        tuple(one.replace("{version}", version) for one in wanted.args),
+        {name: value.replace("{version}", version) for name, value in wanted.env.items()},
+        wanted.url.replace("{version}", version),
+    )
+
+
+def up_to_date(match: Match, wish: Wish, dialect: Dialect, exists: Callable[[str], bool] = os.path.exists) -> bool:
+    """Whether the entry says what it should, in the form of any runner, or of the wished one."""
+    if match.transport != match.server.transport:
+        return False
+    says = definition_of(match.entry, dialect)
+    if match.transport == HTTP:
+        return says.url == expected(match.server, wish).url
+    if is_absolute(says.command) and not exists(says.command):
+        return False
+    runners = (match.server.runner, *match.server.runners) if wish.runner is None else (wish.runner,)
+    if any(_same_command(says, expected(match.server, wish, runner)) for runner in runners):
+        return True
+    return PATH_RUNNER in runners and wish.runner is None and _is_our_program(says)
+
+
+def written(
+    definition: Definition, server: Server, dialect: Dialect, was: Match | None = None
+) -> tuple[dict[str, object], tuple[str, ...]]:
+    """The settings that put a definition into a new entry, or into the one that `was` there, and those to drop.
+
+    What the user added to an entry stays, except what belongs to a transport that it no longer has.
+    """
+    transport = server.transport
+    settings: dict[str, object] = {"type": dialect.types[transport]} if transport in dialect.types else {}
+    if transport == HTTP:
+        settings[dialect.url_key] = definition.url
+        drop = [dialect.command_key, *_COMMAND_KEYS, dialect.args_key, *_ARGS_KEYS]
+        drop += [dialect.env_key, *_ENV_KEYS, *_ONLY_STDIO] if _changes_transport(was, server) else []
+    else:
+        settings |= _stdio_settings(definition, dialect, was)
+        drop = [dialect.url_key, *_URL_KEYS, *((dialect.args_key, *_ARGS_KEYS) if dialect.one_array else ())]
+        drop += _ONLY_HTTP if _changes_transport(was, server) else []
+    if was is None:
+        settings |= {key: value for key, value in dialect.extra.get(transport, {}).items() if key not in settings}
+    elif _changes_transport(was, server):
+        drop.append("type")
+    if was is not None and isinstance((was.entry.settings or {}).get("transport"), dict):
+        drop.append("transport")  # Cline's nested form: what it says would stand beside ours
+    return settings, tuple(dict.fromkeys(key for key in drop if key not in settings))
+
+
+def definition_of(entry: Entry, dialect: Dialect) -> Definition:
+    """What an entry says, whatever dialect it is really written in."""
+    settings = entry.settings
+    if settings is None:
+        return Definition()
+    nested = settings.get("transport")  # Cline: {"transport": {"type": ..., "command": ...}}
+    if isinstance(nested, dict):
+        settings = {**settings, **nested}
+    command = _first(settings, (dialect.command_key, *_COMMAND_KEYS), (str, list, dict))
+    args = _strings(_first(settings, (dialect.args_key, *_ARGS_KEYS), (list,)))
+    env = _first(settings, (dialect.env_key, *_ENV_KEYS), (dict,))
+    if isinstance(command, dict):  # Zed, earlier: {"command": {"path": ..., "args": [...]}}
+        args = _strings(command.get("args"))
+        command = command.get("path")
+    words = [*_strings(command), *args] if isinstance(command, list) else [command, *args]
+    program = words[0] if words and isinstance(words[0], str) else ""
+    url = _first(settings, (dialect.url_key, *_URL_KEYS), (str,))
+    return Definition(
+        program,
+        tuple(_strings(words[1:])) if program else (),
+        {key: value for key, value in env.items() if isinstance(value, str)} if isinstance(env, dict) else {},
+        url if isinstance(url, str) else "",
+    )
+
+
+def transport_of(definition: Definition) -> str:
+    if definition.command:
+        return STDIO
+    return HTTP if definition.url else UNKNOWN
+
+
+def _first(settings: Mapping[str, object], keys: Iterable[str], kinds: tuple[type, ...]) -> object:
+    """The first of these settings that has one of the kinds, and is not empty."""
+    return next((value for key in keys if isinstance(value := settings.get(key), kinds) and value), None)
+
+
+def _strings(value: object) -> list[str]:
+    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+
+
+def _owner(entry: Entry, says: Definition, servers: tuple[Server, ...]) -> tuple[Server, bool] | None:
+    for server in servers:
+        if _any(server.detection.keys, entry.name):
+            return server, True
+    command = " ".join((says.command, *says.args))[:SEEN_CHARACTERS] if says.command else ""
+    for server in servers:
+        if (command and _any(server.detection.commands, command)) or (
+            says.url and _any(server.detection.urls, says.url)
+        ):
+            return server, True
+    for server in servers:
+        if says.url and _any(server.detection.weak_urls, says.url):
+            return server, _any(server.detection.weak_keys, entry.name)
+    return None
+
+
+def _any(patterns: tuple[str, ...], text: str) -> bool:
+    # `re` keeps what it has compiled, so each pattern costs that once, and only where it is needed.
+    return any(re.search(pattern, text[:SEEN_CHARACTERS], re.IGNORECASE) for pattern in patterns)
+
+
+def _variant(says: Definition, server: Server) -> str:
+    if server.transport == STDIO and transport_of(says) == HTTP:
+        return LEGACY_HTTP
+    for word, following in zip(says.args, (*says.args[1:], ""), strict=True):
+        option, _, value = word.partition("=")
+        if option == "--version" and (value or following):
+            return f"{PINNED}:{value or following}"
+        if option == "--prerelease":
+            return STABLE if (value or following) in _STABLE_AFTER_ALL else PRERELEASE
+        named = re.fullmatch(_PINNED_NAME, word) if "@" in word or "==" in word else None
+        if named is not None and named[1] != _NEWEST:
+            return f"{PINNED}:{named[1]}"
+    return STABLE
+
+
+def _runner(says: Definition, server: Server) -> str | None:
+    """By its program: an entry of any version, and with any further arguments, keeps the runner that it has."""
+    if not says.command:
+        return None
+    program = base_name(_without_dotnet(says).command)
+    for name, variants in ((server.runner, server.variants), *server.runners.items()):
+        if name == PATH_RUNNER:
+            if program in _OUR_PROGRAMS or _runs_our_module(says):
+                return name
+        elif name and any(base_name(_without_dotnet(one).command) == program for one in variants.values()):
+            return name
+    return None
+
+
+def _same_command(says: Definition, wanted: Definition) -> bool:
+    """`dotnet dnx` is `dnx`; and a program's path, which some clients need, is as good as its bare name."""
+    says, wanted = _without_dotnet(says), _without_dotnet(wanted)
+    if says.args != wanted.args:
+        return False
+    return says.command == wanted.command or (is_absolute(says.command) and base_name(says.command) == wanted.command)
+
+
+def _without_dotnet(definition: Definition) -> Definition:
+    if base_name(definition.command) == "dotnet" and definition.args[:1] == ("dnx",):
+        return definition.replace(command="dnx", args=definition.args[1:])
+    return definition
+
+
+def _is_our_program(says: Definition) -> bool:
+    if base_name(says.command) in _OUR_PROGRAMS:
+        return says.args == ("--mcp-app",)
+    return _runs_our_module(says) and says.args[2:] == ("--mcp-app",)
+
+
+def _runs_our_module(says: Definition) -> bool:
+    return base_name(says.command).startswith("python") and says.args[:2] == ("-m", _OUR_MODULE)
+
+
+def _changes_transport(was: Match | None, server: Server) -> bool:
+    return was is not None and was.transport != server.transport
+
+
+def _stdio_settings(definition: Definition, dialect: Dialect, was: Match | None) -> dict[str, object]:
+    settings: dict[str, object] = {}
+    if dialect.one_array:
+        settings[dialect.command_key] = [definition.command, *definition.args]
+    else:
+        settings[dialect.command_key] = definition.command
+        settings[dialect.args_key] = list(definition.args)
+    if definition.env:
+        mine = ((was.entry.settings or {}) if was is not None else {}).get(dialect.env_key)
+        settings[dialect.env_key] = {**(mine if isinstance(mine, dict) else {}), **definition.env}
+    return settings

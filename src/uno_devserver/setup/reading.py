@@ -1,0 +1,69 @@
+"""What stands in one of a client's files: read, understood and matched, or the reason why not, as a sentence.
+
+Never raises for what is, or is not, on the disk.
+"""
+
+from __future__ import annotations
+
+from ..system.files import FileProblem, encoding_of, read_bytes
+from ..system.values import Value
+from .edits.document import EditProblem, open_document
+from .matching import matches
+from .profiles import Format
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .edits.document import Document
+    from .matching import Match
+    from .profiles import Place
+    from .servers import Server
+
+# Some clients keep conversations beside the servers, which makes their files tens of megabytes long.
+MAX_BYTES = 64 * 1024 * 1024
+
+_FORMATS = {Format.JSON: "JSON", Format.JSONC: "JSON", Format.TOML: "TOML", Format.YAML: "YAML"}
+
+
+class Reading(Value):
+    place: Place
+    content: bytes | None = None  # None: there is no file, or it cannot be read
+    document: Document | None = None  # None: there is no file, or it was not understood
+    problem: str = ""
+    matches: tuple[Match, ...] = ()
+
+
+def read_place(place: Place, servers: Iterable[Server]) -> Reading:
+    try:
+        content = read_bytes(place.path, MAX_BYTES)
+    except FileNotFoundError:
+        return Reading(place)
+    except FileProblem as problem:
+        return Reading(place, problem=f"Could not read config file '{place.path}': {problem.reason}")
+    try:
+        text, _, _ = text_of(content)
+        document = open_document(text, place.format, place.root, place.dialect.name_key)
+    except EditProblem as problem:
+        return Reading(
+            place, content, problem=f"Invalid {_FORMATS[place.format]} in config file '{place.path}': {problem}"
+        )
+    return Reading(place, content, document, "", matches(document.entries, servers, place.dialect))
+
+
+def text_of(data: bytes) -> tuple[str, bytes, str]:
+    """The text without its byte order mark, that mark, and the encoding; raises EditProblem."""
+    bom, encoding = encoding_of(data)
+    try:
+        return data[len(bom) :].decode(encoding), bom, encoding
+    except UnicodeDecodeError as error:
+        raise EditProblem(
+            f"it is not {encoding.upper()} text: byte {len(bom) + error.start} cannot be decoded"
+        ) from error
+
+
+def data_of(text: str, bom: bytes, encoding: str) -> bytes:
+    try:
+        return bom + text.encode(encoding)
+    except UnicodeEncodeError as error:
+        raise EditProblem(f"the new text cannot be written as {encoding.upper()}: {error.reason}") from error
