@@ -41,6 +41,11 @@ def read_place(place: Place, servers: Iterable[Server]) -> Reading:
         return Reading(place)
     except FileProblem as problem:
         return Reading(place, problem=f"Could not read config file '{place.path}': {problem.reason}")
+    return understood(place, content, servers)
+
+
+def understood(place: Place, content: bytes, servers: Iterable[Server]) -> Reading:
+    """What stands in this content of a place's file, whether it is on the disk or only planned."""
     try:
         text, _, _ = text_of(content)
         document = open_document(text, place.format, place.root, place.dialect.name_key)
