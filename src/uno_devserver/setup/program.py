@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 NAMES = ("uno-devserver", "uno.devserver")
 MODULE = "uno_devserver"
 _ENDINGS = ("", ".exe")
+_TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108  # looked at, never written to
 # Runners such as uvx and pipx keep what they install for one run in their caches, and clear these.
 _PASSING = ("UV_CACHE_DIR", "TMPDIR", "TEMP", "TMP")
 
@@ -31,7 +32,7 @@ def passing(path: str, environ: Mapping[str, str] | None = None) -> bool:
     """It lies where things are cleared away sooner or later, so that an entry would point to nothing."""
     environ = os.environ if environ is None else environ
     cleared = [environ[name] for name in _PASSING if environ.get(name)]
-    cleared += ["/tmp", "/var/tmp", *_caches(environ)]
+    cleared += [*_TEMPORARY, *_caches(environ)]
     places = (os.path.realpath(path), os.path.abspath(path))
     return any(_is_below(place, os.path.realpath(folder)) for place in places for folder in cleared)
 
