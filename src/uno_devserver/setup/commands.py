@@ -1,6 +1,14 @@
-"""What an entry's command is: a path or a name, by the rules of all systems, for files go from one to another; pure."""
+"""What an entry's command is, by the rules of all systems, since files travel; and whether it is there."""
 
 from __future__ import annotations
+
+import os
+
+from ..system.programs import candidates
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _ENDINGS = (".exe", ".cmd", ".bat")
 
@@ -14,3 +22,16 @@ def base_name(command: str) -> str:
 
 def is_absolute(command: str) -> bool:
     return command.startswith(("/", "\\\\")) or command[1:3] in (":\\", ":/")
+
+
+def on_path(name: str, environ: Mapping[str, str], platform: str) -> bool:
+    return any(os.path.isfile(path) and os.access(path, os.X_OK) for path in candidates(name, "", environ, platform))
+
+
+def missing(command: str, environ: Mapping[str, str], platform: str) -> str:
+    """Why it cannot be started, as a sentence's end; "" where it can, or where that cannot be known from here."""
+    if is_absolute(command):
+        return "" if os.path.exists(command) else f"{command} does not exist"
+    if any(sign in command for sign in "/\\$~%"):
+        return ""  # from a folder, or with a variable, that only the client knows
+    return "" if on_path(command, environ, platform) else f"'{command}' is not on PATH"

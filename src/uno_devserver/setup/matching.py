@@ -12,6 +12,7 @@ import re
 from ..system.values import Value
 from .commands import base_name, is_absolute
 from .profiles import HTTP, STDIO
+from .program import MODULE, NAMES, program
 from .servers import LEGACY_HTTP, PINNED, PRERELEASE, STABLE, Definition
 
 TYPE_CHECKING = False
@@ -29,8 +30,8 @@ UNKNOWN = "unknown"  # the transport of an entry that has neither a command nor 
 SEEN_CHARACTERS = 4096
 
 PATH_RUNNER = "path"  # this program itself, by its name or path
-_OUR_PROGRAMS = ("uno-devserver", "uno.devserver")
-_OUR_MODULE = "uno_devserver"
+_NAME = "{name}"  # in what a dialect adds: the server's
+_PROGRAM = "{program}"  # in a definition: the command that starts this program
 
 # What clients call the same thing; the dialect's own name counts first.
 _COMMAND_KEYS = ("command", "cmd")
@@ -91,9 +92,10 @@ def expected(server: Server, wish: Wish, runner: str | None = None) -> Definitio
     kind, _, version = wish.variant.partition(":")
     variants = server.runners.get(runner or wish.runner or server.runner, server.variants)
     wanted = variants.get(kind) or variants.get(STABLE) or next(iter(variants.values()))
+    command, *before = program() if wanted.command == _PROGRAM else (wanted.command,)
     return Definition(
-        wanted.command.replace("{version}", version),
-        tuple(one.replace("{version}", version) for one in wanted.args),
+        command.replace("{version}", version),
+        (*before, *(one.replace("{version}", version) for one in wanted.args)),
         {name: value.replace("{version}", version) for name, value in wanted.env.items()},
         wanted.url.replace("{version}", version),
     )
@@ -108,10 +110,12 @@ def up_to_date(match: Match, wish: Wish, dialect: Dialect, exists: Callable[[str
         return says.url == expected(match.server, wish).url
     if is_absolute(says.command) and not exists(says.command):
         return False
-    runners = (match.server.runner, *match.server.runners) if wish.runner is None else (wish.runner,)
-    if any(_same_command(says, expected(match.server, wish, runner)) for runner in runners):
-        return True
-    return PATH_RUNNER in runners and wish.runner is None and _is_our_program(says)
+    if wish.runner is not None:
+        return _same_command(says, expected(match.server, wish))
+    return any(
+        _is_our_program(says) if runner == PATH_RUNNER else _same_command(says, expected(match.server, wish, runner))
+        for runner in (match.server.runner, *match.server.runners)
+    )
 
 
 def written(
@@ -132,7 +136,8 @@ def written(
         drop = [dialect.url_key, *_URL_KEYS, *((dialect.args_key, *_ARGS_KEYS) if dialect.one_array else ())]
         drop += _ONLY_HTTP if _changes_transport(was, server) else []
     if was is None:
-        settings |= {key: value for key, value in dialect.extra.get(transport, {}).items() if key not in settings}
+        extra = dialect.extra.get(transport, {})
+        settings |= {key: server.name if value == _NAME else value for key, value in extra.items()}
     elif _changes_transport(was, server):
         drop.append("type")
     if was is not None and isinstance((was.entry.settings or {}).get("transport"), dict):
@@ -223,7 +228,7 @@ def _runner(says: Definition, server: Server) -> str | None:
     program = base_name(_without_dotnet(says).command)
     for name, variants in ((server.runner, server.variants), *server.runners.items()):
         if name == PATH_RUNNER:
-            if program in _OUR_PROGRAMS or _runs_our_module(says):
+            if program in NAMES or _runs_our_module(says):
                 return name
         elif name and any(base_name(_without_dotnet(one).command) == program for one in variants.values()):
             return name
@@ -245,13 +250,13 @@ def _without_dotnet(definition: Definition) -> Definition:
 
 
 def _is_our_program(says: Definition) -> bool:
-    if base_name(says.command) in _OUR_PROGRAMS:
+    if base_name(says.command) in NAMES:
         return says.args == ("--mcp-app",)
     return _runs_our_module(says) and says.args[2:] == ("--mcp-app",)
 
 
 def _runs_our_module(says: Definition) -> bool:
-    return base_name(says.command).startswith("python") and says.args[:2] == ("-m", _OUR_MODULE)
+    return base_name(says.command).startswith("python") and says.args[:2] == ("-m", MODULE)
 
 
 def _changes_transport(was: Match | None, server: Server) -> bool:

@@ -1,0 +1,32 @@
+"""Whether a client is on this machine, by what it left there: its files, its own folders, its program."""
+
+from __future__ import annotations
+
+import os
+
+from .commands import on_path
+from .places import expand
+from .profiles import Use
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .places import Here
+    from .profiles import Profile
+
+
+def detected(profile: Profile, here: Here) -> bool:
+    """A file that other clients own says nothing, and neither does a folder that everybody has."""
+    if profile.hidden:
+        return False
+    paths = [place.path for place in profile.places if place.use is not Use.SHARED]
+    signs = dict.fromkeys((*paths, *_own_folders(paths, here), *profile.signs))  # each is looked at once
+    if any(map(os.path.exists, signs)):
+        return True
+    return profile.program is not None and on_path(profile.program.executable, here.environ, here.platform)
+
+
+def _own_folders(paths: Iterable[str], here: Here) -> list[str]:
+    everybodys = {here.workspace, here.home, here.appdata, here.localappdata, expand("{config}", here, {})}
+    return [folder for path in paths if (folder := os.path.dirname(path)) not in everybodys]

@@ -1,0 +1,153 @@
+"""What a client knows of the servers: per server whether it is registered, where, and what is odd about that.
+
+The entry that counts is the first in the order in which the client takes its files. Nothing is changed, and nothing
+that stands in the files makes this fail.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from ..system.values import Value
+from .commands import missing
+from .detecting import detected
+from .matching import definition_of, up_to_date
+from .profiles import STDIO, Format, Use
+from .reading import read_place
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .matching import Match
+    from .places import Here
+    from .profiles import Profile
+    from .reading import Reading
+    from .servers import Server, Wish
+
+IN_FILES = "Registered in multiple config files"
+
+
+class Status(Enum):
+    REGISTERED = "registered"
+    MISSING = "missing"
+    OUTDATED = "outdated"
+
+
+class Location(Value):
+    """An entry for a server, and the file that it is in."""
+
+    reading: Reading
+    match: Match
+
+    @property
+    def path(self) -> str:
+        return self.reading.place.path
+
+    @property
+    def legacy(self) -> bool:
+        """The client does not read this file."""
+        return self.reading.place.use is Use.LEGACY
+
+
+class Registration(Value):
+    server: Server
+    status: Status
+    locations: tuple[Location, ...]  # the effective one first, those that the client does not read last
+    warnings: tuple[str, ...]
+
+    @property
+    def effective(self) -> Location | None:
+        """The entry that the client takes."""
+        return next((one for one in self.locations if not one.legacy), None)
+
+
+class ClientStatus(Value):
+    profile: Profile
+    detected: bool
+    readings: tuple[Reading, ...]  # one per place
+    registrations: tuple[Registration, ...]  # one per server
+
+    @property
+    def on_disk(self) -> bool:
+        """One of its files is there, whoever wrote it."""
+        return any(reading.content is not None or reading.problem for reading in self.readings)
+
+
+def status_of(profile: Profile, servers: tuple[Server, ...], wish: Wish, here: Here) -> ClientStatus:
+    readings = tuple(read_place(place, servers) for place in profile.places)
+    registrations = tuple(_registration(profile, readings, server, wish, here) for server in servers)
+    return ClientStatus(profile, detected(profile, here), readings, registrations)
+
+
+def _registration(
+    profile: Profile, readings: tuple[Reading, ...], server: Server, wish: Wish, here: Here
+) -> Registration:
+    locations = locations_of(readings, server)
+    found = Registration(server, Status.MISSING, locations, ())
+    effective = found.effective
+    if effective is not None and up_to_date(effective.match, wish, effective.reading.place.dialect):
+        found = found.replace(status=Status.REGISTERED)
+    elif locations:
+        found = found.replace(status=Status.OUTDATED)
+    return found.replace(warnings=tuple(_warnings(profile, readings, found, here)))
+
+
+def locations_of(readings: tuple[Reading, ...], server: Server) -> tuple[Location, ...]:
+    """The server's entries, as far as parsers see them. Uncertain ones count only where there is nothing better."""
+    found = [
+        Location(reading, match)
+        for reading in sorted(readings, key=lambda one: one.place.use is Use.LEGACY)
+        for match in reading.matches
+        if match.server.name == server.name and not match.shadowed
+    ]
+    return tuple(one for one in found if one.match.certain) or tuple(found)
+
+
+def _warnings(profile: Profile, readings: tuple[Reading, ...], found: Registration, here: Here) -> Iterator[str]:
+    if profile.no_client:
+        yield profile.no_client
+    effective = found.effective
+    if effective is None and found.locations and not profile.no_client:
+        yield _elsewhere(profile, found)
+    if len({id(one.reading) for one in found.locations if not one.legacy}) > 1:
+        yield IN_FILES
+    if any(_has_several(reading, found.server) for reading in readings):
+        yield f"Multiple entries match server {found.server.name}"
+    for reading in readings:
+        if reading.place.use is not Use.LEGACY:
+            yield from _of_file(profile, reading)
+    if effective is not None:
+        yield from _of_entry(effective, here)
+
+
+def _elsewhere(profile: Profile, found: Registration) -> str:
+    files = " and ".join(f"'{path}'" for path in dict.fromkeys(one.path for one in found.locations))
+    now = f"; it looks in '{profile.preferred.path}' now" if profile.preferred is not None else ""
+    return f"{profile.name} does not read {files}{now}"
+
+
+def _has_several(reading: Reading, server: Server) -> bool:
+    return sum(match.server.name == server.name and match.certain for match in reading.matches) > 1
+
+
+def _of_file(profile: Profile, reading: Reading) -> Iterator[str]:
+    if reading.problem:
+        yield reading.problem
+    if reading.document is not None and reading.place.format is Format.JSON:
+        for remark in reading.document.remarks:
+            where = f"Config file '{reading.place.path}' has {remark.what} in line {remark.line}"
+            yield f"{where}, which {profile.name} does not take"
+
+
+def _of_entry(location: Location, here: Here) -> Iterator[str]:
+    entry = location.match.entry
+    settings = entry.settings or {}
+    if settings.get("disabled") is True or settings.get("enabled") is False:
+        yield f"The entry '{entry.name}' is disabled in '{location.path}'"
+    says = definition_of(entry, location.reading.place.dialect)
+    if location.match.transport != STDIO or "$" in says.env.get("PATH", ""):  # which the client fills in
+        return
+    problem = missing(says.command, {**here.environ, **says.env}, here.platform)
+    if problem:
+        yield f"The entry '{entry.name}' cannot start: {problem}"
