@@ -1,0 +1,97 @@
+"""What `mcp status` finds, for people: a line per client and entry, within 80 columns where a path allows it."""
+
+from __future__ import annotations
+
+from ..setup.status import Status
+from ..system.text import visible
+from .folding import WIDTH, folded
+from .verified import verified_lines
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..setup.asking import Answer
+    from ..setup.places import Here
+    from ..setup.servers import Server
+    from ..setup.status import ClientStatus, Location, Registration
+    from .registration import Asked
+
+TITLE = "MCP Server Status"
+_HEAD = 15  # where the values behind the title begin
+_STATUS = max(len(status.value) for status in Status) + 1
+_VARIANT = 15
+_DEEPER = 6  # how far a path stands in that has a line of its own
+
+
+def status_text(wanted: Asked, clients: Sequence[ClientStatus], answers: Sequence[Answer] | None = None) -> str:
+    return "\n".join(visible(line, keep_odd_bytes=True) for line in _lines(wanted, clients, answers))
+
+
+def shown_path(path: str, here: Here) -> str:
+    """As people call it: from the workspace, or from their home folder."""
+    for folder, instead in ((here.workspace, ""), (here.home, "~/")):
+        inside = path.removeprefix(folder.rstrip("/\\"))
+        if inside != path and inside.startswith(("/", "\\")):
+            return instead + inside[1:]
+    return path
+
+
+def _lines(wanted: Asked, clients: Sequence[ClientStatus], answers: Sequence[Answer] | None) -> Iterator[str]:
+    listed = [one for one in clients if one.detected or one.profile is wanted.client]
+    yield from (TITLE, "=" * len(TITLE), "")
+    yield from _head("IDEs detected:", ", ".join(one.profile.id for one in clients if one.detected) or "none")
+    if wanted.client is not None:
+        yield from _head("Caller IDE:", wanted.client.id)
+    yield from _head("Expected:", f"{wanted.wish.variant} ({wanted.wish_from})")
+    for server in wanted.servers:
+        yield from _server(server, listed, wanted.here)
+    if answers is not None:
+        yield ""
+        yield from verified_lines(answers)
+    others = ", ".join(one.profile.id for one in clients if one not in listed and not one.profile.no_client)
+    if others:
+        yield ""
+        yield from folded(f"'uno-devserver mcp install <client>' also knows: {others}", "", "  ")
+
+
+def _head(title: str, value: str) -> Iterator[str]:
+    return folded(value, f"{title:<{_HEAD}}", " " * _HEAD)
+
+
+def _server(server: Server, listed: Sequence[ClientStatus], here: Here) -> Iterator[str]:
+    yield from ("", f"{server.name} ({server.transport})")
+    if not listed:
+        yield "  no client is here that could know it"
+    width = max((len(client.profile.id) for client in listed), default=0) + 2
+    for client in listed:
+        found = next(one for one in client.registrations if one.server is server)
+        cannot = "" if server.transport in client.profile.transports else f"(takes no {server.transport} servers)"
+        yield from _client(f"  {client.profile.id:<{width}}", found, cannot, here)
+
+
+def _client(first: str, found: Registration, cannot: str, here: Here) -> Iterator[str]:
+    if not found.locations:
+        yield f"{first}{found.status.value:<{_STATUS}}{cannot}".rstrip()
+    for number, location in enumerate(found.locations):
+        before = f"{first}{found.status.value:<{_STATUS}}" if number == 0 else " " * (len(first) + _STATUS)
+        line, path = f"{before}{location.match.variant:<{_VARIANT - 1}} ", _where(location, found.server, here)
+        if len(line) + len(path) <= WIDTH:
+            yield line + path
+        else:
+            yield from (line.rstrip(), " " * _DEEPER + path)
+    for warning in found.warnings:
+        indent = " " * len(first)
+        yield from folded(_with_shown_paths(warning, here), f"{indent}⚠ ", f"{indent}  ")
+
+
+def _where(location: Location, server: Server, here: Here) -> str:
+    remarks = [f"as {location.match.entry.name}"] if location.match.entry.name != server.name else []
+    remarks += ["not read any more"] if location.legacy else []
+    return shown_path(location.path, here) + (f" ({', '.join(remarks)})" if remarks else "")
+
+
+def _with_shown_paths(sentence: str, here: Here) -> str:
+    """The paths in it stand in quotes."""
+    pieces = sentence.split("'")
+    return "'".join(shown_path(piece, here) if number % 2 else piece for number, piece in enumerate(pieces))

@@ -1,0 +1,41 @@
+"""What the clients themselves said about the servers, for `--verify`: as data, and as lines for people."""
+
+from __future__ import annotations
+
+from .folding import folded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..setup.asking import Answer
+
+
+def verified_data(answers: Sequence[Answer]) -> list[dict[str, object]]:
+    return [_data(answer) for answer in answers]
+
+
+def verified_lines(answers: Sequence[Answer]) -> Iterator[str]:
+    yield "What the clients themselves see"
+    if not answers:
+        yield "  no client is here that has a command for it"
+    for answer in answers:
+        yield from folded(_summary(answer), f"  {answer.client}: ", "    ")
+        for said in answer.said:
+            yield from folded(said, "    | ", "    | ")
+
+
+def _data(answer: Answer) -> dict[str, object]:
+    told: dict[str, object] = {"client": answer.client, "command": answer.command}
+    told |= {"problem": answer.problem} if answer.problem else {"sees": dict(answer.sees)}
+    return {**told, "said": list(answer.said)}
+
+
+def _summary(answer: Answer) -> str:
+    if answer.problem:
+        return f"⚠ {answer.problem}"
+    seen = [name for name, sees in answer.sees.items() if sees]
+    unseen = [name for name, sees in answer.sees.items() if not sees]
+    parts = [f"sees {', '.join(seen)}"] if seen else []
+    parts += [f"does not see {', '.join(unseen)}"] if unseen else []
+    return f"{', '.join(parts)} ({answer.command})"
