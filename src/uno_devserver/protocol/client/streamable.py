@@ -16,18 +16,27 @@ from .streamable_handshake import HandshakeConnection
 from .streamable_modern import ModernConnection
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from .connection import Connection, Peer
 
 ANSWER_SECONDS = 30.0  # a server that still loads something may need that long for its first answer
 
 
-async def connect_http(url: str, peer: Peer, *, modern_first: bool, seconds: float = ANSWER_SECONDS) -> Connection:
+async def connect_http(
+    url: str,
+    peer: Peer,
+    *,
+    modern_first: bool,
+    seconds: float = ANSWER_SECONDS,
+    headers: Mapping[str, str] | None = None,
+) -> Connection:
     """Begin a conversation for `peer`; close it when it is not needed any more.
 
     One era after the other: a server that is still busy with the first question must not be asked the second.
     """
     try:
-        endpoint = Endpoint(url)
+        endpoint = Endpoint(url, headers)
     except ValueError as error:
         raise Refusal(f"{error}.") from None
     try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...system.log import log
-from ..http.client import HttpClient, Origin, split_url
+from ..http.client import HttpClient, Origin, encode_headers, split_url
 from ..http.client_connection import HttpFailure, Reply, TooLong
 from ..jsonrpc import INTERNAL_ERROR, RpcError, shown
 from ..media import JSON
@@ -18,7 +18,7 @@ from .connection import Lost
 from .messages import Garbage, Message, read_messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 MAX_REDIRECTS = 3  # one adds or takes the slash at the end; a server that wants more goes in circles
 KEEPS_METHOD = (307, 308)
@@ -50,8 +50,10 @@ class Cut(Exception):
 
 
 class Endpoint:
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, headers: Mapping[str, str] | None = None) -> None:
+        """`headers` go with every request, e.g. a token. ValueError: no such URL, or no such header."""
         origin, self._target = split_url(url)
+        self._headers = encode_headers(headers or {})
         self.url = f"{origin}{self._target.partition('?')[0]}"  # to be shown; a query may hold a secret
         self._http = HttpClient(origin)
 
@@ -59,7 +61,7 @@ class Endpoint:
         """The answer, whatever it is; its body is still to be read. Redirects are followed on the same server only."""
         for _ in range(MAX_REDIRECTS):
             try:
-                reply = await self._http.request(method, self._target, headers, body)
+                reply = await self._http.request(method, self._target, self._headers + headers, body)
             except HttpFailure as failure:
                 raise self.lost(failure) from failure
             if reply.status not in KEEPS_METHOD and (reply.status not in MAY_CHANGE_METHOD or method != "GET"):
