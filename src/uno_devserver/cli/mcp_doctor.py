@@ -1,0 +1,86 @@
+"""`mcp doctor`: start what a client has registered as the client would, and tell whether that works."""
+
+from __future__ import annotations
+
+from ..setup.detecting import detected
+from ..setup.doctor import examine, has_entries
+from ..setup.profiles import HTTP
+from .registration import asked
+from .results import Result
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..setup.doctor import Examination
+    from ..setup.profiles import Profile
+    from .parse import Invocation
+    from .registration import Asked
+
+NOTHING = "No AI client that is found here has an entry for {}."
+INSTALL = "Register one with 'uno-devserver mcp install <client>'."
+
+
+def run(invocation: Invocation) -> Result:
+    request = asked(invocation)
+    profiles = (request.client,) if request.client is not None else _registered(request)
+    found = tuple((profile, examine(profile, request.servers, request.here)) for profile in profiles)
+    data = {
+        "version": "1.0",
+        "ide": request.client.id if request.client is not None else None,
+        "entries": [_data(one) for _, examinations in found for one in examinations],
+    }
+    if not found:
+        names = " or ".join(server.name for server in request.servers)
+        return Result({**data, "nextSteps": [INSTALL]}, f"{NOTHING.format(names)}\n{INSTALL}", 1)
+    works = all(one.ok for _, examinations in found for one in examinations)
+    lines = [line for profile, examinations in found for line in _lines(profile, examinations)]
+    return Result(data, "\n".join(lines), 0 if works else 1)
+
+
+def _registered(request: Asked) -> tuple[Profile, ...]:
+    known = (one for one in request.definitions.profiles if not one.hidden and detected(one, request.here))
+    return tuple(profile for profile in known if has_entries(profile, request.servers))
+
+
+def _data(one: Examination) -> dict[str, object]:
+    return {
+        "ide": one.ide,
+        "server": one.server,
+        "key": one.key,
+        "path": one.path,
+        "transport": one.transport,
+        "command": one.command,
+        "cwd": one.cwd,
+        "ok": one.ok,
+        "milliseconds": dict(one.milliseconds),
+        "tools": one.tools,
+        "limitSeconds": one.limit_seconds,
+        "problem": one.problem or None,
+        "nextStep": one.next_step or None,
+    }
+
+
+def _lines(profile: Profile, examinations: tuple[Examination, ...]) -> Iterator[str]:
+    yield f"{profile.name} ({profile.id})"
+    for one in examinations:
+        yield f"  {one.server or 'file'}: {_verdict(one)}"
+        if one.command is not None:
+            yield f"    {'reaches' if one.transport == HTTP else 'starts'} {one.command}"
+        if one.cwd is not None:
+            yield f"    in {one.cwd}"
+        if one.path is not None:
+            yield f"    as {one.path} says"
+        if one.problem:
+            yield f"    {one.problem}"
+        if one.next_step:
+            yield f"    {one.next_step}"
+
+
+def _verdict(one: Examination) -> str:
+    if not one.ok and one.tools is None:
+        return "does not work"
+    times = ", ".join(f"{name} {spent} ms" for name, spent in one.milliseconds.items())
+    waits = f"; it waits {one.limit_seconds:g} s" if one.limit_seconds is not None else ""
+    tools = "1 tool" if one.tools == 1 else f"{one.tools} tools"
+    return f"{'works' if one.ok else 'is too slow'}, {tools} ({times}{waits})"

@@ -1,0 +1,190 @@
+"""Does what a client has registered work, as the client would start it? Each entry that counts is tried, and judged.
+
+An examination says what was started, how long it took against what the client waits, and, where it fails, why and what
+to do about it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..system.log import log
+from ..system.programs import candidates
+from ..system.values import Value
+from .matching import PATH_RUNNER, UNKNOWN
+from .profiles import Use
+from .reading import read_place
+from .starting import start_of
+from .status import locations_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .matching import Match
+    from .places import Here
+    from .profiles import Place, Profile
+    from .reading import Reading
+    from .servers import Server
+    from .starting import Start
+    from .status import Location
+    from .trying import Trial
+
+
+class Examination(Value):
+    ide: str
+    server: str | None  # None: a file that cannot be read, so that nobody knows what it registers
+    key: str | None
+    path: str | None
+    transport: str | None
+    command: str | None  # as one would type it; of an entry with an address, that
+    cwd: str | None
+    milliseconds: Mapping[str, int]
+    tools: int | None
+    limit_seconds: float | None
+    problem: str = ""
+    next_step: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return not self.problem
+
+
+def examine(profile: Profile, servers: tuple[Server, ...], here: Here) -> tuple[Examination, ...]:
+    """All entries that count, one after the other: side by side they would slow each other down."""
+    readings = tuple(read_place(place, servers) for place in profile.places if place.use is not Use.LEGACY)
+    problems = {reading.place.path: reading.problem for reading in readings if reading.problem}
+    unreadable = tuple(_unreadable(profile, path, problem) for path, problem in problems.items())
+    entries = tuple(_examined(one, profile, here) for one in _effective(readings, servers))
+    return unreadable + entries or tuple(_missing(profile, server) for server in servers)
+
+
+def has_entries(profile: Profile, servers: tuple[Server, ...]) -> bool:
+    readings = tuple(read_place(place, servers) for place in profile.places if place.use is not Use.LEGACY)
+    return bool(_effective(readings, servers))
+
+
+def _effective(readings: tuple[Reading, ...], servers: tuple[Server, ...]) -> list[Location]:
+    """By server the entry that the client takes; one that may be somebody else's server is left in peace."""
+    found = (next(iter(locations_of(readings, server)), None) for server in servers)
+    return [one for one in found if one is not None and one.match.certain]
+
+
+def _examined(location: Location, profile: Profile, here: Here) -> Examination:
+    match, place = location.match, location.reading.place
+    start = start_of(match.entry, place, profile, here)
+    blank = Examination(
+        profile.id,
+        match.server.name,
+        match.entry.name,
+        place.path,
+        match.transport,
+        _shown(start),
+        start.folder if start.command else None,
+        {},
+        None,
+        start.limit_seconds,
+    )
+    hindrance = _hindrance(match, profile, place)
+    if hindrance is not None:
+        return blank.replace(problem=hindrance[0], next_step=hindrance[1])
+    log.info(f"Trying {match.server.name} as {profile.name} would: {blank.command}")
+    if not start.command:
+        from .trying import try_address
+
+        return _judged(blank, try_address(start), start, match, profile)
+    program = _program(start, here)
+    if program is None:
+        problem, step = _not_found(start, match, profile, here)
+        return blank.replace(problem=problem, next_step=step)
+    from .trying import try_command
+
+    return _judged(blank, try_command(program, start), start, match, profile)
+
+
+def _hindrance(match: Match, profile: Profile, place: Place) -> tuple[str, str] | None:
+    """Why the client would not even try."""
+    settings = match.entry.settings or {}
+    if settings.get("disabled") is True or settings.get("enabled") is False:
+        return f"It is switched off in {place.path}.", f"Switch it on in {profile.name}, or take that out of the file."
+    if match.transport == UNKNOWN:
+        return f"The entry in {place.path} names neither a command nor an address.", _install(profile)
+    if match.transport not in profile.transports:
+        return f"{profile.name} cannot use a server of the kind '{match.transport}'.", _install(profile)
+    return None
+
+
+def _program(start: Start, here: Here) -> str | None:
+    found = candidates(start.command[0], start.folder, start.environ, here.platform)
+    return next((path for path in found if os.path.isfile(path) and os.access(path, os.X_OK)), None)
+
+
+def _not_found(start: Start, match: Match, profile: Profile, here: Here) -> tuple[str, str]:
+    name = start.command[0]
+    own = _program(start.replace(environ=here.environ), here)
+    if own is not None:
+        problem = f"{name} is at {own} on your own PATH, but {profile.name} is started without it."
+        return problem + _unset(start), _by_path(match, profile, f"Put {own} into the entry")
+    if os.path.dirname(name):
+        there = candidates(name, start.folder, start.environ, here.platform)[0]
+        state = "is a file that cannot be executed" if os.path.isfile(there) else "does not exist"
+        return f"{there} {state}." + _unset(start), _by_path(match, profile, "Correct the entry")
+    return f"{name} is not on PATH." + _unset(start), _by_path(match, profile, f"Install {name}")
+
+
+def _judged(blank: Examination, trial: Trial, start: Start, match: Match, profile: Profile) -> Examination:
+    tried = blank.replace(milliseconds=trial.milliseconds, tools=trial.tools)
+    limit = start.limit_seconds
+    if trial.problem:
+        return tried.replace(problem=trial.problem + _unset(start), next_step=_after_failure(start, match, profile))
+    if limit is not None and trial.seconds > limit:
+        problem = f"It works, but took {trial.seconds:.1f} s, and {profile.name} waits {limit:g} s."
+        again = "Try again: a first start may have to download"
+        return tried.replace(problem=problem, next_step=_by_path(match, profile, again))
+    return tried
+
+
+def _after_failure(start: Start, match: Match, profile: Profile) -> str:
+    if not start.command:
+        return "See that the address is right, and that this machine reaches it."
+    if not os.path.isdir(start.folder):
+        return f"Make the folder {start.folder}, or correct the entry."
+    return _by_path(match, profile, f"Run it yourself in {start.folder} to see more")
+
+
+def _by_path(match: Match, profile: Profile, first: str) -> str:
+    """`first`, or this program by its path, where the server can be started so and is not already."""
+    if match.runner == PATH_RUNNER or PATH_RUNNER not in match.server.runners:
+        return f"{first}."
+    return f"{first}, or name this program by its path: '{_command(profile)} --runner {PATH_RUNNER}'."
+
+
+def _unset(start: Start) -> str:
+    return f" It refers to {', '.join(start.unset)}, which is not set here." if start.unset else ""
+
+
+def _unreadable(profile: Profile, path: str, problem: str) -> Examination:
+    step = f"Correct the file: {profile.name} cannot read it, either."
+    return Examination(profile.id, None, None, path, None, None, None, {}, None, None, f"{problem}.", step)
+
+
+def _missing(profile: Profile, server: Server) -> Examination:
+    problem = profile.no_client or f"{server.name} is not registered with {profile.name}."
+    step = "" if profile.no_client else _install(profile)
+    return Examination(profile.id, server.name, None, None, None, None, None, {}, None, None, problem, step)
+
+
+def _install(profile: Profile) -> str:
+    return f"Run '{_command(profile)}'."
+
+
+def _command(profile: Profile) -> str:
+    return f"uno-devserver mcp install {profile.id}"
+
+
+def _shown(start: Start) -> str | None:
+    if not start.command:
+        return start.url.partition("?")[0] or None  # a query may hold a secret
+    import shlex
+
+    return shlex.join(start.command)

@@ -1,0 +1,212 @@
+"""One attempt to use a server as a client does: start or reach it, shake hands, ask for its tools; and how long it took.
+
+Whatever it does, this returns within a bound and says what happened; nothing that was started is left running.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+import time
+from typing import TYPE_CHECKING, Any
+
+from .. import __version__
+from ..instances.child import Output, spawn
+from ..protocol.client.connection import Lost, Refusal
+from ..protocol.client.lines import PipeLines
+from ..protocol.client.messages import object_in
+from ..protocol.client.stdio import StdioConnection
+from ..protocol.client.streamable import connect_http
+from ..protocol.eras import NEWEST_HANDSHAKE
+from ..protocol.jsonrpc import METHOD_NOT_FOUND, RpcError, shown
+from ..protocol.parties import ClientInfo
+from ..system.process_end import process_end
+from ..system.threads import apart
+from ..system.values import Value
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Mapping
+
+    from ..instances.child import Child
+    from ..protocol.client.connection import Connection
+    from ..protocol.service import Params, Result
+    from .starting import Start
+
+PATIENCE_SECONDS = 60.0  # longer than any client's own limit that counts: the first start by a runner downloads
+INPUT_SECONDS = 2.0  # a server sees the end of its input, and ends with all that it started: so MCP means it
+STOP_SECONDS = 2.0  # then it is asked by signal, then ended
+LAST_WORDS_SECONDS = 0.5  # between the end of a process and the end of its output, and the other way round
+POLL_SECONDS = 0.05  # for the end of a process, where the system cannot tell us
+LAST_LINES = 5
+MAX_STRAYS = 3
+MAX_PAGES = 100  # of a list of tools
+
+
+class Trial(Value):
+    milliseconds: Mapping[str, int]  # of `spawn`, `initialize` and `tools`, as far as it came, each for itself
+    tools: int | None = None  # how many it offers
+    problem: str = ""  # why it cannot be used, as sentences; "": it can
+
+    @property
+    def seconds(self) -> float:
+        return sum(self.milliseconds.values()) / 1000
+
+
+def try_command(program: str, start: Start, patience: float = PATIENCE_SECONDS) -> Trial:
+    """`program`: the file that the command's first word means."""
+    with tempfile.TemporaryDirectory(prefix="uno-devserver-") as folder:
+        output = Output(os.path.join(folder, "stderr.log"))
+        try:
+            return asyncio.run(_over_pipes(program, start, output, patience))
+        finally:
+            output.close()
+
+
+def try_address(start: Start, patience: float = PATIENCE_SECONDS) -> Trial:
+    return asyncio.run(_over_http(start, patience))
+
+
+class _Stopwatch:
+    def __init__(self) -> None:
+        self.milliseconds: dict[str, int] = {}
+        self._last = time.perf_counter()
+
+    def lap(self, name: str) -> None:
+        now = time.perf_counter()
+        self.milliseconds[name] = round((now - self._last) * 1000)
+        self._last = now
+
+
+async def _over_pipes(program: str, start: Start, output: Output, patience: float) -> Trial:
+    watch = _Stopwatch()
+    line = (program, *start.command[1:])
+    try:
+        child = spawn(line, folder=start.folder, environ=start.environ, output=output, spoken_to=True)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        return Trial({}, problem=f"{program} cannot be started: {reason}.")
+    watch.lap("spawn")
+    assert child.pipes is not None
+    strays: list[bytes] = []
+    connection = StdioConnection(_Nobody(), strays.append)
+    lines = PipeLines(connection, lambda: None)
+    try:
+        await lines.open(*child.pipes)
+        try:
+            problem, tools = await _until_it_ends(_talk(lines, connection, watch), child, patience)
+        finally:
+            lines.close_output()
+            gone = asyncio.ensure_future(process_end(child.pid, POLL_SECONDS))
+            await asyncio.wait((gone,), timeout=INPUT_SECONDS)
+            gone.cancel()
+            lines.close()
+    finally:
+        await apart(lambda: child.stop(STOP_SECONDS))
+        child.end_the_rest()
+    return Trial(watch.milliseconds, tools, _explained(problem, strays[:MAX_STRAYS], child) if problem else "")
+
+
+async def _talk(lines: PipeLines, connection: StdioConnection, watch: _Stopwatch) -> int:
+    await connection.begin(lines, modern_first=False)
+    watch.lap("initialize")
+    tools = await _count_tools(connection)
+    watch.lap("tools")
+    return tools
+
+
+async def _until_it_ends(talk: Coroutine[Any, Any, int], child: Child, patience: float) -> tuple[str, int | None]:
+    """Talk, unless the process ends meanwhile: something that it started may hold its output open."""
+    talking = asyncio.ensure_future(talk)
+    gone = asyncio.ensure_future(process_end(child.pid, POLL_SECONDS))
+    try:
+        await asyncio.wait((talking, gone), timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+        if gone.done():
+            await asyncio.wait((talking,), timeout=LAST_WORDS_SECONDS)
+        if not talking.done():
+            return (_ended(child) if gone.done() else f"It gave no answer within {patience:g} s."), None
+        try:
+            return "", talking.result()
+        except Lost:
+            await asyncio.wait((gone,), timeout=LAST_WORDS_SECONDS)
+            return _ended(child), None
+        except (Refusal, RpcError) as refused:
+            return _sentence(refused), None
+    finally:
+        for task in (talking, gone):
+            task.cancel()
+        await asyncio.wait((talking, gone))
+
+
+async def _over_http(start: Start, patience: float) -> Trial:
+    watch = _Stopwatch()
+    connection: Connection | None = None
+    try:
+        async with asyncio.timeout(patience):
+            connection = await connect_http(
+                start.url, _Nobody(), modern_first=False, seconds=patience, headers=start.headers
+            )
+            watch.lap("initialize")
+            tools = await _count_tools(connection)
+            watch.lap("tools")
+        return Trial(watch.milliseconds, tools)
+    except (Lost, Refusal, RpcError) as error:
+        return Trial(watch.milliseconds, problem=_sentence(error))
+    except TimeoutError:
+        return Trial(watch.milliseconds, problem=f"It gave no answer within {patience:g} s.")
+    finally:
+        if connection is not None:
+            await connection.close()
+
+
+async def _count_tools(connection: Connection) -> int:
+    if "tools" not in connection.server.capabilities:
+        return 0
+    count = 0
+    params: Params = {}
+    for _ in range(MAX_PAGES):
+        page = object_in(await connection.request("tools/list", params, _Nobody())) or {}
+        count += len(page.get("tools") or ())
+        if page.get("nextCursor") is None:
+            break
+        params = {"cursor": page["nextCursor"]}
+    return count
+
+
+class _Nobody:
+    """A client that wants nothing but answers."""
+
+    client = ClientInfo("uno-devserver-doctor", __version__, {}, NEWEST_HANDSHAKE)
+    log_level = None
+
+    def notify(self, method: str, params: Params) -> None:
+        pass
+
+    async def ask(self, method: str, params: Params, name: str | None = None) -> Result:  # noqa: ARG002
+        if method == "ping":
+            return {}
+        raise RpcError(METHOD_NOT_FOUND, f"'{method}' is not answered here.")
+
+
+def _ended(child: Child) -> str:
+    code = child.exit_code()
+    if code is None:
+        return "It closed its output before it answered."
+    how = f"exit code {code}" if code >= 0 else f"signal {-code}"
+    return f"It ended with {how} before it answered."
+
+
+def _sentence(error: Exception) -> str:
+    text = shown(str(error)).rstrip(".")
+    return text[:1].upper() + text[1:] + "."
+
+
+def _explained(problem: str, strays: list[bytes], child: Child) -> str:
+    """With what it printed: on its output, where only messages belong, and beside that."""
+    if strays:
+        lines = "; ".join(shown(line[:200].decode("utf-8", "replace").strip()) for line in strays)
+        problem += f" On its output, where only MCP belongs, it printed: {lines}"
+    printed = [line.strip() for line in child.printed().splitlines() if line.strip()][-LAST_LINES:]
+    if printed:
+        problem += " Its last words: " + " / ".join(printed)
+    return problem
