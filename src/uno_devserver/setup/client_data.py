@@ -66,22 +66,30 @@ def _places(
         place = places.setdefault((place.path, place.root), place)
         if place.use is Use.WRITE:
             writable.setdefault(own["path"], place)
-    preferred = writable.get(target) or next(iter(writable.values()), None)
+    preferred = writable.get(target or "") or next(iter(writable.values()), None)
     return tuple(places.values()), preferred
 
 
 def _place(data: Mapping[str, Any], dialect: Dialect, variables: Mapping[str, str], here: Here) -> Place:
     template = data["path"]
-    root = data.get("rootKey", data["jsonRootKey"])
     scope = data.get("scope") or ("workspace" if template.startswith(_WORKSPACE) else "user")
     return Place(
         expand(template, here, variables),
         Scope(scope),
         Use(data.get("use", "write")),
         Format(data.get("format", "jsonc")),
-        (root,) if isinstance(root, str) else tuple(filled_in(key, here, variables) for key in root),
+        _root(data.get("rootKey", data["jsonRootKey"]), variables, here),
         dialect,
+        data.get("newFile", ""),
     )
+
+
+def _root(keys: str | list[str], variables: Mapping[str, str], here: Here) -> tuple[str, ...]:
+    if isinstance(keys, str):
+        return (keys,)
+    found = tuple(filled_in(key, here, variables) for key in keys)
+    # Claude Code, whose keys can be folders, writes them with slashes on Windows, too.
+    return tuple(key.replace("\\", "/") for key in found) if here.platform == "win32" else found
 
 
 def _dialect(data: Mapping[str, Any]) -> Dialect:

@@ -61,6 +61,7 @@ class Place(Value):
     format: Format
     root: tuple[str, ...]  # the keys that lead to the servers, from the top
     dialect: Dialect
+    new_text: str = ""  # what the file begins with where we create it: the client would not take it without
 
 
 class Gate(Value):
