@@ -103,7 +103,7 @@ def expected(server: Server, wish: Wish, runner: str | None = None) -> Definitio
 
 def up_to_date(match: Match, wish: Wish, dialect: Dialect, exists: Callable[[str], bool] = os.path.exists) -> bool:
     """Whether the entry says what it should, in the form of any runner, or of the wished one."""
-    if match.transport != match.server.transport:
+    if match.transport != match.server.transport or not _has_kind_of_command(match.entry, dialect):
         return False
     says = definition_of(match.entry, dialect)
     if match.transport == HTTP:
@@ -129,7 +129,7 @@ def written(
     settings: dict[str, object] = {"type": dialect.types[transport]} if transport in dialect.types else {}
     if transport == HTTP:
         settings[dialect.url_key] = definition.url
-        drop = [dialect.command_key, *_COMMAND_KEYS, dialect.args_key, *_ARGS_KEYS]
+        drop = [*_URL_KEYS, dialect.command_key, *_COMMAND_KEYS, dialect.args_key, *_ARGS_KEYS]
         drop += [dialect.env_key, *_ENV_KEYS, *_ONLY_STDIO] if _changes_transport(was, server) else []
     else:
         settings |= _stdio_settings(definition, dialect, was)
@@ -209,7 +209,7 @@ def _any(patterns: tuple[str, ...], text: str) -> bool:
 def _variant(says: Definition, server: Server) -> str:
     if server.transport == STDIO and transport_of(says) == HTTP:
         return LEGACY_HTTP
-    for word, following in zip(says.args, (*says.args[1:], ""), strict=True):
+    for word, following in zip(says.args, (*says.args[1:], ""), strict=False):
         option, _, value = word.partition("=")
         if option == "--version" and (value or following):
             return f"{PINNED}:{value or following}"
@@ -233,6 +233,12 @@ def _runner(says: Definition, server: Server) -> str | None:
         elif name and any(base_name(_without_dotnet(one).command) == program for one in variants.values()):
             return name
     return None
+
+
+def _has_kind_of_command(entry: Entry, dialect: Dialect) -> bool:
+    """A list where the client takes a list, and a string where it takes a string: others it refuses, or ignores."""
+    command = (entry.settings or {}).get(dialect.command_key)
+    return command is None or isinstance(command, list if dialect.one_array else str)
 
 
 def _same_command(says: Definition, wanted: Definition) -> bool:

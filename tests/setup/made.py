@@ -1,0 +1,73 @@
+"""Servers, places and clients made by hand, for tests of what is done with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from uno_devserver.setup.places import Here
+from uno_devserver.setup.profiles import Dialect, Format, Place, Profile, Scope, Use
+from uno_devserver.setup.servers import Definition, Detection, Server, Wish
+
+URL = "https://mcp.platform.uno/v1"
+APP = ("--mcp-app",)
+STABLE = Definition("uvx", ("uno-devserver", *APP))
+DNX = Definition("dnx", ("-y", "uno.devserver", *APP))
+UNO_APP = Server(
+    "UnoApp",
+    "stdio",
+    {
+        "stable": STABLE,
+        "prerelease": Definition("uvx", ("--prerelease", "allow", "uno-devserver", *APP)),
+        "pinned": Definition("uvx", ("uno-devserver@{version}", *APP)),
+    },
+    Detection(
+        keys=("^UnoApp$",),
+        commands=(r"uno[._-]devserver.*--mcp-app",),
+        urls=(r"localhost.*uno[._-]?devserver.*/mcp",),
+        weak_urls=(r"localhost:\d+/mcp",),
+        weak_keys=("uno",),
+    ),
+    "uvx",
+    {
+        "dnx": {
+            "stable": DNX,
+            "prerelease": Definition("dnx", ("-y", "--prerelease", "uno.devserver", *APP)),
+            "pinned": Definition("dnx", ("-y", "--version", "{version}", "uno.devserver", *APP)),
+        },
+        "path": {name: Definition("{program}", APP) for name in ("stable", "prerelease", "pinned")},
+    },
+)
+UNO_DOCS = Server(
+    "UnoDocs",
+    "http",
+    {"stable": Definition(url=URL)},
+    Detection(keys=("^UnoDocs$",), urls=(r"mcp\.platform\.uno",)),
+)
+SERVERS = (UNO_APP, UNO_DOCS)
+PLAIN = Dialect()
+MERGED = Dialect(env_key="environment", one_array=True, types={"stdio": "local", "http": "remote"})
+WISH = Wish("stable")
+
+
+def stdio(definition: Definition) -> dict[str, Any]:
+    return {"command": definition.command, "args": list(definition.args)}
+
+
+def place(path: Path, scope: Scope = Scope.WORKSPACE, use: Use = Use.WRITE, **other: Any) -> Place:
+    settings: dict[str, Any] = {"format": Format.JSONC, "root": ("mcpServers",), "dialect": PLAIN, **other}
+    return Place(str(path), scope, use, **settings)
+
+
+def client(*places: Place, **other: Any) -> Profile:
+    preferred = next((one for one in places if one.use is Use.WRITE), None)
+    return Profile("cursor", "Cursor", places, Scope.WORKSPACE, **{"preferred": preferred, **other})
+
+
+def here_at(root: Path, environ: Mapping[str, str] | None = None) -> Here:
+    """A machine below a folder, with nothing on PATH."""
+    for folder in ("ws", "home/.config"):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+    home = root / "home"
+    return Here(str(root / "ws"), str(home), str(home / ".config"), str(home / ".local"), environ or {}, "linux")
