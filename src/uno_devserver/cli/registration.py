@@ -1,0 +1,143 @@
+"""What the registration commands have in common: which client, workspace, servers and version are meant."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from .. import __version__
+from ..issues import UserError
+from ..setup.definitions import Definitions, load
+from ..setup.places import here
+from ..setup.profiles import Scope
+from ..setup.servers import PINNED, PRERELEASE, STABLE, Wish
+from ..system.values import Value
+from .directory import absolute
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..setup.places import Here
+    from ..setup.profiles import Profile
+    from ..setup.servers import Server
+    from .parse import Invocation
+
+_PRERELEASE = re.compile(r"-|\d(a|b|rc|\.?dev)\d*", re.IGNORECASE)  # by SemVer, and by Python's rules
+_CHANNELS = {"stable": STABLE, "prerelease": PRERELEASE}
+PATH_RUNNER = "path"
+
+
+class Asked(Value):
+    here: Here
+    definitions: Definitions
+    client: Profile | None  # None: none was named
+    servers: tuple[Server, ...]
+    wish: Wish
+    wish_from: str  # "auto-detected from tool v5.6.0", "--version"
+    scope: Scope | None
+
+
+def asked(invocation: Invocation) -> Asked:
+    """Read the options; raises UserError: exit code 2, and 1 for a client that nobody knows."""
+    workspace = _workspace(invocation)
+    around = here(workspace)
+    definitions = load(around, invocation.value("ide-definitions"), invocation.value("server-definitions"))
+    wish, wish_from = _wish(invocation)
+    _check_runner(wish, definitions.servers)
+    return Asked(
+        around,
+        definitions,
+        _client(invocation, definitions),
+        _servers(invocation, definitions.servers),
+        wish,
+        wish_from,
+        _scope(invocation),
+    )
+
+
+def _workspace(invocation: Invocation) -> str:
+    named = invocation.value("workspace") or invocation.value("solution-dir")
+    path = absolute(named or ".")
+    if not os.path.isdir(path):
+        raise _usage(f"Workspace directory does not exist: {path}", "Name an existing folder with --workspace.")
+    if os.path.dirname(path) == path:
+        raise _usage(f"Workspace cannot be a filesystem root: {path}", "Name your project's folder with --workspace.")
+    return path
+
+
+def _client(invocation: Invocation, definitions: Definitions) -> Profile | None:
+    free, option = next(iter(invocation.arguments), None), invocation.value("ide")
+    if free is not None and option is not None and free.lower() != option.lower():
+        raise _usage(f"Two clients are named: '{free}' and, with --ide, '{option}'.", "Name one.")
+    name = free if free is not None else option
+    if name is None:
+        return None
+    profile = definitions.profile(name)
+    if profile is None:
+        known = ", ".join(one.id for one in definitions.profiles)
+        raise UserError("UnknownClient", f"Unknown client '{name}'. Known clients: {known}", _close(name, definitions))
+    return profile
+
+
+def _close(name: str, definitions: Definitions) -> str:
+    from difflib import get_close_matches
+
+    names = [other for one in definitions.profiles for other in (one.id, *one.aliases)]
+    close = get_close_matches(name.lower(), names, 1)
+    return f"Did you mean '{close[0]}'?" if close else "Take one of these, or describe yours with --ide-definitions."
+
+
+def _servers(invocation: Invocation, known: tuple[Server, ...]) -> tuple[Server, ...]:
+    listed = invocation.value("servers")
+    if listed is None:
+        return known
+    names = [name.strip() for name in listed.split(",") if name.strip()]
+    if not names:
+        raise _usage("Empty value for --servers", f"Known servers: {', '.join(one.name for one in known)}")
+    for name in names:
+        if name.lower() not in (one.name.lower() for one in known):
+            listing = ", ".join(one.name for one in known)
+            raise _usage(f"Unknown server '{name}'. Known servers: {listing}", "Take one of these.")
+    wanted = {name.lower() for name in names}
+    return tuple(one for one in known if one.name.lower() in wanted)
+
+
+def _wish(invocation: Invocation) -> tuple[Wish, str]:
+    version, channel = invocation.value("version"), invocation.value("channel")
+    chosen = [f"--{name}" for name in ("release", "prerelease") if invocation.on(name)]
+    chosen += [f"--{name}" for name in ("version", "channel") if invocation.value(name) is not None]
+    runner = invocation.value("runner")
+    if len(chosen) > 1:
+        raise _usage(f"{' and '.join(chosen)} are mutually exclusive", "Take one of them.")
+    if channel is not None and channel.lower() not in _CHANNELS:
+        raise _usage(f"Invalid value for --channel '{channel}'. Valid values: stable, prerelease", "Take one of these.")
+    if runner == PATH_RUNNER and chosen:
+        raise _usage(f"{chosen[0]} has no meaning with --runner path", "A path is the version that is there.")
+    if version is not None:
+        variant = f"{PINNED}:{version.strip()}"
+    elif channel is not None:
+        variant = _CHANNELS[channel.lower()]
+    elif chosen:
+        variant = PRERELEASE if invocation.on("prerelease") else STABLE
+    else:
+        variant = PRERELEASE if _PRERELEASE.search(__version__) else STABLE
+    return Wish(variant, runner), chosen[0] if chosen else f"auto-detected from tool v{__version__}"
+
+
+def _check_runner(wish: Wish, servers: tuple[Server, ...]) -> None:
+    known = {name for server in servers for name in (server.runner, *server.runners) if name}
+    if wish.runner is not None and wish.runner not in known:
+        raise _usage(f"Unknown runner '{wish.runner}'. Known runners: {', '.join(sorted(known))}", "Take one of these.")
+
+
+def _scope(invocation: Invocation) -> Scope | None:
+    named = invocation.value("scope")
+    if named is None:
+        return None
+    scope = next((one for one in Scope if one.value == named.lower()), None)
+    if scope is None:
+        raise _usage(f"Invalid value for --scope '{named}'. Valid values: workspace, user", "Take one of these.")
+    return scope
+
+
+def _usage(message: str, next_step: str) -> UserError:
+    return UserError("BadValue", message, next_step, exit_code=2)
