@@ -57,6 +57,10 @@ def _data(kind: str, path: str | None) -> dict[str, Any]:
 
 def packaged(name: str) -> dict[str, Any]:
     """A JSON file of this package."""
-    with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), name), encoding="utf-8") as stream:
+    with open(packaged_path(name), encoding="utf-8") as stream:
         content: dict[str, Any] = json.load(stream)
         return content
+
+
+def packaged_path(name: str) -> str:
+    return os.path.join(os.path.dirname(os.path.abspath(__file__)), name)
