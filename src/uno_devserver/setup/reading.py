@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..system.files import FileProblem, encoding_of, read_bytes
 from ..system.values import Value
-from .edits.document import EditProblem, open_document
+from .edits.document import NO_ROOT_OBJECT, EditProblem, open_document
 from .matching import matches
 from .profiles import Format
 
@@ -48,12 +48,19 @@ def understood(place: Place, content: bytes, servers: Iterable[Server]) -> Readi
     """What stands in this content of a place's file, whether it is on the disk or only planned."""
     try:
         text, _, _ = text_of(content)
+    except EditProblem as problem:
+        return Reading(place, content, problem=f"Could not read config file '{place.path}': {problem}")
+    try:
         document = open_document(text, place.format, place.root, place.dialect.name_key)
     except EditProblem as problem:
-        return Reading(
-            place, content, problem=f"Invalid {_FORMATS[place.format]} in config file '{place.path}': {problem}"
-        )
+        return Reading(place, content, problem=_explained(problem, place))
     return Reading(place, content, document, "", matches(document.entries, servers, place.dialect))
+
+
+def _explained(problem: EditProblem, place: Place) -> str:
+    if problem.reason == NO_ROOT_OBJECT:
+        return f"Config file '{place.path}' {problem}"
+    return f"Invalid {_FORMATS[place.format]} in config file '{place.path}': {problem}"
 
 
 def text_of(data: bytes) -> tuple[str, bytes, str]:

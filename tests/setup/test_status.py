@@ -1,0 +1,186 @@
+"""What a client knows: by the entry that it takes, with everything told that is odd about it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from uno_devserver.setup.places import Here
+from uno_devserver.setup.profiles import Format, Place, Profile, Scope, Use
+from uno_devserver.setup.servers import Wish
+from uno_devserver.setup.status import Registration, Status, status_of
+
+from .made import DNX, SERVERS, STABLE, URL, WISH, client, here_at, place, stdio
+
+PRERELEASE = {"command": "dnx", "args": ["-y", "--prerelease", "uno.devserver", "--mcp-app"]}
+WEAK = {"url": "http://localhost:5000/mcp"}
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Here:
+    """With uvx and dnx on PATH."""
+    for name in ("uvx", "dnx"):
+        tool = tmp_path / "bin" / name
+        tool.parent.mkdir(exist_ok=True)
+        tool.touch(mode=0o755)
+    return here_at(tmp_path, {"PATH": str(tmp_path / "bin")})
+
+
+@pytest.fixture
+def local(here: Here) -> Place:
+    return place(Path(here.workspace, ".cursor", "mcp.json"))
+
+
+@pytest.fixture
+def users(here: Here) -> Place:
+    return place(Path(here.home, ".cursor", "mcp.json"), Scope.USER)
+
+
+def _write(at: Place, content: str | dict[str, Any]) -> Place:
+    path = Path(at.path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps({"mcpServers": content}))
+    return at
+
+
+def _app(profile: Profile, here: Here, wish: Wish = WISH) -> Registration:
+    return status_of(profile, SERVERS, wish, here).registrations[0]
+
+
+def test_the_first_file_in_the_clients_order_counts(local: Place, users: Place, here: Here) -> None:
+    _write(local, {"UnoApp": stdio(DNX)})
+    _write(users, {"UnoApp": PRERELEASE})
+
+    app = _app(client(local, users), here, Wish("prerelease"))
+
+    assert app.status is Status.OUTDATED
+    assert [(one.path, one.match.variant) for one in app.locations] == [
+        (local.path, "stable"),
+        (users.path, "prerelease"),
+    ]
+    assert app.warnings == ("Registered in multiple config files",)
+
+
+def test_a_current_entry_in_the_users_file_is_enough(local: Place, users: Place, here: Here) -> None:
+    _write(users, {"mine": stdio(STABLE), "docs": {"url": URL}})
+
+    found = status_of(client(local, users), SERVERS, WISH, here)
+
+    assert [one.status for one in found.registrations] == [Status.REGISTERED, Status.REGISTERED]
+    assert all(one.warnings == () for one in found.registrations)
+    assert found.detected
+    assert found.on_disk
+
+
+def test_a_client_without_files_misses_everything(local: Place, users: Place, here: Here) -> None:
+    found = status_of(client(local, users), SERVERS, WISH, here)
+
+    assert [(one.status, one.locations, one.warnings) for one in found.registrations] == [(Status.MISSING, (), ())] * 2
+    assert not found.detected
+    assert not found.on_disk
+
+
+def test_of_several_entries_in_a_file_the_first_counts_and_of_twins_the_last(local: Place, here: Here) -> None:
+    several = _app(client(_write(local, {"a": stdio(STABLE), "UnoApp": PRERELEASE})), here)
+    twins = json.dumps({"mcpServers": {"first": {"command": "old"}, "UnoApp": stdio(STABLE)}})
+    twin = _app(client(_write(local, twins.replace("first", "UnoApp"))), here)
+
+    assert [one.match.entry.name for one in several.locations] == ["a", "UnoApp"]
+    assert [one.match.index for one in twin.locations] == [1]
+    for app in (several, twin):
+        assert app.status is Status.REGISTERED
+        assert app.warnings == ("Multiple entries match server UnoApp",)
+
+
+def test_an_uncertain_entry_counts_only_where_there_is_no_other(local: Place, users: Place, here: Here) -> None:
+    _write(local, {"figma": WEAK})
+    alone = _app(client(local, users), here)
+    _write(users, {"UnoApp": stdio(STABLE)})
+    beside = _app(client(local, users), here)
+
+    assert (alone.status, [one.match.variant for one in alone.locations]) == (Status.OUTDATED, ["legacy-http"])
+    assert (beside.status, [one.path for one in beside.locations]) == (Status.REGISTERED, [users.path])
+    assert beside.warnings == ()
+
+
+def test_an_entry_that_the_client_does_not_read_is_outdated_and_told(local: Place, users: Place, here: Here) -> None:
+    old = _write(users.replace(use=Use.LEGACY), {"UnoApp": stdio(STABLE)})
+
+    app = _app(client(old, local), here)
+
+    assert app.status is Status.OUTDATED
+    assert app.effective is None
+    assert app.warnings == (f"Cursor does not read '{old.path}'; it looks in '{local.path}' now",)
+
+
+def test_an_old_file_beside_a_read_one_is_listed_last_and_no_second_registration(
+    local: Place, users: Place, here: Here
+) -> None:
+    old = _write(users.replace(use=Use.LEGACY), {"UnoApp": stdio(DNX)})
+    _write(local, {"UnoApp": stdio(STABLE)})
+
+    app = _app(client(old, local), here)
+
+    assert app.status is Status.REGISTERED
+    assert [one.path for one in app.locations] == [local.path, old.path]
+    assert app.warnings == ()
+
+
+def test_a_broken_file_is_told_for_each_server_and_the_others_are_read(local: Place, users: Place, here: Here) -> None:
+    _write(local, '{"mcpServers": ')
+    _write(users, {"UnoApp": stdio(STABLE)})
+
+    found = status_of(client(local, users), SERVERS, WISH, here)
+
+    assert [one.status for one in found.registrations] == [Status.REGISTERED, Status.MISSING]
+    for registration in found.registrations:
+        (warning,) = registration.warnings
+        assert warning.startswith(f"Invalid JSON in config file '{local.path}': ")
+
+
+def test_what_a_strict_reader_would_not_take_is_told(local: Place, here: Here) -> None:
+    text = json.dumps({"mcpServers": {"UnoApp": stdio(STABLE)}})
+    _write(local, "{\n// mine\n" + text[1:-2] + ",}}")
+
+    lenient = _app(client(local), here)
+    strict = _app(client(local.replace(format=Format.JSON)), here)
+
+    assert lenient.warnings == ()
+    assert strict.status is Status.REGISTERED
+    assert f"Config file '{local.path}' has a comment in line 2, which Cursor does not take" in strict.warnings
+    assert len(strict.warnings) == 2
+
+
+@pytest.mark.parametrize("off", [{"disabled": True}, {"enabled": False}])
+def test_an_entry_that_is_switched_off_is_told(off: dict[str, Any], local: Place, here: Here) -> None:
+    _write(local, {"UnoApp": {**stdio(STABLE), **off}})
+
+    app = _app(client(local), here)
+
+    assert app.status is Status.REGISTERED
+    assert app.warnings == (f"The entry 'UnoApp' is disabled in '{local.path}'",)
+
+
+def test_a_command_that_cannot_be_found_is_told(local: Place, here: Here, tmp_path: Path) -> None:
+    gone = str(tmp_path / "gone" / "uno-devserver")
+    bare = _app(client(_write(local, {"UnoApp": stdio(STABLE)})), here.replace(environ={"PATH": "/nowhere"}))
+    path = _app(client(_write(local, {"UnoApp": {"command": gone, "args": ["--mcp-app"]}})), here)
+    own = _app(client(_write(local, {"UnoApp": {**stdio(STABLE), "env": {"PATH": "${PATH}:/x"}}})), here)
+
+    assert bare.status is Status.REGISTERED
+    assert bare.warnings == ("The entry 'UnoApp' cannot start: 'uvx' is not on PATH",)
+    assert path.status is Status.OUTDATED
+    assert path.warnings == (f"The entry 'UnoApp' cannot start: {gone} does not exist",)
+    assert own.warnings == ()
+
+
+def test_what_has_no_mcp_client_says_so(users: Place, here: Here) -> None:
+    old = _write(users.replace(use=Use.LEGACY), {"UnoApp": stdio(STABLE)})
+
+    app, docs = status_of(client(old, no_client="It has none."), SERVERS, WISH, here).registrations
+
+    assert (app.status, app.warnings) == (Status.OUTDATED, ("It has none.",))
+    assert (docs.status, docs.warnings) == (Status.MISSING, ("It has none.",))
