@@ -9,10 +9,10 @@ from ..instances.existing import ServerOwned
 from ..instances.launch import READY_SECONDS, LaunchFailure, Reason
 from ..instances.start import StartObserver, Wish, start
 from ..issues import UserError
-from ..system.files import FileProblem
 from ..system.folders import folders
 from ..system.log import level_named, log
 from ..workspace.resolver import ResolutionKind, resolve, select_solution
+from .agreeing import agree_to
 from .directory import absolute
 from .interrupts import Interrupts
 from .numbers import MAX_PORT, number
@@ -34,7 +34,7 @@ def run(invocation: Invocation) -> Result:
     _refuse_arguments(invocation)
     workspace = _workspace(invocation)
     wish = _wish(invocation, workspace)
-    agreed = _agree(workspace)
+    agreed = agree_to(workspace.working_directory, "start")  # a proxy need not ask for it again
     interrupts = Interrupts()
     observer = _Terminal(interrupts)
 
@@ -168,25 +168,6 @@ def _check_parent(parent: int) -> None:
     if not is_alive(parent):
         message = f"There is no process {parent}, so a Host with that parent would end at once."
         raise UserError("ParentNotRunning", message, "Give --ppid the id of a running process, or leave it out.")
-
-
-def _agree(workspace: Workspace) -> tuple[str, ...]:
-    """Whoever starts a Host runs the workspace's code, and a proxy need not ask for it again: what may run, if new."""
-    from ..workspace.trust import agree, is_agreed, question
-
-    state = folders().state
-    try:
-        asked = question(workspace.working_directory)
-        if asked.empty or is_agreed(state, asked.directory):  # what comes later into an empty one was not agreed to
-            return ()
-        from .trust import may_run
-
-        runs = (*asked.addins, *may_run(asked))
-        agree(state, asked, "start")
-    except (FileProblem, OSError, UserError) as error:
-        log.debug(f"that the workspace is trusted is not kept: {error}")
-        return ()
-    return runs
 
 
 # What is said meanwhile.

@@ -10,6 +10,7 @@ from ..instances.start import How
 from ..issues import REMEDIES, UserError
 from ..workspace.addins import FOLDER as ADDINS
 from ..workspace.addins import workspace_addins
+from .agreeing import agreement
 from .results import Report, Result, Row, Section
 
 TYPE_CHECKING = False
@@ -37,17 +38,9 @@ def report(running: Running, wish: Wish, warnings: list[str], agreed: tuple[str,
         rows.append(Row("addIns", _loaded(running.launched.told) or count))
     if running.log_file:
         rows.append(Row("logFile", running.log_file))
-    hints = (_about_edits(running, wish.workspace), _agreement(agreed))
+    hints = (_about_edits(running, wish.workspace), agreement(agreed))
     sections = tuple(Section(hint, ()) for hint in hints if hint)
     return Result(data, Report(_title(running), (Section("", tuple(rows)), *sections)))
-
-
-def _agreement(agreed: tuple[str, ...]) -> str | None:
-    if not agreed:
-        return None
-    return (
-        f"Proxies of AI clients may run from now on: {'; '.join(agreed)}. 'uno-devserver trust --revoke' takes it back."
-    )
 
 
 def _about_edits(running: Running, folder: str) -> str | None:

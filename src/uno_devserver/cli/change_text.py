@@ -1,0 +1,73 @@
+"""What was done to clients' files, for people: a line per server and file, within 80 columns where a path allows it."""
+
+from __future__ import annotations
+
+from ..system.text import visible
+from .folding import WIDTH, folded
+from .registration_text import shown_path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from ..setup.applying import Ways
+    from ..setup.asking import Answer
+    from ..setup.operations import Operation
+    from ..setup.places import Here
+
+DRY_RUN = "DRY RUN — no files will be modified"
+WHOLE_FILE = "(file)"  # where no server is meant but all of it
+_DEEPER = 6  # how far a reason stands in that has a line of its own
+
+
+def change_text(
+    title: str,
+    operations: Sequence[Operation],
+    next_steps: Sequence[str],
+    here: Here,
+    ways: Ways,
+    answers: Sequence[Answer] | None = None,
+) -> str:
+    lines = [*((DRY_RUN, "") if ways.dry_run else ()), title, "=" * len(title)]
+    by_client: dict[str, list[Operation]] = {}
+    for one in operations:
+        by_client.setdefault(one.ide, []).append(one)
+    for client, its in by_client.items():
+        lines += ["", *((client,) if len(by_client) > 1 else ()), *_table(its, here)]
+    lines += _bullets("Notes", dict.fromkeys(note for one in operations for note in one.notes))
+    backups = dict.fromkeys(one.backup for one in operations if one.backup)
+    lines += _bullets("Backups (also with: uno-devserver mcp restore)", backups)
+    lines += _bullets("Next steps", next_steps)
+    if answers is not None:
+        from .verified import verified_lines
+
+        lines += ["", *verified_lines(answers)]
+    for one in operations:
+        lines += ["", *(line.rstrip("\r") for line in one.diff.rstrip("\n").split("\n"))] if one.diff else []
+    return "\n".join(visible(line, keep_odd_bytes=True) for line in lines)
+
+
+def _table(operations: Sequence[Operation], here: Here) -> Iterator[str]:
+    rows = [
+        (one.server or WHOLE_FILE, one.action.value, shown_path(one.path, here) if one.path else "", one.reason)
+        for one in operations
+    ]
+    server, action, path = (max(len(row[column]) for row in rows) for column in range(3))
+    for name, done, where, reason in rows:
+        begin = f"  {name:<{server}}  {done:<{action}}"
+        whole = f"{begin}  {where:<{path}}   {reason}" if path else f"{begin}  {reason}"
+        short = f"{begin}  {where}   {reason}" if where else f"{begin}  {reason}"
+        if len(whole) <= WIDTH:
+            yield whole
+        elif len(short) <= WIDTH:
+            yield short
+        else:
+            yield f"{begin}  {where}".rstrip()
+            yield from folded(reason, " " * _DEEPER, " " * _DEEPER)
+
+
+def _bullets(title: str, items: Sequence[str] | dict[str, None]) -> Iterator[str]:
+    if items:
+        yield from ("", f"{title}:")
+    for item in items:
+        yield from folded(item, "- ", "  ")

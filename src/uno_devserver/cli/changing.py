@@ -1,0 +1,103 @@
+"""What the commands that change clients' files have in common: for which clients, how, and what is told about it."""
+
+from __future__ import annotations
+
+from ..issues import UserError
+from ..setup.applying import Ways, carry_out
+from ..setup.changes import FileChange
+from ..setup.detecting import detected
+from ..setup.exclusion import exclusively
+from ..setup.operations import Action, failed
+from ..system.folders import folders
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..setup.changes import Plan
+    from ..setup.operations import Operation
+    from ..setup.profiles import Profile
+    from ..setup.task import Files
+    from .parse import Invocation
+    from .registration import Asked
+
+PROTOCOL = "1.0"  # of the JSON that IDE extensions read
+CHANGED = (Action.CREATED, Action.UPDATED)
+
+
+def clients_of(invocation: Invocation, wanted: Asked, verb: str) -> tuple[Profile, ...]:
+    """The named client, or all that are here; raises UserError."""
+    everyone = invocation.on("all-ides")
+    if wanted.client is not None:
+        if everyone:
+            message = f"'{wanted.client.id}' and --all-ides are mutually exclusive"
+            raise UserError("BadValue", message, "Name the client, or take all that are found.", exit_code=2)
+        return (wanted.client,)
+    usage = f"Usage: mcp {verb} <client>, or use --all-ides to target all detected clients"
+    if not everyone:
+        known = ", ".join(profile.id for profile in wanted.definitions.profiles)
+        raise UserError("MissingClient", f"Missing client argument. {usage}", f"Known clients: {known}", exit_code=2)
+    found = tuple(one for one in wanted.definitions.profiles if detected(one, wanted.here) and not one.no_client)
+    if not found:
+        message = f"No clients detected. Specify a client explicitly: mcp {verb} <client>"
+        raise UserError("NoClient", message, "'uno-devserver mcp status' shows which are known.")
+    return found
+
+
+def ways_of(invocation: Invocation) -> Ways:
+    return Ways(folders().state, backup=not invocation.on("no-backup"), dry_run=invocation.on("dry-run"))
+
+
+def change_all(
+    clients: tuple[Profile, ...], plan: Callable[[Profile], Plan], files: Files, ways: Ways, order: tuple[str, ...]
+) -> tuple[Operation, ...]:
+    """Client by client, since what was written for one may be what the next one reads, too."""
+
+    def work() -> tuple[Operation, ...]:
+        done: list[Operation] = []
+        for client in clients:
+            done += sorted(_change(client, plan, files, ways), key=lambda one: _rank(one, order))
+        return tuple(done)
+
+    return work() if ways.dry_run else exclusively(ways.folder, work, required=ways.backup)
+
+
+def _change(client: Profile, plan: Callable[[Profile], Plan], files: Files, ways: Ways) -> tuple[Operation, ...]:
+    if not ways.dry_run:
+        return carry_out(lambda: plan(client), ways)
+    planned = plan(client)
+    done = carry_out(lambda: planned, ways)
+    failed_on = {one.path for one in done if one.action is Action.ERROR}
+    for item in planned:
+        if isinstance(item, FileChange) and item.path not in failed_on:
+            files.planned(item)
+    return done
+
+
+def _rank(operation: Operation, order: tuple[str, ...]) -> int:
+    return order.index(operation.server) if operation.server in order else 0
+
+
+def data_of(operations: tuple[Operation, ...], next_steps: tuple[str, ...], ways: Ways) -> dict[str, object]:
+    data: dict[str, object] = {
+        "version": PROTOCOL,
+        "operations": [_operation(one) for one in operations],
+        "nextSteps": list(next_steps),
+    }
+    return {**data, "dryRun": True} if ways.dry_run else data
+
+
+def exit_code(operations: tuple[Operation, ...]) -> int:
+    return 1 if failed(operations) else 0
+
+
+def _operation(one: Operation) -> dict[str, object]:
+    told: dict[str, object] = {
+        "server": one.server,
+        "ide": one.ide,
+        "action": one.action.value,
+        "path": one.path,
+        "reason": one.reason,
+    }
+    optional = {"note": " ".join(one.notes), "backup": one.backup, "diff": one.diff}
+    return told | {key: value for key, value in optional.items() if value}

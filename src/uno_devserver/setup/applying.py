@@ -1,0 +1,252 @@
+"""Planned changes, written: each file all or nothing, with a way back, and none of them stops the others.
+
+What undoes a change is on the disk before the change is. A file that somebody else changes at the same moment is
+planned again, once. A killed run leaves at most a temporary file beside the real one, which the next removes.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+
+from ..system.files import FileProblem, read_bytes, rewrite, write_atomic
+from ..system.log import log
+from ..system.values import Value
+from .backups import keep_backup
+from .changes import FileChange
+from .exclusion import unusable
+from .operations import Action
+from .profiles import Scope
+from .reading import MAX_BYTES
+from .records import continued, forget, keep, record_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .changes import Plan
+    from .operations import Operation
+    from .records import Original, Record
+
+READ_ONLY = "File is read-only"
+CLASH = "Another program keeps changing it; nothing was written. Run this again"
+WORKSPACE_MODE = 0o644  # before the umask: such files are shared through the repository
+USER_MODE = 0o600  # configurations of clients hold tokens, sooner or later
+
+
+class Ways(Value):
+    """How changes are made."""
+
+    folder: str  # of our state
+    backup: bool = True  # keep the whole file as it was, too
+    dry_run: bool = False
+
+
+def carry_out(plan: Callable[[], Plan], ways: Ways) -> tuple[Operation, ...]:
+    """Plan and apply, and say what was done."""
+    done: list[Operation] = []
+    clashed: list[FileChange] = []
+    for item in plan():
+        try:
+            done += _apply(item, ways) if isinstance(item, FileChange) else (item,)
+        except _ClashError:
+            assert isinstance(item, FileChange)
+            clashed.append(item)
+    if clashed:
+        done += _once_more(plan(), clashed, {one.server for one in done}, ways)
+    return tuple(done)
+
+
+def apply(plan: Plan, ways: Ways) -> tuple[Operation, ...]:
+    """Apply what cannot be planned again."""
+    return carry_out(lambda: plan, ways)
+
+
+class _ClashError(Exception):
+    """The file is no longer what the change was planned for."""
+
+
+def _once_more(plan: Plan, clashed: list[FileChange], told: set[str | None], ways: Ways) -> list[Operation]:
+    paths = {change.path for change in clashed}
+    servers = {one.server for change in clashed for one in change.operations} - told
+    done: list[Operation] = []
+    for item in plan:
+        if isinstance(item, FileChange) and item.path in paths:
+            try:
+                done += _apply(item, ways)
+            except _ClashError:
+                done += _failed(item, CLASH)
+        elif not isinstance(item, FileChange) and item.server in servers:
+            done.append(item)
+    return done
+
+
+def _apply(change: FileChange, ways: Ways) -> tuple[Operation, ...]:
+    if change.before == change.after:
+        return change.operations
+    if _is_write_protected(change.path):
+        return _failed(change, READ_ONLY)
+    if ways.dry_run:
+        from .diffs import unified_diff
+
+        diff = unified_diff(change.path, change.before, change.after)
+        return (change.operations[0].replace(diff=diff), *change.operations[1:])
+    try:
+        return _write_recorded(change, ways)
+    except FileProblem as problem:
+        return _failed(change, f"Could not be written: {problem.reason}")
+    except OSError as error:
+        return _failed(change, _reason(error, change.path))
+
+
+def _failed(change: FileChange, reason: str) -> tuple[Operation, ...]:
+    return tuple(one.replace(action=Action.ERROR, reason=reason, notes=()) for one in change.operations)
+
+
+def _is_write_protected(path: str) -> bool:
+    try:
+        return not os.stat(path).st_mode & 0o222 or not os.access(path, os.W_OK)
+    except OSError:
+        return False  # a new file, or one that cannot be written for a reason that writing will tell
+
+
+def _reason(error: OSError, path: str) -> str:
+    refused = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
+    if refused and isinstance(error.filename, str) and error.filename != os.path.realpath(path):
+        return f"Could not be written: {os.path.dirname(error.filename)} is a folder that may not be changed"
+    return f"Could not be written: {error.strerror or error}"
+
+
+def _write_recorded(change: FileChange, ways: Ways) -> tuple[Operation, ...]:
+    earlier = record_of(ways.folder, change.path)
+    missing = _missing_folders(change.path) if change.before is None else ()
+    record, original = continued(earlier, change.path, change.before, change.after, missing)
+    ends = change.closes or change.after == original.content
+    try:
+        if not ends:
+            record = _keep(record, original, ways)
+            kept = record.backup
+        else:
+            kept = _keep_unknown(change, earlier, ways.folder)
+    except OSError as error:
+        if ways.backup:
+            problem = unusable(ways.folder, error)
+            return _failed(change, f"{problem.message} {problem.next_step}")
+        log.warn(f"{change.path} cannot be put back later: {error}")
+        kept = None
+    try:
+        _write(change, (earlier or record).folders)
+    except BaseException:
+        if not ends:
+            _take_back(ways.folder, record, earlier)
+        raise
+    if ends and earlier is not None:
+        forget(ways.folder, earlier)
+    return tuple(one.replace(backup=kept) for one in change.operations)
+
+
+def _keep(record: Record, original: Original, ways: Ways) -> Record:
+    """What undoes the change, and the whole original before the first."""
+    if ways.backup and record.backup is None and original.content is not None:
+        record = record.replace(backup=keep_backup(ways.folder, record.path, original.content))
+    keep(ways.folder, record)
+    return record
+
+
+def _keep_unknown(change: FileChange, earlier: Record | None, folder: str) -> str | None:
+    """The content that is given up for the original, where it is not of our making."""
+    known = earlier is not None and earlier.original(change.before) is not None
+    return None if known or change.before is None else keep_backup(folder, change.path, change.before)
+
+
+def _take_back(folder: str, record: Record, earlier: Record | None) -> None:
+    """The change did not happen, so there is nothing more to undo than before."""
+    try:
+        if earlier is not None:
+            keep(folder, earlier)
+        else:
+            forget(folder, record)
+    except OSError as error:
+        log.debug(f"the record of {record.path} stays as it is, and holds for both contents: {error}")
+
+
+def _write(change: FileChange, folders: tuple[str, ...]) -> None:
+    if change.after is None:
+        assert change.before is not None
+        _remove(change.path, change.before, folders)
+        return
+    _sweep(os.path.realpath(change.path))
+    if change.before is None:
+        _create(change, change.after)
+        return
+    try:
+        rewrite(change.path, change.after, was=change.before)
+    except (FileProblem, FileNotFoundError) as error:
+        if _content(change.path) != change.before:
+            raise _ClashError from error
+        raise
+
+
+def _create(change: FileChange, data: bytes) -> None:
+    made = _missing_folders(change.path)
+    try:
+        os.makedirs(os.path.dirname(change.path), exist_ok=True)  # with the usual mode: it is not ours
+        if os.path.lexists(change.path):
+            raise _ClashError
+        write_atomic(change.path, data, WORKSPACE_MODE if change.scope is Scope.WORKSPACE else USER_MODE)
+    except BaseException:
+        _remove_empty(made)
+        raise
+
+
+def _remove(path: str, was: bytes, folders: tuple[str, ...]) -> None:
+    if _content(path) != was:
+        raise _ClashError
+    os.unlink(path)
+    _remove_empty(folders)
+
+
+def _content(path: str) -> bytes | None:
+    try:
+        return read_bytes(path, MAX_BYTES)
+    except (FileNotFoundError, FileProblem):
+        return None
+
+
+def _missing_folders(path: str) -> tuple[str, ...]:
+    """Those that have to be made for a file, the outermost first."""
+    missing: list[str] = []
+    folder = os.path.dirname(path)
+    while not os.path.lexists(folder):
+        missing.insert(0, folder)
+        folder = os.path.dirname(folder)
+    return tuple(missing)
+
+
+def _remove_empty(folders: tuple[str, ...]) -> None:
+    for folder in reversed(folders):
+        try:
+            os.rmdir(folder)
+        except OSError:
+            return  # somebody has put something there, or it is gone
+
+
+def _sweep(path: str) -> None:
+    """Remove what killed runs left beside a file: named like our temporary files, and of a process that is gone."""
+    folder, name = os.path.split(path)
+    left = re.compile(re.escape(name) + r"\.(\d{1,9})-\d+\.tmp")
+    try:
+        found = [(one, match) for one in os.listdir(folder) if (match := left.fullmatch(one))]
+    except OSError:
+        return
+    if not found:
+        return
+    from ..system.processes import is_alive
+
+    for one, match in found:
+        if not is_alive(int(match[1])):
+            try:
+                os.unlink(os.path.join(folder, one))
+            except OSError as error:
+                log.debug(f"{one} stays: {error}")

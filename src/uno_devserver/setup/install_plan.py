@@ -1,0 +1,195 @@
+"""Where each server's entry goes in a client's files, and what it will say; nothing is written here.
+
+An entry that is what it should be is left alone. One that is not is changed where it is, or where that would be
+somebody else's file, shadowed by one that the client takes first. A missing one goes into the client's own file.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..system.values import Value
+from .changes import FileChange
+from .edits.document import EditProblem, open_document
+from .matching import expected, up_to_date, written
+from .operations import Action
+from .profiles import Format, Scope, Use
+from .reading import data_of, text_of
+from .task import no_such_scope
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .changes import Plan
+    from .matching import Match
+    from .operations import Operation
+    from .reading import Reading
+    from .servers import Definition, Server, Wish
+    from .task import Files, Task
+
+
+def plan_install(task: Task, wish: Wish, files: Files) -> Plan:
+    profile = task.profile
+    if profile.no_client:
+        return task.errors(profile.no_client)
+    scope = task.scope or profile.default_scope
+    if not profile.targets(scope):
+        known = {place.scope for place in profile.places if place.use is Use.WRITE}
+        return task.errors(no_such_scope(profile, scope, known))
+    readings = tuple(files.read(place, task.definitions.servers) for place in profile.places)
+    return _gathered([_decide(task, server, wish, scope, readings) for server in task.servers])
+
+
+class _Edit(Value):
+    """What is put into a file: into the entry that `was` there, or into a new one."""
+
+    reading: Reading
+    name: str
+    was: Match | None
+    definition: Definition
+    server: Server
+    operation: Operation
+
+
+def _decide(task: Task, server: Server, wish: Wish, scope: Scope, readings: tuple[Reading, ...]) -> _Edit | Operation:
+    if server.transport not in task.profile.transports:
+        reason = f"{task.profile.name} takes no {server.transport} servers from its configuration"
+        return task.operation(server, Action.SKIPPED, None, reason)
+    read = [one for one in readings if one.place.use is not Use.LEGACY]
+    found = [(one, match) for one in read if (match := _effective(one, server))]
+    counting = [one for one in found if task.scope is None or one[0].place.scope is task.scope]
+    notes = _left_alone(server, readings)
+    if counting:
+        reading, match = counting[0]
+        if up_to_date(match, wish, reading.place.dialect):
+            reason = _already(match, wish)
+            return task.operation(server, Action.SKIPPED, reading.place.path, reason).replace(notes=notes)
+    target = _target(task, scope, readings)
+    if counting and not _is_shadowed_by(target, counting[0][0], scope, readings):
+        return _change(task, server, wish, *counting[0], notes)
+    outdated = counting[0][1] if counting else _in_legacy_place(server, readings)
+    return _add(task, server, wish, target, outdated, notes + _hidden_by(task, target, found, readings))
+
+
+def _effective(reading: Reading, server: Server) -> Match | None:
+    """The entry that counts in a file. Of twins clients take the last; of other matches the first is as good as any."""
+    ours = (one for one in reading.matches if one.server.name == server.name and one.certain)
+    return next((one for one in ours if not one.shadowed), None)
+
+
+def _left_alone(server: Server, readings: tuple[Reading, ...]) -> tuple[str, ...]:
+    return tuple(
+        f"The entry '{match.entry.name}' in {one.place.path} was left alone: its address may be another program's."
+        for one in readings
+        for match in one.matches
+        if match.server.name == server.name and not match.certain
+    )
+
+
+def _already(match: Match, wish: Wish) -> str:
+    other = wish.runner is None and match.runner is not None and match.runner != match.server.runner
+    if not other:
+        return "Already registered"
+    return f"Already registered ({match.runner}; --runner {match.server.runner} writes this tool's command)"
+
+
+def _target(task: Task, scope: Scope, readings: tuple[Reading, ...]) -> Reading:
+    """The first file that is there, so that a client with two names for it never gets both; else the preferred."""
+    by_place = {(one.place.path, one.place.root): one for one in readings}
+    targets = [by_place[place.path, place.root] for place in task.profile.targets(scope)]
+    return next((one for one in targets if one.content is not None or one.problem), targets[0])
+
+
+def _is_shadowed_by(target: Reading, found: Reading, scope: Scope, readings: tuple[Reading, ...]) -> bool:
+    """Whether an entry at the target counts instead of that one, which is not in the client's own files there."""
+    own = found.place.scope is scope and found.place.use is not Use.SHARED
+    return not own and readings.index(target) < readings.index(found)
+
+
+def _in_legacy_place(server: Server, readings: tuple[Reading, ...]) -> Match | None:
+    legacy = (one for one in readings if one.place.use is Use.LEGACY)
+    return next((match for one in legacy if (match := _effective(one, server))), None)
+
+
+def _hidden_by(
+    task: Task, target: Reading, found: list[tuple[Reading, Match]], readings: tuple[Reading, ...]
+) -> tuple[str, ...]:
+    first = next((one for one, _ in found if readings.index(one) < readings.index(target)), None)
+    if first is None:
+        return ()
+    return (f"{task.profile.name} takes the entry in {first.place.path} first, so this one does not count yet.",)
+
+
+def _change(task: Task, server: Server, wish: Wish, reading: Reading, match: Match, notes: tuple[str, ...]) -> _Edit:
+    """An entry keeps its name and its runner."""
+    definition = expected(server, wish, wish.runner or match.runner)
+    was = f" (was {match.variant})" if match.variant != wish.variant else ""
+    reason = f"Updated {server.name} {server.transport} server{was}"
+    operation = task.operation(server, Action.UPDATED, reading.place.path, reason)
+    notes += _not_accepted(task, reading)
+    return _Edit(reading, match.entry.name, match, definition, server, operation.replace(notes=notes))
+
+
+def _add(
+    task: Task, server: Server, wish: Wish, target: Reading, outdated: Match | None, notes: tuple[str, ...]
+) -> _Edit | Operation:
+    path = target.place.path
+    problem = target.problem or _dangling(path, target)
+    if problem:
+        return task.operation(server, Action.ERROR, path, problem)
+    # Only an entry of the same name shadows another one, unless that name already stands for something else here.
+    taken = {entry.name for entry in target.document.entries} if target.document is not None else set()
+    name = outdated.entry.name if outdated is not None and outdated.entry.name not in taken else server.name
+    action = Action.CREATED if outdated is None else Action.UPDATED
+    operation = task.operation(server, action, path, f"Added {server.name} {server.transport} server")
+    notes += _not_accepted(task, target)
+    runner = wish.runner or (outdated.runner if outdated is not None else None)
+    return _Edit(target, name, None, expected(server, wish, runner), server, operation.replace(notes=notes))
+
+
+def _dangling(path: str, reading: Reading) -> str:
+    if reading.content is None and os.path.islink(path):
+        return f"Could not read config file '{path}': it is a link to a file that does not exist"
+    return ""
+
+
+def _not_accepted(task: Task, reading: Reading) -> tuple[str, ...]:
+    if reading.place.format is not Format.JSON or reading.document is None:
+        return ()
+    return tuple(
+        f"{task.profile.name} does not accept {remark.what} (line {remark.line}), and may not read this file at all."
+        for remark in reading.document.remarks
+    )
+
+
+def _gathered(decided: list[_Edit | Operation]) -> Plan:
+    """One change per file: two servers are one write, one backup and one difference."""
+    by_file: dict[str, list[_Edit]] = {}
+    for one in decided:
+        if isinstance(one, _Edit):
+            by_file.setdefault(os.path.realpath(one.reading.place.path), []).append(one)
+    changes = tuple(_file_change(edits) for edits in by_file.values())
+    return (*changes, *(one for one in decided if not isinstance(one, _Edit)))
+
+
+def _file_change(edits: list[_Edit]) -> FileChange:
+    place, before = edits[0].reading.place, edits[0].reading.content
+    text, bom, encoding = text_of(before or b"")
+    operations = []
+    for edit in edits:
+        try:
+            text = _put(edit, text)
+            operations.append(edit.operation)
+        except EditProblem as problem:
+            reason = f"Could not change config file '{place.path}': {problem}"
+            operations.append(edit.operation.replace(action=Action.ERROR, reason=reason, notes=()))
+    nothing_done = all(one.action is Action.ERROR for one in operations)
+    after = before if nothing_done else data_of(text, bom, encoding)
+    return FileChange(place.path, place.scope, before, after, tuple(operations))
+
+
+def _put(edit: _Edit, text: str) -> str:
+    place = edit.reading.place
+    document = open_document(text, place.format, place.root, place.dialect.name_key)
+    settings, drop = written(edit.definition, edit.server, place.dialect, edit.was)
+    at = edit.was.index if edit.was is not None else None
+    return document.put(at, edit.name, settings, drop)

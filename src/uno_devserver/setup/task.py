@@ -1,0 +1,64 @@
+"""What a registration command is asked to do, and the files as it sees them."""
+
+from __future__ import annotations
+
+import os
+
+from ..system.values import Value
+from .operations import Action, Operation
+from .profiles import Scope, Use
+from .reading import Reading, read_place, understood
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .changes import FileChange
+    from .definitions import Definitions
+    from .profiles import Place, Profile
+    from .servers import Server
+
+
+class Task(Value):
+    profile: Profile
+    servers: tuple[Server, ...]  # those that are meant
+    definitions: Definitions  # all that are known: an entry of another server is not taken for one of these
+    scope: Scope | None = None  # None: what the command does without being told
+
+    def operation(self, server: Server, action: Action, path: str | None, reason: str) -> Operation:
+        return Operation(server.name, self.profile.id, action, path, reason)
+
+    def errors(self, reason: str) -> tuple[Operation, ...]:
+        return tuple(self.operation(server, Action.ERROR, None, reason) for server in self.servers)
+
+    def also_read_by(self, place: Place) -> tuple[str, ...]:
+        """The other clients that would notice a change there, by their names."""
+        return tuple(
+            other.name
+            for other in self.definitions.profiles
+            if other.id != self.profile.id
+            and not other.hidden
+            and any(
+                one.use is not Use.LEGACY and (one.path, one.root) == (place.path, place.root) for one in other.places
+            )
+        )
+
+
+class Files:
+    """What is on the disk, and over it what a dry run has planned so far."""
+
+    def __init__(self) -> None:
+        self._planned: dict[str, bytes | None] = {}
+
+    def planned(self, change: FileChange) -> None:
+        self._planned[os.path.realpath(change.path)] = change.after
+
+    def read(self, place: Place, servers: tuple[Server, ...]) -> Reading:
+        real = os.path.realpath(place.path)
+        if real not in self._planned:
+            return read_place(place, servers)
+        content = self._planned[real]
+        return Reading(place) if content is None else understood(place, content, servers)
+
+
+def no_such_scope(profile: Profile, scope: Scope, known: set[Scope]) -> str:
+    has = " and ".join(f"--scope {one.value}" for one in Scope if one in known)
+    return f"{profile.name} has no {scope.value} configuration" + (f"; it has: {has}" if has else "")

@@ -1,0 +1,146 @@
+"""Which entries are taken out of a client's files; nothing is written here.
+
+A file that only we have changed becomes what it was before, to the byte, or goes away where there was none. In any
+other the entries are taken out, and the rest stays as it is.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..system.values import Value
+from .changes import FileChange
+from .edits.document import EditProblem, open_document
+from .meaning import means_the_same
+from .operations import Action
+from .profiles import Scope, Use
+from .reading import data_of, text_of
+from .records import record_of
+from .task import no_such_scope
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .changes import Plan
+    from .operations import Operation
+    from .profiles import Place
+    from .reading import Reading
+    from .servers import Server
+    from .task import Files, Task
+
+NOT_FOUND = "Not found in any config file"
+OTHER_WORKSPACES = "It is the user's own configuration: other workspaces lose it, too."
+
+
+def plan_uninstall(task: Task, files: Files, folder: str, *, all_scopes: bool) -> Plan:
+    """`folder`: of our state, which knows what the files were."""
+    places = [place for place in task.profile.places if task.scope in (None, place.scope)]
+    if task.scope is not None and not places:
+        known = {place.scope for place in task.profile.places}
+        return task.errors(no_such_scope(task.profile, task.scope, known))
+    readings = [files.read(place, task.definitions.servers) for place in places]
+    reached = [one for one in readings if all_scopes or one.place.use is not Use.SHARED]
+    beyond = [one for one in readings if one not in reached]
+    removals = [_removal(task, one, beyond) for one in reached if _ours(task, one)]
+    told = {operation.server for one in removals for operation in one.operations}
+    problems = [
+        task.operation(server, Action.ERROR, one.place.path, one.problem)
+        for server in task.servers
+        for one in reached
+        if one.problem
+    ]
+    missing = [
+        task.operation(server, Action.NOT_FOUND, None, NOT_FOUND).replace(notes=_still(task, server, reached, beyond))
+        for server in task.servers
+        if server.name not in told and not problems
+    ]
+    return (*_gathered(removals, folder), *problems, *missing)
+
+
+class _Removal(Value):
+    """All that is taken out of one place."""
+
+    reading: Reading
+    indexes: tuple[int, ...]
+    operations: tuple[Operation, ...]
+
+
+def _ours(task: Task, reading: Reading) -> list[Server]:
+    names = {match.server.name for match in reading.matches if match.certain}
+    return [server for server in task.servers if server.name in names]
+
+
+def _removal(task: Task, reading: Reading, beyond: list[Reading]) -> _Removal:
+    place = reading.place
+    servers = _ours(task, reading)
+    names = {server.name for server in servers}
+    indexes = tuple(one.index for one in reading.matches if one.certain and one.server.name in names)
+    reason = f"Removed from {place.scope.value} config"
+    operations = tuple(
+        task.operation(server, Action.REMOVED, place.path, reason).replace(
+            notes=_consequences(task, place) + _still(task, server, [reading], beyond)
+        )
+        for server in servers
+    )
+    return _Removal(reading, indexes, operations)
+
+
+def _consequences(task: Task, place: Place) -> tuple[str, ...]:
+    others = task.also_read_by(place) if place.use is not Use.LEGACY else ()
+    notes = (f"Read by {_listed(others)}, too.",) if others else ()
+    return (*notes, OTHER_WORKSPACES) if place.scope is Scope.USER else notes
+
+
+def _still(task: Task, server: Server, reached: list[Reading], beyond: list[Reading]) -> tuple[str, ...]:
+    """What is left of a server, and why."""
+    left = [
+        f"The entry '{match.entry.name}' in {one.place.path} was left alone: its address may be another program's."
+        for one in reached
+        for match in one.matches
+        if match.server.name == server.name and not match.certain
+    ]
+    shared = [
+        f"Still reachable through {one.place.path}, shared with {_listed(task.also_read_by(one.place))}; "
+        "--all-scopes takes it out there, too."
+        for one in beyond
+        if any(match.server.name == server.name and match.certain for match in one.matches)
+    ]
+    return (*left, *shared)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else "".join(names) or "other clients"
+
+
+def _gathered(removals: list[_Removal], folder: str) -> tuple[FileChange, ...]:
+    by_file: dict[str, list[_Removal]] = {}
+    for one in removals:
+        by_file.setdefault(os.path.realpath(one.reading.place.path), []).append(one)
+    return tuple(_file_change(some, folder) for some in by_file.values())
+
+
+def _file_change(removals: list[_Removal], folder: str) -> FileChange:
+    place, before = removals[0].reading.place, removals[0].reading.content
+    assert before is not None
+    text, bom, encoding = text_of(before)
+    operations: list[Operation] = []
+    for one in removals:
+        its = one.reading.place
+        try:
+            text = open_document(text, its.format, its.root, its.dialect.name_key).remove(one.indexes)
+            operations += one.operations
+        except EditProblem as problem:
+            reason = f"Could not change config file '{its.path}': {problem}"
+            operations += (each.replace(action=Action.ERROR, reason=reason, notes=()) for each in one.operations)
+    nothing_done = all(one.action is Action.ERROR for one in operations)
+    after = before if nothing_done else _as_before(folder, place, before, text, data_of(text, bom, encoding))
+    return FileChange(place.path, place.scope, before, after, tuple(operations))
+
+
+def _as_before(folder: str, place: Place, before: bytes, removed: str, data: bytes) -> bytes | None:
+    """The original, where it says what the text without the entries says; else that text."""
+    record = record_of(folder, place.path)
+    original = record.original(before) if record is not None else None
+    if original is None:
+        return data
+    text = text_of(original.content)[0] if original.content is not None else ""
+    return original.content if means_the_same(text, removed, place.format) else data
