@@ -1,0 +1,565 @@
+"""Files, folders and moments that make an installer lose data: each gets a clear answer, and nothing else changes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.machine import Machine
+from support.registration import (
+    DOCS,
+    UVX,
+    Clients,
+    actions,
+    foreign_bytes_are_in_place,
+    of_client,
+    operations,
+)
+from uno_devserver.system.locks import FileLock
+
+FILE = ".cursor/mcp.json"
+SERVERS = {"UnoApp": UVX, "UnoDocs": DOCS}
+OTHER = {"other": {"command": "x"}}
+SETPRIV = shutil.which("setpriv")
+# Root may write everywhere, so it is told to be as others are.
+AS_A_USER = [SETPRIV, "--bounding-set=-dac_override,-dac_read_search"] if SETPRIV and os.geteuid() == 0 else []
+needs_a_user = pytest.mark.skipif(os.geteuid() == 0 and not AS_A_USER, reason="root without setpriv may do everything")
+WAIT_SECONDS = 20
+
+
+# --- texts that are unusual, and fine ---
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\n", "\t\r\n", "\ufeff"])
+def test_an_empty_file_gets_the_servers(clients: Clients, text: str) -> None:
+    clients.write(FILE, text)
+
+    result = clients.install("cursor", "--release")
+
+    assert actions(result) == {"UnoApp": "created", "UnoDocs": "created"}
+    after = clients.bytes(FILE).decode("utf-8")
+    assert json.loads(after.removeprefix("\ufeff")) == {"mcpServers": SERVERS}
+    assert after.startswith("\ufeff") == text.startswith("\ufeff")
+    _comes_back(clients, text)
+
+
+@pytest.mark.parametrize("text", ["// nothing yet\n", "/* nothing */", "/* a */ // b\n/* c */\n"])
+def test_a_file_of_comments_gets_the_servers_beside_them(clients: Clients, text: str) -> None:
+    clients.write(FILE, text)
+
+    result = clients.install("cursor", "--release")
+
+    assert actions(result) == {"UnoApp": "created", "UnoDocs": "created"}
+    assert text.rstrip("\n") in clients.bytes(FILE).decode("utf-8"), "the comments are still there"
+    assert of_client(clients.status("--release"), "UnoApp", "cursor")["status"] == "registered"
+    _comes_back(clients, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '\ufeff{"mcpServers": {}}',  # a byte order mark
+        '{\r\n\t"mcpServers": {\r\n\t\t"other": {"command": "x"}\r\n\t}\r\n}\r\n',  # Windows' line ends, tabs
+        '{"mcpServers":{"other":{"command":"x"}}}',  # one line
+        '{\n    "mcpServers": {}\n}',  # no line end
+        '{\n  // mine\n  "mcpServers": {\n    /* a */ "other": {"command": "x"}, // b\n  },\n}\n',
+        '{"a": "/* no comment */", "b": "// neither", "c": "\\"{", "mcpServers": {"x": {"command": "/*"}}}',
+        '{"mcpServers": {"a \\"quoted\\" name": {"command": "x"}, "\\u00e9": {}, "\\ud83d\\ude00": {}}}',
+        '{"mcpS\\u0065rvers": {"other": {}}}',  # the root key itself, written otherwise
+        '{"x": {"mcpServers": {"y": {}}}}',  # only one of that name elsewhere
+        '{"/*": 1, "//": {"*/": [/* [ */ 1, 2, // ]\n 3]}}',
+        '{"a": [[[[{"mcpServers": []}]]]], "mcpServers": {  }  }',
+        '{"mcpServers": {"other": {"command": "x"},},}',  # trailing commas
+        '{"é": "ü", "mcpServers": {"日本": {"command": "<&>"}}}',
+    ],
+)
+def test_only_the_entries_own_bytes_change(clients: Clients, text: str) -> None:
+    clients.write(FILE, text)
+
+    result = clients.install("cursor", "--release")
+
+    assert actions(result) == {"UnoApp": "created", "UnoDocs": "created"}
+    assert foreign_bytes_are_in_place(text.encode("utf-8"), clients.bytes(FILE))
+    assert of_client(clients.status("--release"), "UnoApp", "cursor")["status"] == "registered"
+    _comes_back(clients, text)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_stays_utf_16(clients: Clients, encoding: str) -> None:
+    content = '\ufeff{\r\n  "mcpServers": {"é": {}}\r\n}'.encode(encoding)
+    clients.write(FILE, content)
+
+    result = clients.install("cursor", "--release")
+
+    assert actions(result) == {"UnoApp": "created", "UnoDocs": "created"}
+    after = clients.bytes(FILE).decode(encoding)
+    assert json.loads(after.removeprefix("\ufeff"))["mcpServers"] == {"é": {}, **SERVERS}
+    assert after.startswith("\ufeff")
+    clients.uninstall("cursor")
+    assert clients.bytes(FILE) == content
+
+
+def test_of_twins_the_last_counts_and_both_are_removed(clients: Clients) -> None:
+    clients.write(FILE, '{"mcpServers":{"UnoApp":{"command":"a"},"x":{},"UnoApp":{"command":"b","env":{}}}}')
+
+    status = of_client(clients.status("--release"), "UnoApp", "cursor")
+    updated = clients.install("cursor", "--release", "--servers", "UnoApp")
+    after = clients.read(FILE)
+    removed = clients.uninstall("cursor", "--servers", "UnoApp")
+
+    assert status["status"] == "outdated"
+    assert "Multiple entries match server UnoApp" in status["warnings"]
+    assert actions(updated) == {"UnoApp": "updated"}
+    assert after["mcpServers"]["UnoApp"] == {**UVX, "env": {}}, "as every client reads it"
+    assert [one["action"] for one in operations(removed)] == ["removed"]
+    assert clients.read(FILE) == {"mcpServers": {"x": {}}}
+
+
+def test_a_large_file_is_edited_within_seconds(clients: Clients) -> None:
+    rows = ",\n".join(f'    "server-{number}": {{"command": "x", "args": ["{"y" * 80}"]}}' for number in range(45_000))
+    text = '{\n  "mcpServers": {\n' + rows + "\n  }\n}\n"
+    assert len(text) > 5_000_000
+    clients.write(FILE, text)
+
+    began = time.monotonic()
+    result = clients.install("cursor", "--release", "--no-backup")
+
+    assert time.monotonic() - began < 15
+    assert actions(result) == {"UnoApp": "created", "UnoDocs": "created"}
+    assert foreign_bytes_are_in_place(text.encode("utf-8"), clients.bytes(FILE))
+
+
+# --- texts that nobody can edit ---
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"{", "line 1"),
+        (b"{ broken", "line 1"),
+        (b'{"mcpServers": {}} trailing', "line 1"),
+        (b'{\n  "mcpServers": {\n    "a": 1,,\n  }\n}', "line 3"),
+        (b'{"a": "open', "line 1"),
+        (b"/* open", ""),
+        (b'{"a": "\xff\xfe"}', "UTF-8"),
+        ("[]", "object"),
+        ("null", "object"),
+        ('"text"', "object"),
+        ("3", "object"),
+        ('{"mcpServers": []}', "mcpServers"),
+        ('{"mcpServers": "x"}', "mcpServers"),
+        ('{"mcpServers": 5}', "mcpServers"),
+        ("[" * 100_000, ""),
+        ('{"a":' * 50_000 + "1" + "}" * 50_000, ""),
+    ],
+)
+def test_a_file_that_cannot_be_understood_is_left_alone(clients: Clients, content: str | bytes, reason: str) -> None:
+    path = clients.write(FILE, content)
+    before = clients.tree()
+
+    installed = clients.install("cursor")
+    status = of_client(clients.status("cursor"), "UnoApp", "cursor")
+    uninstalled = clients.uninstall("cursor")
+
+    assert installed.exit_code == uninstalled.exit_code == 1
+    assert actions(installed) == {"UnoApp": "error", "UnoDocs": "error"}
+    for operation in operations(installed):
+        assert operation["path"] == str(path)
+        assert reason in operation["reason"]
+    assert set(actions(uninstalled).values()) == {"error"}
+    assert status["status"] == "missing"
+    assert any(str(path) in warning for warning in status["warnings"])
+    assert clients.tree() == before
+
+
+def test_a_root_key_that_is_null_holds_nothing_and_is_not_replaced_silently(clients: Clients) -> None:
+    text = '{"mcpServers": null, "a": 1}'
+    clients.write(FILE, text)
+
+    result = clients.install("cursor", "--release")
+
+    if set(actions(result).values()) == {"error"}:
+        assert clients.bytes(FILE) == text.encode()
+    else:
+        assert clients.read(FILE) == {"mcpServers": SERVERS, "a": 1}
+        _comes_back(clients, text)
+
+
+@pytest.mark.parametrize("entry", ["5", "null", '"x"', "[]", "true"])
+def test_an_entry_that_is_no_object_is_no_reason_to_break_the_file(clients: Clients, entry: str) -> None:
+    clients.write(FILE, '{"mcpServers": {"other": ' + entry + "}}")
+
+    result = clients.install("cursor", "--release")
+
+    assert actions(result) == {"UnoApp": "created", "UnoDocs": "created"}
+    assert clients.read(FILE) == {"mcpServers": {"other": json.loads(entry), **SERVERS}}
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"command": 5},
+        {"command": ["a", 5], "args": "x"},
+        {"command": None, "args": None, "url": None},
+        {"args": {"a": 1}, "env": []},
+        {"url": ["http://localhost:5/mcp"]},
+    ],
+)
+def test_values_of_the_wrong_kind_in_an_entry_are_replaced_like_others(clients: Clients, entry: Any) -> None:
+    clients.write(FILE, {"mcpServers": {"UnoApp": entry, "other": entry}})
+
+    status = of_client(clients.status("--release"), "UnoApp", "cursor")
+    result = clients.install("cursor", "--release", "--servers", "UnoApp")
+
+    assert status["status"] == "outdated"
+    assert actions(result) == {"UnoApp": "updated"}
+    written = clients.read(FILE)["mcpServers"]
+    assert (written["UnoApp"]["command"], written["UnoApp"]["args"]) == (UVX["command"], UVX["args"])
+    assert "url" not in written["UnoApp"]
+    assert written["other"] == entry
+
+
+def test_a_generic_local_address_is_nobodys_in_particular(clients: Clients) -> None:
+    text = '{"mcpServers": {"my-game": {"url": "http://localhost:5000/mcp"}}}'
+    clients.write(FILE, text)
+
+    installed = clients.install("cursor", "--release")
+    after = clients.read(FILE)
+    removed = clients.uninstall("cursor")
+
+    assert actions(installed) == {"UnoApp": "created", "UnoDocs": "created"}
+    assert after["mcpServers"]["my-game"] == {"url": "http://localhost:5000/mcp"}
+    assert actions(removed) == {"UnoApp": "removed", "UnoDocs": "removed"}
+    assert clients.bytes(FILE) == text.encode()
+
+
+# --- paths that are no files ---
+
+
+def _folder(path: Path) -> None:
+    path.mkdir(parents=True)
+
+
+def _fifo(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    os.mkfifo(path)
+
+
+def _dangling(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    path.symlink_to(path.parent / "gone.json")
+
+
+def _loop(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    path.symlink_to(path)
+
+
+def _file_for_folder(path: Path) -> None:
+    path.parent.write_text("in the way")
+
+
+@pytest.mark.parametrize("make", [_folder, _fifo, _dangling, _loop, _file_for_folder])
+def test_what_is_no_file_is_named_and_left_alone(clients: Clients, make: Callable[[Path], None]) -> None:
+    path = clients.at(FILE)
+    make(path)
+    before = clients.tree()
+
+    installed = clients.install("cursor")
+    status = clients.status("cursor")
+    uninstalled = clients.uninstall("cursor")
+
+    assert installed.exit_code == uninstalled.exit_code == 1
+    assert actions(installed) == {"UnoApp": "error", "UnoDocs": "error"}
+    assert {operation["path"] for operation in operations(installed)} == {str(path)}
+    assert of_client(status, "UnoApp", "cursor")["status"] == "missing"
+    assert clients.tree() == before
+
+
+def test_the_target_of_a_link_is_written_and_the_link_stays(clients: Clients) -> None:
+    target = clients.write("~/dotfiles/cursor.json", {"mcpServers": OTHER})
+    target.chmod(0o640)
+    link = clients.at("~/.cursor/mcp.json")
+    link.parent.mkdir()
+    link.symlink_to("../dotfiles/cursor.json")
+    before = clients.tree()
+
+    clients.install("cursor", "--scope", "user", "--release")
+
+    assert os.readlink(link) == "../dotfiles/cursor.json"
+    assert clients.read("~/dotfiles/cursor.json") == {"mcpServers": {**OTHER, **SERVERS}}
+    assert target.stat().st_mode & 0o777 == 0o640
+    clients.uninstall("cursor")
+    assert clients.tree() == before
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o755])
+def test_the_mode_of_a_file_stays(clients: Clients, mode: int) -> None:
+    path = clients.write(FILE, {})
+    path.chmod(mode)
+
+    clients.install("cursor")
+
+    assert path.stat().st_mode & 0o7777 == mode
+
+
+def test_new_files_are_for_all_in_a_workspace_and_for_the_user_alone_at_home(clients: Clients) -> None:
+    clients.install("cursor")
+    clients.install("kiro", "--scope", "user")
+
+    umask = os.umask(0)
+    os.umask(umask)
+    assert clients.at(FILE).stat().st_mode & 0o777 == 0o644 & ~umask
+    assert clients.at("~/.kiro/settings/mcp.json").stat().st_mode & 0o777 == 0o600
+
+
+# --- disks and rights ---
+
+
+def test_a_write_protected_file_is_refused_and_others_go_on(clients: Clients) -> None:
+    clients.write(FILE, {"mcpServers": {"UnoApp": UVX}}).chmod(0o444)
+    clients.write("~/.cursor/mcp.json", {"mcpServers": {"UnoApp": UVX}})
+
+    result = clients.uninstall("cursor", "--servers", "UnoApp")
+
+    assert [(one["action"], one["reason"]) for one in operations(result)] == [
+        ("error", "File is read-only"),
+        ("removed", "Removed from user config"),
+    ]
+    assert result.exit_code == 0
+    assert clients.read(FILE) == {"mcpServers": {"UnoApp": UVX}}
+
+
+@needs_a_user
+@pytest.mark.parametrize("content", [None, "{}"])
+def test_a_folder_that_may_not_be_written_is_named(clients: Clients, content: str | None) -> None:
+    if content is not None:
+        clients.write(FILE, content)
+    folder = clients.at(FILE).parent
+    folder.mkdir(exist_ok=True)
+    folder.chmod(0o555)
+    before = clients.tree()
+
+    result = clients.machine.run("mcp", "install", "cursor", "--json", prefix=AS_A_USER)
+
+    after = clients.tree()
+    folder.chmod(0o755)
+    assert actions(result) == {"UnoApp": "error", "UnoDocs": "error"}
+    assert "ermi" in operations(result)[0]["reason"] or "protected" in operations(result)[0]["reason"]
+    assert after == before
+
+
+@needs_a_user
+def test_a_file_that_may_not_be_read_is_named(clients: Clients) -> None:
+    path = clients.write(FILE, "{}")
+    path.chmod(0)
+
+    result = clients.machine.run("mcp", "install", "cursor", "--json", prefix=AS_A_USER)
+    status = clients.machine.run("mcp", "status", "cursor", "--json", prefix=AS_A_USER)
+
+    assert actions(result) == {"UnoApp": "error", "UnoDocs": "error"}
+    assert any(
+        f"Could not read config file '{path}'" in warning
+        for warning in of_client(status, "UnoApp", "cursor")["warnings"]
+    )
+    path.chmod(0o600)
+    assert path.read_text() == "{}"
+
+
+@pytest.mark.parametrize("options", [[], ["--no-backup"]])
+@pytest.mark.parametrize("room", [0, 2_000])
+def test_a_full_disk_costs_nothing_but_the_change(clients: Clients, options: list[str], room: int) -> None:
+    clients.write(FILE, {"mcpServers": OTHER, "large": ["x" * 100] * 100})
+    before = clients.tree()
+
+    result = clients.machine.run("mcp", "install", "cursor", "--json", *options, prefix=_with_room_for(room))
+
+    assert actions(result) == {"UnoApp": "error", "UnoDocs": "error"}
+    assert result.exit_code == 1
+    assert clients.tree() == before, "not even a temporary file"
+    assert set(actions(clients.install("cursor")).values()) == {"created"}
+
+
+def test_a_state_folder_that_cannot_be_used_is_named(clients: Clients) -> None:
+    shutil.rmtree(clients.machine.data)
+    clients.machine.data.write_text("in the way")
+    clients.write(FILE, "{}")
+    before = clients.tree()
+
+    result = clients.install("cursor")
+
+    assert actions(result) == {"UnoApp": "error", "UnoDocs": "error"}
+    assert str(clients.machine.data) in operations(result)[0]["reason"]
+    assert clients.tree() == before
+
+
+def _with_room_for(size: int) -> list[str]:
+    """A program that runs another one, which can write no file larger than this."""
+    limit = f"resource.setrlimit(resource.RLIMIT_FSIZE, ({size}, {size}))"
+    return [sys.executable, "-c", f"import os, resource, sys; {limit}; os.execv(sys.argv[1], sys.argv[1:])"]
+
+
+# --- workspaces ---
+
+
+def test_a_workspace_that_is_a_file_does_not_exist_as_one(clients: Clients) -> None:
+    path = clients.write("file", "x")
+
+    result = clients.text("install", "cursor", "--workspace", str(path))
+
+    assert result.exit_code == 2
+    assert str(path) in result.stderr
+
+
+@pytest.mark.parametrize("root", ["/", "//", "/.", "/tmp/.."])
+def test_the_root_of_a_file_system_is_no_workspace(clients: Clients, root: str) -> None:
+    result = clients.text("install", "cursor", "--workspace", root)
+
+    assert result.exit_code == 2
+    assert "root" in result.stderr
+
+
+def test_the_home_folder_can_be_the_workspace(clients: Clients) -> None:
+    before = clients.tree()
+
+    installed = clients.install("cursor", "--workspace", str(clients.home))
+    status = of_client(clients.status("--workspace", str(clients.home)), "UnoApp", "cursor")
+    clients.uninstall("cursor", "--workspace", str(clients.home))
+
+    assert actions(installed) == {"UnoApp": "created", "UnoDocs": "created"}
+    assert len(status["locations"]) == 1, "one file is one place"
+    assert clients.tree() == before
+
+
+def test_a_workspace_may_have_any_name(clients: Clients) -> None:
+    folder = clients.machine.root / "a b 'c' \"d\" é {home} $HOME %PATH%"
+    folder.mkdir()
+
+    result = clients.mcp("install", "cursor", "--workspace", str(folder))
+
+    assert actions(result) == {"UnoApp": "created", "UnoDocs": "created"}
+    assert json.loads((folder / ".cursor" / "mcp.json").read_bytes())["mcpServers"].keys() == SERVERS.keys()
+
+
+# --- moments ---
+
+
+def test_a_process_killed_before_the_rename_leaves_the_old_file_and_the_next_one_cleans_up(clients: Clients) -> None:
+    path = clients.write(FILE, {"mcpServers": OTHER})
+    before = path.read_bytes()
+    (clients.machine.root / "sitecustomize.py").write_text(
+        "import os, signal\n"
+        "really = os.replace\n"
+        "def replace(source, target):\n"
+        "    if os.fspath(target) == os.environ['DIE_AT']: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    really(source, target)\n"
+        "os.replace = replace\n"
+    )
+
+    killed = clients.machine.run(
+        "mcp", "install", "cursor", env={"PYTHONPATH": str(clients.machine.root), "DIE_AT": str(path)}
+    )
+
+    assert killed.exit_code == -signal.SIGKILL
+    assert path.read_bytes() == before
+    assert len(list(path.parent.iterdir())) == 2, "the temporary file is still there"
+    result = clients.install("cursor", "--release")
+    assert actions(result) == {"UnoApp": "created", "UnoDocs": "created"}
+    assert clients.read(FILE) == {"mcpServers": {**OTHER, **SERVERS}}
+    assert [one.name for one in path.parent.iterdir()] == ["mcp.json"]
+    clients.uninstall("cursor")
+    assert path.read_bytes() == before
+
+
+def test_installs_at_the_same_time_lose_nothing(clients: Clients) -> None:
+    clients.write(FILE, {"mcpServers": OTHER})
+    wanted = ["UnoApp", "UnoDocs", "UnoApp", "UnoDocs"]
+
+    running = [
+        clients.machine.spawn("mcp", "install", "cursor", "--release", "--servers", server, "--json")
+        for server in wanted
+    ]
+    said = [process.communicate(timeout=WAIT_SECONDS)[0] for process in running]
+
+    assert [process.returncode for process in running] == [0] * len(wanted)
+    done = [json.loads(text)["operations"][0] for text in said]
+    assert sorted((one["server"], one["action"]) for one in done) == [
+        ("UnoApp", "created"),
+        ("UnoApp", "skipped"),
+        ("UnoDocs", "created"),
+        ("UnoDocs", "skipped"),
+    ]
+    assert clients.read(FILE) == {"mcpServers": {**OTHER, **SERVERS}}
+    clients.uninstall("cursor")
+    assert clients.read(FILE) == {"mcpServers": OTHER}
+
+
+def test_an_install_waits_for_the_one_before_it(clients: Clients) -> None:
+    lock = _held_lock(clients.machine)
+    waiting = clients.machine.spawn("mcp", "install", "cursor", "--json")
+
+    deadline = time.monotonic() + WAIT_SECONDS
+    while not _has_open(waiting.pid, "registration.lock") and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not clients.at(FILE).exists()
+    lock.release()
+    out, _ = waiting.communicate(timeout=WAIT_SECONDS)
+
+    assert [one["action"] for one in json.loads(out)["operations"]] == ["created", "created"]
+
+
+def test_an_install_that_waits_too_long_names_who_is_at_it(clients: Clients) -> None:
+    lock = _held_lock(clients.machine)
+
+    result = clients.install("cursor")
+
+    lock.release()
+    assert result.exit_code == 1
+    assert str(os.getpid()) in result.stdout + result.stderr
+    assert not clients.at(FILE).exists()
+
+
+def test_dry_runs_and_status_do_not_wait(clients: Clients) -> None:
+    lock = _held_lock(clients.machine)
+    before = clients.tree()
+
+    began = time.monotonic()
+    dry = clients.install("cursor", "--dry-run")
+    clients.status()
+
+    lock.release()
+    assert time.monotonic() - began < 8
+    assert actions(dry) == {"UnoApp": "created", "UnoDocs": "created"}
+    assert clients.tree() == before
+
+
+def _held_lock(machine: Machine) -> FileLock:
+    lock = FileLock(str(machine.state / "registration.lock"))
+    assert lock.acquire(WAIT_SECONDS, lambda _: None)
+    return lock
+
+
+def _has_open(pid: int, name: str) -> bool:
+    try:
+        handles = list(Path(f"/proc/{pid}/fd").iterdir())
+        return any(os.readlink(handle).endswith(name) for handle in handles)
+    except OSError:
+        return False
+
+
+# --- helpers ---
+
+
+def _comes_back(clients: Clients, text: str) -> None:
+    result = clients.uninstall("cursor")
+    assert set(actions(result).values()) == {"removed"}
+    assert clients.bytes(FILE) == text.encode("utf-8")

@@ -1,0 +1,160 @@
+"""54 situations in which the .NET CLI registered servers: ours does the same, or docs/compatibility.md says why not.
+
+Every recorded run is repeated, with the .NET tool's runner and the version that it had. Compared are the exit code,
+what was done where, what the status says of each client that the .NET CLI knows, and what the files mean afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from support.files import write
+from support.golden import GOLDEN
+from support.machine import Machine, Result
+from support.registration import Clients, operations, without_comments
+
+RECORDS = json.loads((GOLDEN / "uno-cli-registration" / "registration.json").read_text("utf-8"))
+CASES = {record["id"]: record for record in RECORDS}
+TABLE = Path(__file__).parents[3] / "docs" / "compatibility.md"
+HEADING = "## Differences from the .NET CLI's registration"
+
+# The .NET CLI's names for clients, where ours has others; it understands both.
+OUR_NAMES = {
+    "gemini-antigravity": "antigravity",
+    "codex-cli": "codex",
+    "junie-rider": "junie",
+    "copilot-vscode": "vscode",
+    "copilot-vs": "visual-studio",
+}
+EXIT_CODE, OPERATIONS, ACTIONS, PATHS = "exit code", "operations", "actions", "paths"
+DETECTED, STATUS, LOCATIONS, WARNINGS = "detected", "status", "locations", "warnings"
+CONTENT = "content"
+
+
+class Row(NamedTuple):
+    """One row of the table: what stands in backticks in its first two columns. Cases may have wildcards."""
+
+    cases: list[str]
+    fields: list[str]
+
+    def holds_for(self, case: str) -> bool:
+        return any(fnmatchcase(case, pattern) for pattern in self.cases)
+
+
+def intended_differences() -> list[Row]:
+    section = TABLE.read_text("utf-8").split(HEADING, 1)[1].split("\n## ", 1)[0]
+    lines = [line.split("|")[1:3] for line in section.splitlines() if line.startswith("|")][2:]
+    assert lines, f"no table under '{HEADING}'"
+    return [Row(*(re.findall("`([^`]+)`", cell) for cell in line)) for line in lines]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_ours_does_what_the_dotnet_cli_does_or_the_table_says_why_not(case: str, clients: Clients) -> None:
+    record = _placed(CASES[case], clients.machine)
+    for path, content in record["files"].items():
+        write(Path(path), content)
+    known = {field for row in intended_differences() if row.holds_for(case) for field in row.fields}
+
+    different: set[str] = set()
+    for recorded in record["runs"]:
+        different |= _compare(clients, recorded)
+
+    assert different == known
+
+
+def test_the_table_names_only_recorded_situations() -> None:
+    assert len(CASES) == 54
+    for row in intended_differences():
+        for pattern in row.cases:
+            assert any(fnmatchcase(case, pattern) for case in CASES), pattern
+
+
+def _placed(value: Any, machine: Machine) -> Any:
+    if isinstance(value, str):
+        return value.replace("{WS}", str(machine.workspace)).replace("{HOME}", str(machine.home))
+    if isinstance(value, list):
+        return [_placed(item, machine) for item in value]
+    if isinstance(value, dict):
+        return {_placed(key, machine): _placed(item, machine) for key, item in value.items()}
+    return value
+
+
+def _compare(clients: Clients, recorded: dict[str, Any]) -> set[str]:
+    """The fields in which a run differs from the recorded one."""
+    before = clients.tree()
+    result = clients.machine.run(*_as_their_tool(recorded["argv"]))
+    after = clients.tree()
+    assert not [path for path in after if path.endswith((".bak", ".tmp"))], "copies are kept elsewhere"
+
+    different = {EXIT_CODE} if result.exit_code != recorded["exit"] else set()
+    if "operations" in recorded:
+        different |= _different_operations(result, recorded["operations"])
+    if "found" in recorded:
+        different |= _different_status(result, recorded)
+    written = {
+        path: after[path] for path in after if isinstance(after[path], tuple) and after[path] != before.get(path)
+    }
+    for path, content in recorded.get("written", {}).items():
+        text = written[path][1] if path in written else after.get(path, (0, b"null"))[1]  # type: ignore[index]
+        if _meaning(without_comments(text.decode("utf-8-sig"))) != _meaning(content):
+            different.add(CONTENT)
+    return different
+
+
+def _as_their_tool(argv: list[str]) -> list[str]:
+    """The recorded tool was a prerelease, and there was one runner."""
+    if len(argv) < 2 or argv[1] not in ("status", "install"):
+        return argv
+    chosen = any(option in argv for option in ("--channel", "--tool-version"))
+    return [*argv, "--runner", "dnx", *([] if chosen else ["--prerelease"])]
+
+
+def _different_operations(result: Result, theirs: list[list[Any]]) -> set[str]:
+    ours = [(one["server"], one["ide"], one["action"], one["path"]) for one in operations(result)]
+    if [one[:2] for one in ours] != [(server, OUR_NAMES.get(ide, ide)) for server, ide, *_ in theirs]:
+        return {OPERATIONS}
+    pairs = list(zip(ours, theirs, strict=True))
+    different = {ACTIONS} if any(one[2] != their[2] for one, their in pairs) else set()
+    return different | ({PATHS} if any(one[3] != their[3] for one, their in pairs) else set())
+
+
+def _different_status(result: Result, recorded: dict[str, Any]) -> set[str]:
+    said = result.json
+    assert said["expectedVariant"] == recorded["expectedVariant"]
+    theirs = {(server, OUR_NAMES.get(ide, ide)): rest for server, ide, *rest in recorded["found"]}
+    ours = {
+        (server["name"], ide["ide"]): (
+            ide["status"],
+            [[one["path"], one["variant"], one["transport"]] for one in ide.get("locations", [])],
+            [re.sub(r"(': ).*", r"\1...", text) for text in ide.get("warnings", []) if "PATH" not in text],
+        )
+        for server in said["servers"]
+        for ide in server["ides"]
+        if ide["status"] != "missing" or ide.get("warnings")
+    }
+    clients = {ide["id"] for ide in said["ides"] if ide["detected"]}
+    different = {DETECTED} if clients != {OUR_NAMES.get(ide, ide) for ide in recorded["detected"]} else set()
+    missing: tuple[Any, ...] = ("missing", [], [])
+    for key in {*theirs, *ours}:
+        for index, field in enumerate((STATUS, LOCATIONS, WARNINGS)):
+            if list(ours.get(key, missing))[index] != list(theirs.get(key, missing))[index]:
+                different.add(field)
+    return different
+
+
+def _meaning(content: Any) -> Any:
+    """What a file says, with `dotnet dnx` as `dnx`: both start the same."""
+    if isinstance(content, list):
+        items = [_meaning(item) for item in content]
+        return items[1:] if items[:2] == ["dotnet", "dnx"] else items
+    if not isinstance(content, dict):
+        return content
+    if content.get("command") == "dotnet" and content.get("args", [])[:1] == ["dnx"]:
+        content = {**content, "command": "dnx", "args": content["args"][1:]}
+    return {key: _meaning(value) for key, value in content.items()}

@@ -1,0 +1,164 @@
+"""A machine whose AI clients' files are looked at: `mcp status`, `install`, `uninstall` as real processes.
+
+Every run is `--json` unless a test asks for the text, and what it left in the home folder and the workspace can be
+compared with what was there before.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from support.files import write
+from support.machine import Machine, Result
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+SEED_PROFILES = GOLDEN / "registration-seed" / "client-profiles.json"
+SEED_SERVERS = GOLDEN / "registration-seed" / "server-definitions.json"
+
+DOCS_URL = "https://mcp.platform.uno/v1"
+DNX = {"command": "dnx", "args": ["-y", "uno.devserver", "--mcp-app"]}
+DNX_PRERELEASE = {"command": "dnx", "args": ["-y", "--prerelease", "uno.devserver", "--mcp-app"]}
+UVX = {"command": "uvx", "args": ["uno-devserver", "--mcp-app"]}
+UVX_PRERELEASE = {"command": "uvx", "args": ["--prerelease", "allow", "uno-devserver", "--mcp-app"]}
+DOCS = {"url": DOCS_URL}
+
+
+def dnx_pinned(version: str) -> dict[str, Any]:
+    return {"command": "dnx", "args": ["-y", "--version", version, "uno.devserver", "--mcp-app"]}
+
+
+class Clients:
+    """The files of AI clients on a machine, and the commands that register servers in them."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.home = machine.home
+        self.workspace = machine.workspace
+
+    def at(self, path: str) -> Path:
+        """`~/x` is in the home folder, everything else in the workspace."""
+        return self.home / path[2:] if path.startswith("~/") else self.workspace / path
+
+    def write(self, path: str, content: str | bytes | Mapping[str, Any]) -> Path:
+        """Write a file; a mapping as JSON."""
+        text = json.dumps(content, indent=2) + "\n" if isinstance(content, Mapping) else content
+        return write(self.at(path), text)
+
+    def read(self, path: str) -> Any:
+        """The file as strict JSON."""
+        return json.loads(self.at(path).read_bytes())
+
+    def bytes(self, path: str) -> bytes:
+        return self.at(path).read_bytes()
+
+    def mcp(self, *argv: str, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Result:
+        return self.machine.run("mcp", *argv, "--json", env=env, cwd=cwd)
+
+    def text(self, *argv: str) -> Result:
+        return self.machine.run("mcp", *argv)
+
+    def status(self, *argv: str, env: Mapping[str, str] | None = None) -> Result:
+        result = self.mcp("status", *argv, env=env)
+        assert result.exit_code == 0, result.stdout
+        return result
+
+    def install(self, *argv: str, env: Mapping[str, str] | None = None) -> Result:
+        return self.mcp("install", *argv, env=env)
+
+    def uninstall(self, *argv: str, env: Mapping[str, str] | None = None) -> Result:
+        return self.mcp("uninstall", *argv, env=env)
+
+    def tree(self) -> dict[str, object]:
+        """All of the home folder and the workspace: kind, mode, content or target. Equal means: nothing changed."""
+        seen: dict[str, object] = {}
+        for root in (self.home, self.workspace):
+            for folder, folders, files in os.walk(root):
+                for name in [*folders, *files]:
+                    path = os.path.join(folder, name)
+                    seen[path] = _what(path)
+        return seen
+
+
+def of_client(result: Result, server: str, client: str) -> dict[str, Any]:
+    """What `status` says about a server in a client; status "absent" if it does not mention the client."""
+    named = next(one for one in result.json["servers"] if one["name"] == server)
+    found = [one for one in named["ides"] if one["ide"] == client]
+    assert len(found) <= 1, found
+    return found[0] if found else {"ide": client, "status": "absent"}
+
+
+def operations(result: Result) -> list[dict[str, Any]]:
+    """What was done, after a look at what each operation must have."""
+    listed: list[dict[str, Any]] = result.json["operations"]
+    for operation in listed:
+        assert list(operation)[:2] == ["server", "ide"], operation
+        assert {"action", "path", "reason"} <= set(operation), operation
+        assert operation["reason"], operation
+        assert operation["path"] is None or os.path.isabs(operation["path"]), operation
+    return listed
+
+
+def actions(result: Result) -> dict[str, str]:
+    """By server, what was done; for results with one operation for each."""
+    listed = operations(result)
+    done = {one["server"]: one["action"] for one in listed}
+    assert len(done) == len(listed), listed
+    return done
+
+
+def includes(whole: Any, part: Any, at: str = "$") -> bool:
+    """Whether all that `part` says is so in `whole`: objects may have more members, lists must have the same length."""
+    if isinstance(part, dict):
+        assert isinstance(whole, dict), f"{at}: {whole!r} is no object"
+        for key, value in part.items():
+            assert key in whole, f"{at} has no {key}: {whole!r}"
+            includes(whole[key], value, f"{at}.{key}")
+    elif isinstance(part, list):
+        assert isinstance(whole, list), f"{at}: {whole!r} is no list"
+        assert len(whole) == len(part), f"{at}: {whole!r} and not {part!r}"
+        for index, value in enumerate(part):
+            includes(whole[index], value, f"{at}[{index}]")
+    else:
+        assert whole == part, f"{at}: {whole!r} and not {part!r}"
+    return True
+
+
+def foreign_bytes_are_in_place(before: bytes, after: bytes) -> bool:
+    """Whether `after` is `before` with something put in at one place, and at most blanks taken out there."""
+    head = _common(before, after)
+    tail = min(_common(before[::-1], after[::-1]), len(before) - head)
+    return before[head : len(before) - tail].strip(b" \t\r\n\0") == b""
+
+
+def without_comments(text: str) -> Any:
+    """The meaning of simple JSON with comments and trailing commas: no such marks inside its strings, but addresses."""
+    text = re.sub(r'("(?:[^"\\]|\\.)*")|/\*.*?\*/|//[^\n]*', lambda found: found[1] or "", text, flags=re.DOTALL)
+    return json.loads(re.sub(r",(\s*[}\]])", r"\1", text.removeprefix("\ufeff")))
+
+
+def _common(one: bytes, other: bytes) -> int:
+    """How many bytes at the beginning are the same."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[:middle] == other[:middle] else (low, middle - 1)
+    return low
+
+
+def _what(path: str) -> object:
+    status = os.lstat(path)
+    if stat.S_ISLNK(status.st_mode):
+        return ("link", os.readlink(path))
+    mode = stat.S_IMODE(status.st_mode)
+    if not stat.S_ISREG(status.st_mode):
+        return (stat.S_IFMT(status.st_mode), mode)
+    try:
+        return (mode, Path(path).read_bytes())
+    except PermissionError:
+        return (mode, status.st_size, status.st_mtime_ns)
