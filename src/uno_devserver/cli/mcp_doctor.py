@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..setup.detecting import detected
 from ..setup.doctor import examine, has_entries
 from ..setup.profiles import HTTP
+from ..system.text import visible
 from .registration import asked
 from .results import Result
 
@@ -35,7 +36,7 @@ def run(invocation: Invocation) -> Result:
         return Result({**data, "nextSteps": [INSTALL]}, f"{NOTHING.format(names)}\n{INSTALL}", 1)
     works = all(one.ok for _, examinations in found for one in examinations)
     lines = [line for profile, examinations in found for line in _lines(profile, examinations)]
-    return Result(data, "\n".join(lines), 0 if works else 1)
+    return Result(data, "\n".join(visible(line, keep_odd_bytes=True) for line in lines), 0 if works else 1)
 
 
 def _registered(request: Asked) -> tuple[Profile, ...]:

@@ -1,4 +1,4 @@
-"""One attempt to use a server as a client does: start or reach it, shake hands, ask for its tools; and how long it took.
+"""One attempt to use a server as a client does: start or reach it, shake hands, ask for its tools; with its times.
 
 Whatever it does, this returns within a bound and says what happened; nothing that was started is left running.
 """
@@ -40,6 +40,7 @@ LAST_WORDS_SECONDS = 0.5  # between the end of a process and the end of its outp
 POLL_SECONDS = 0.05  # for the end of a process, where the system cannot tell us
 LAST_LINES = 5
 MAX_STRAYS = 3
+MAX_CHARACTERS = 500  # of what a server says about itself
 MAX_PAGES = 100  # of a list of tools
 
 
@@ -197,16 +198,16 @@ def _ended(child: Child) -> str:
 
 
 def _sentence(error: Exception) -> str:
-    text = shown(str(error)).rstrip(".")
+    text = str(error)[:MAX_CHARACTERS].rstrip(".")
     return text[:1].upper() + text[1:] + "."
 
 
 def _explained(problem: str, strays: list[bytes], child: Child) -> str:
     """With what it printed: on its output, where only messages belong, and beside that."""
     if strays:
-        lines = "; ".join(shown(line[:200].decode("utf-8", "replace").strip()) for line in strays)
+        lines = "; ".join(shown(line.decode("utf-8", "replace").strip()) for line in strays)
         problem += f" On its output, where only MCP belongs, it printed: {lines}"
     printed = [line.strip() for line in child.printed().splitlines() if line.strip()][-LAST_LINES:]
     if printed:
-        problem += " Its last words: " + " / ".join(printed)
+        problem += " Its last words: " + " / ".join(line[:MAX_CHARACTERS] for line in printed)
     return problem

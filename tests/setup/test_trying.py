@@ -1,0 +1,173 @@
+"""Attempts to use servers of all manners, as processes and over HTTP."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
+from support.hosts import is_running
+from support.odd_servers import Notes, odd_server
+from uno_devserver.setup.starting import Start
+from uno_devserver.setup.trying import Trial, try_address, try_command
+
+IMPATIENT = 1.5  # for servers that never answer
+
+
+def start(command: tuple[str, ...], folder: Path, url: str = "") -> Start:
+    environ = {"PATH": os.environ["PATH"], "HOME": str(folder)}
+    return Start(command, str(folder), environ, url, {"X-Token": "mine"}, None, ())
+
+
+def tried(folder: Path, patience: float = 20.0, **manners: object) -> Trial:
+    command = tuple(odd_server(**manners))
+    return try_command(command[0], start(command, folder), patience)
+
+
+def test_a_server_that_works_tells_its_tools_and_how_long_each_step_took(tmp_path: Path) -> None:
+    trial = tried(tmp_path, tools=3)
+
+    assert (trial.problem, trial.tools) == ("", 3)
+    assert list(trial.milliseconds) == ["spawn", "initialize", "tools"]
+    assert trial.seconds == sum(trial.milliseconds.values()) / 1000 > 0
+
+
+def test_a_server_of_the_modern_era_works_too(tmp_path: Path) -> None:
+    assert tried(tmp_path, era="modern", tools=2).tools == 2
+
+
+def test_a_server_without_tools_works(tmp_path: Path) -> None:
+    assert tried(tmp_path, tools=0).problem == ""
+
+
+def test_one_that_prints_before_it_speaks_works_as_it_does_for_clients(tmp_path: Path) -> None:
+    assert tried(tmp_path, garbage=True, tools=1).tools == 1
+
+
+def test_a_server_that_dies_is_told_with_its_exit_code_and_last_words(tmp_path: Path) -> None:
+    command = (sys.executable, "-c", "import sys; print('no such module', file=sys.stderr); sys.exit(3)")
+
+    trial = try_command(command[0], start(command, tmp_path))
+
+    assert trial.tools is None
+    assert trial.problem == "It ended with exit code 3 before it answered. Its last words: no such module"
+
+
+def test_one_that_is_killed_is_told_with_the_signal(tmp_path: Path) -> None:
+    assert "It ended with signal 9 before it answered." in tried(tmp_path, dies=-9).problem
+
+
+def test_the_end_of_a_server_is_noticed_although_a_child_holds_its_output(tmp_path: Path) -> None:
+    script = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', 'input()']); sys.exit(4)"
+    command = (sys.executable, "-c", script)
+    begun = time.monotonic()
+
+    trial = try_command(command[0], start(command, tmp_path), 30.0)
+
+    assert "exit code 4" in trial.problem
+    assert time.monotonic() - begun < 10
+
+
+def test_one_that_never_answers_is_given_up(tmp_path: Path) -> None:
+    trial = tried(tmp_path, IMPATIENT, never_reads=True)
+
+    assert trial.problem == "It gave no answer within 1.5 s."
+    assert list(trial.milliseconds) == ["spawn"]
+
+
+def test_what_stands_where_only_messages_belong_is_shown(tmp_path: Path) -> None:
+    command = (sys.executable, "-c", "print('Welcome to my tool!', flush=True); input(); input()")
+
+    trial = try_command(command[0], start(command, tmp_path), IMPATIENT)
+
+    assert trial.problem.startswith("It ")
+    assert "On its output, where only MCP belongs, it printed: Welcome to my tool!" in trial.problem
+
+
+def test_one_that_refuses_is_quoted(tmp_path: Path) -> None:
+    assert "refuses" in tried(tmp_path, refuses=-32000).problem
+
+
+def test_a_program_that_cannot_be_executed_says_why(tmp_path: Path) -> None:
+    script = tmp_path / "server"
+    script.write_text("no shebang\n")
+    script.chmod(0o755)
+
+    trial = try_command(str(script), start((str(script),), tmp_path))
+
+    assert trial.problem == f"{script} cannot be started: Exec format error."
+
+
+def test_a_folder_that_is_not_there_says_so(tmp_path: Path) -> None:
+    command = (sys.executable, "-c", "")
+
+    trial = try_command(command[0], start(command, tmp_path / "gone"))
+
+    assert "cannot be started: No such file or directory." in trial.problem
+
+
+def test_nothing_is_left_of_a_server_that_does_not_want_to_go(tmp_path: Path) -> None:
+    notes = Notes(tmp_path / "notes")
+
+    trial = tried(tmp_path, notes=notes, tools=1, stays=True, ignores_sigterm=True, grandchild=True)
+
+    assert trial.problem == ""
+    assert notes.starts
+    assert not [pid for pid in (*notes.starts, *notes.children) if is_running(pid)]
+
+
+@pytest.fixture
+def web() -> Iterator[HTTPServer]:
+    """Answers every POST as `server.answer` says, and remembers the headers."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["Content-Length"]))
+            server.heard.append(self.headers)  # type: ignore[attr-defined]
+            body = b"<html>not here</html>"
+            self.send_response(404)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    server.heard = []  # type: ignore[attr-defined]
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    yield server
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_an_address_where_something_else_answers_is_told(tmp_path: Path, web: HTTPServer) -> None:
+    trial = try_address(start((), tmp_path, f"http://127.0.0.1:{web.server_port}/mcp"))
+
+    assert "HTTP 404" in trial.problem
+    assert "text/html" in trial.problem
+    assert web.heard[0]["X-Token"] == "mine"  # type: ignore[attr-defined]
+
+
+def test_an_address_where_nobody_is_says_so(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+
+    trial = try_address(start((), tmp_path, f"http://127.0.0.1:{port}/mcp"))
+
+    assert trial.problem == f"The server at http://127.0.0.1:{port}/mcp refuses connections."
+
+
+def test_what_is_no_address_says_so(tmp_path: Path) -> None:
+    assert "is no URL of an HTTP server" in try_address(start((), tmp_path, "file:///etc/passwd")).problem
