@@ -128,6 +128,8 @@ def _members(members: list[list[str]], chance: random.Random) -> list[str]:
         "[1 2]",
         "[1,, 2]",
         "[1,,]",
+        "[,]",
+        "{ /* nothing */ , }",
         "{'a': 1}",
         "{a: 1}",
         '{"a" 1}',

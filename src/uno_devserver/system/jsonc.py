@@ -10,6 +10,7 @@ import json
 import re
 
 from .files import decode
+from .values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 # costs no more than its length. An unclosed string or comment is one piece as well, left for the parser to report.
 _STRING = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"?'
 _COMMENT = rf"{_STRING}|(//[^\r\n]*|/\*.*?\*/)|/\*.*"
-_TRAILING_COMMA = rf"{_STRING}|(,)(?=\s*[\]}}])"
+_TRAILING_COMMA = rf"{_STRING}|[\[{{]\s*,|(,)(?=\s*[\]}}])"  # behind nothing it is none, and a fault
 
 
 class JsonProblem(Exception):
@@ -32,63 +33,29 @@ class JsonProblem(Exception):
         self.column = column
 
 
+class Member(Value):
+    """One member of an object, and where it stands in the text."""
+
+    name: str
+    key: int  # the quote that opens it
+    key_end: int
+    value: int
+    end: int  # behind the value
+
+
 def parse(data: bytes | str) -> object:
     """The value of a JSON text, with comments and trailing commas allowed; raises JsonProblem."""
     text = decode(data) if isinstance(data, bytes) else data
     try:
-        return _parse_strict(text)
+        return parse_strict(text)
     except JsonProblem:
-        relaxed = _relaxed(text)
+        relaxed = without_trailing_commas(without_comments(text))
         if relaxed == text:
             raise
-    return _parse_strict(relaxed)
+    return parse_strict(relaxed)
 
 
-def position(data: bytes | str, trail: Sequence[str], *, at_key: bool = False) -> tuple[int, int]:
-    """Line and column, from 1, of the value that these names lead to in a text that parses, or of the last name.
-
-    Where they lead nowhere, of the last value on the way.
-    """
-    text = _relaxed(decode(data) if isinstance(data, bytes) else data)
-    found = at = _after_blanks(text, 0)
-    for depth, name in enumerate(trail):
-        places = _members(text, at).get(name)
-        if places is None:
-            break
-        key, at = places
-        found = key if at_key and depth == len(trail) - 1 else at
-    return text.count("\n", 0, found) + 1, found - text.rfind("\n", 0, found)
-
-
-def _relaxed(text: str) -> str:
-    for noise in (_COMMENT, _TRAILING_COMMA):  # compiled only where they are needed: most files are strict
-        text = re.sub(noise, _blank, text, flags=re.DOTALL)
-    return text
-
-
-def _members(text: str, at: int) -> dict[str, tuple[int, int]]:
-    """Of the object that begins there: where each key stands, and where its value begins. Of twins the last counts."""
-    places: dict[str, tuple[int, int]] = {}
-    if text[at] != "{":
-        return places
-    value, at = json.JSONDecoder(), _after_blanks(text, at + 1)
-    while text[at] != "}":
-        name, end = value.raw_decode(text, at)
-        begin = _after_blanks(text, _after_blanks(text, end) + 1)
-        places[name] = at, begin
-        at = _after_blanks(text, value.raw_decode(text, begin)[1])
-        if text[at] == ",":
-            at = _after_blanks(text, at + 1)
-    return places
-
-
-def _after_blanks(text: str, at: int) -> int:
-    while text[at].isspace():
-        at += 1
-    return at
-
-
-def _parse_strict(text: str) -> object:
+def parse_strict(text: str) -> object:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -97,6 +64,57 @@ def _parse_strict(text: str) -> object:
         raise JsonProblem("nested too deeply", 1, 1) from error
     except ValueError as error:  # Python's limit, thousands of digits
         raise JsonProblem("a number has too many digits", 1, 1) from error
+
+
+def position(data: bytes | str, trail: Sequence[str], *, at_key: bool = False) -> tuple[int, int]:
+    """Line and column, from 1, of the value that these names lead to in a text that parses, or of the last name.
+
+    Where they lead nowhere, of the last value on the way.
+    """
+    text = without_trailing_commas(without_comments(decode(data) if isinstance(data, bytes) else data))
+    found = at = _after_blanks(text, 0)
+    for depth, name in enumerate(trail):
+        twins = [member for member in members(text, at) if member.name == name] if text[at] == "{" else []
+        if not twins:
+            break
+        at = twins[-1].value
+        found = twins[-1].key if at_key and depth == len(trail) - 1 else at
+    return text.count("\n", 0, found) + 1, found - text.rfind("\n", 0, found)
+
+
+def without_comments(text: str) -> str:
+    """The text with a space for each character of its comments, but for line breaks."""
+    return _blanked(_COMMENT, text)
+
+
+def without_trailing_commas(text: str) -> str:
+    """The text, in which there are no comments, with a space for each trailing comma."""
+    return _blanked(_TRAILING_COMMA, text)
+
+
+def members(text: str, at: int) -> list[Member]:
+    """Of the object that begins there, in a text of strict JSON; also those that have the same name."""
+    found: list[Member] = []
+    value, at = json.JSONDecoder(), _after_blanks(text, at + 1)
+    while text[at] != "}":
+        name, key_end = value.raw_decode(text, at)
+        begin = _after_blanks(text, _after_blanks(text, key_end) + 1)
+        end = value.raw_decode(text, begin)[1]
+        found.append(Member(name, at, key_end, begin, end))
+        at = _after_blanks(text, end)
+        if text[at] == ",":
+            at = _after_blanks(text, at + 1)
+    return found
+
+
+def _after_blanks(text: str, at: int) -> int:
+    while text[at].isspace():
+        at += 1
+    return at
+
+
+def _blanked(noise: str, text: str) -> str:
+    return re.sub(noise, _blank, text, flags=re.DOTALL)  # compiled only where it is needed: most files are strict
 
 
 def _blank(match: re.Match[str]) -> str:

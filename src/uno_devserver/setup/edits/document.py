@@ -35,6 +35,11 @@ if TYPE_CHECKING:
             """The text without these entries; the object that held them stays, also when it is empty."""
 
 
+NO_ROOT_OBJECT = "does not contain a JSON object at root level"  # an EditProblem's reason, without a place
+
+UNSAFE = "is written in a way that cannot be changed safely"  # likewise
+
+
 class Entry(Value):
     name: str
     settings: Mapping[str, object] | None  # None: something else stands where an object should
