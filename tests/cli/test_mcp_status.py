@@ -1,0 +1,271 @@
+"""`mcp status`: the document that extensions read, the lines that people read, and what it costs to get there."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.machine import Machine
+from support.registration import DNX, DOCS, UVX, Clients, of_client
+from uno_devserver import __version__
+
+# Real clients' files hold other servers, whose addresses look like old ones of ours.
+FIGMA = {"url": "http://localhost:3845/mcp"}
+# None of these is worth its milliseconds on the way to a look at some JSON files.
+COSTLY = {"dataclasses", "typing", "pathlib", "subprocess", "threading", "tomllib", "yaml", "logging", "shutil"}
+COSTLY |= {"tempfile", "difflib", "hashlib", "asyncio", "inspect", "uno_devserver.setup.asking"}
+
+
+@pytest.fixture
+def clients(machine: Machine) -> Clients:
+    for name in ("uvx", "dnx"):
+        (machine.tools / name).touch(mode=0o755)
+    return Clients(machine)
+
+
+def _servers(*entries: tuple[str, dict[str, Any]]) -> dict[str, Any]:
+    return {"mcpServers": dict(entries)}
+
+
+def test_programs_get_one_document_with_whole_paths(clients: Clients) -> None:
+    local = clients.write(".kiro/settings/mcp.json", _servers(("mine", UVX), ("figma", FIGMA)))
+    users = clients.write("~/.kiro/settings/mcp.json", _servers(("UnoApp", DNX), ("UnoDocs", DOCS)))
+
+    told = clients.status("kiro", "--release").json
+
+    assert list(told) == [
+        *("version", "callerIde", "toolVersion", "expectedVariant"),
+        *("detectedIdes", "supportedIdes", "ides", "servers"),
+    ]
+    assert (told["version"], told["callerIde"], told["toolVersion"], told["expectedVariant"]) == (
+        *("1.0", "kiro", __version__, "stable"),
+    )
+    assert told["detectedIdes"] == ["kiro"]
+    assert {"ide": "kiro", "strategy": "file", "detected": True} in told["supportedIdes"]
+    assert {
+        "id": "kiro",
+        "detected": True,
+        "configPaths": [str(local), str(users)],
+        "writeTarget": str(local),
+    } in told["ides"]
+    assert [one["ide"] for one in told["supportedIdes"]] == [one["id"] for one in told["ides"]]
+    assert told["servers"] == [
+        {
+            "name": "UnoApp",
+            "transport": "stdio",
+            "definition": UVX,
+            "ides": [
+                {
+                    "ide": "kiro",
+                    "status": "registered",
+                    "locations": [
+                        {
+                            "path": str(local),
+                            "variant": "stable",
+                            "transport": "stdio",
+                            "scope": "workspace",
+                            "key": "mine",
+                            "runner": "uvx",
+                        },
+                        {
+                            "path": str(users),
+                            "variant": "stable",
+                            "transport": "stdio",
+                            "scope": "user",
+                            "key": "UnoApp",
+                            "runner": "dnx",
+                        },
+                    ],
+                    "warnings": ["Registered in multiple config files"],
+                }
+            ],
+        },
+        {
+            "name": "UnoDocs",
+            "transport": "http",
+            "definition": DOCS,
+            "ides": [
+                {
+                    "ide": "kiro",
+                    "status": "registered",
+                    "locations": [
+                        {
+                            "path": str(users),
+                            "variant": "stable",
+                            "transport": "http",
+                            "scope": "user",
+                            "key": "UnoDocs",
+                        }
+                    ],
+                }
+            ],
+        },
+    ]
+
+
+def test_without_a_caller_and_without_clients_all_are_known_and_none_is_listed(clients: Clients) -> None:
+    told = clients.status().json
+
+    assert told["callerIde"] is None
+    assert told["detectedIdes"] == []
+    assert {"vscode", "cursor", "claude-code", "codex", "zed", "aider"} <= {one["id"] for one in told["ides"]}
+    assert all(server["ides"] == [] for server in told["servers"])
+    assert all(Path(path).is_absolute() for one in told["ides"] for path in one["configPaths"])
+
+
+def test_a_caller_that_is_not_there_is_listed_and_an_alias_is_told_by_its_name(clients: Clients) -> None:
+    told = clients.status("copilot-vscode").json
+
+    assert told["callerIde"] == "vscode"
+    assert [one["ides"] for one in told["servers"]] == [[{"ide": "vscode", "status": "missing"}]] * 2
+
+
+def test_a_file_that_the_client_reads_no_more_is_a_legacy_location(clients: Clients) -> None:
+    path = clients.write("~/.vscode/mcp.json", {"servers": {"UnoApp": UVX}})
+
+    found = of_client(clients.status("vscode", "--release"), "UnoApp", "vscode")
+
+    assert found["status"] == "outdated"
+    assert [(one["path"], one["legacy"]) for one in found["locations"]] == [(str(path), True)]
+    (warning,) = found["warnings"]
+    assert warning.startswith(f"VS Code does not read '{path}'; it looks in '")
+
+
+def test_the_wished_definition_is_shown(clients: Clients) -> None:
+    def definition(*options: str) -> Any:
+        return clients.status(*options).json["servers"][0]["definition"]
+
+    assert definition("--version", "1.2.3") == {"command": "uvx", "args": ["uno-devserver@1.2.3", "--mcp-app"]}
+    assert definition("--release", "--runner", "dnx") == DNX
+    assert definition("--runner", "path")["args"][-1] == "--mcp-app"
+
+
+def test_people_get_a_line_per_client_and_entry(clients: Clients) -> None:
+    clients.write(".cursor/mcp.json", _servers(("mine", DNX), ("figma", FIGMA)))
+    clients.write("~/.cursor/mcp.json", _servers(("UnoApp", {**UVX, "disabled": True})))
+    clients.write("~/.kiro/settings/mcp.json", _servers(("UnoDocs", DOCS)))
+
+    lines = clients.text("status", "kiro", "--release").stdout.splitlines()
+
+    assert lines[:21] == [
+        "MCP Server Status",
+        "=================",
+        "",
+        "IDEs detected: cursor, kiro",
+        "Caller IDE:    kiro",
+        "Expected:      stable (--release)",
+        "",
+        "UnoApp (stdio)",
+        "  cursor  registered stable         .cursor/mcp.json (as mine)",
+        "                     stable         ~/.cursor/mcp.json",
+        "          ⚠ Registered in multiple config files",
+        "  kiro    missing",
+        "",
+        "UnoDocs (http)",
+        "  cursor  missing",
+        "  kiro    registered stable         ~/.kiro/settings/mcp.json",
+        "",
+        *lines[17:21],
+    ]
+    assert lines[17].startswith("'uno-devserver mcp install <client>' also knows: vscode, ")
+    assert not any(name in " ".join(lines[17:]).replace(",", " ").split() for name in ("cursor", "kiro", "aider"))
+
+
+def test_lines_fit_80_columns_also_with_many_clients_long_versions_and_broken_files(clients: Clients) -> None:
+    for client in clients.status().json["ides"]:
+        for path in client["configPaths"]:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            Path(path).write_text("{")
+    pinned = {"command": "uvx", "args": ["uno-devserver@12.34.567-dev.8901+abcdef", "--mcp-app"]}
+    clients.write("~/.config/Code/User/mcp.json", {"servers": {"UnoApp": pinned}})
+
+    text = clients.text("status").stdout
+
+    assert "    ~/.config/Code/User/mcp.json" in text
+    assert "pinned:12.34.567-dev.8901+abcdef" in text
+    assert text.count("Invalid JSON in config file '") > 10
+    for line in text.splitlines():
+        assert len(line) <= 80 or len(line.split()) < 3, line  # a long path stays whole
+    assert str(clients.home) not in text
+
+
+def test_what_has_no_mcp_client_is_told_so_when_it_is_named(clients: Clients) -> None:
+    named = clients.text("status", "aider")
+
+    assert named.exit_code == 0
+    assert "  aider  missing\n         ⚠ Aider has no MCP client" in named.stdout
+    assert "aider" not in clients.text("status").stdout
+
+
+def test_a_server_that_a_client_cannot_take_says_why_it_is_missing(clients: Clients) -> None:
+    text = clients.text("status", "claude-desktop").stdout
+
+    assert "  claude-desktop  missing    (takes no http servers)" in text
+    assert "  claude-desktop  missing\n" in text
+
+
+def test_control_characters_in_names_do_not_reach_the_terminal(clients: Clients) -> None:
+    clients.write(".cursor/mcp.json", json.dumps(_servers(("\x1b[31mred", UVX))))
+
+    text = clients.text("status").stdout
+
+    assert "\x1b" not in text
+    assert "(as \\x1b[31mred)" in text
+
+
+def test_the_client_itself_is_asked(machine: Machine, clients: Clients) -> None:
+    claude = machine.tools / "claude"
+    claude.write_text("#!/bin/sh\necho 'UnoApp: uvx uno-devserver --mcp-app - connected'\n")
+    claude.chmod(0o755)
+
+    told = clients.status("--verify").json
+    text = clients.text("status", "claude-code", "--verify").stdout
+
+    assert told["detectedIdes"] == ["claude-code"]
+    assert told["verified"] == [
+        {
+            "client": "claude-code",
+            "command": "claude mcp list",
+            "sees": {"UnoApp": True, "UnoDocs": False},
+            "said": ["UnoApp: uvx uno-devserver --mcp-app - connected"],
+        }
+    ]
+    assert (
+        "What the clients themselves see\n"
+        "  claude-code: sees UnoApp, does not see UnoDocs (claude mcp list)\n"
+        "    | UnoApp: uvx uno-devserver --mcp-app - connected\n"
+    ) in text
+
+
+def test_a_named_client_that_cannot_be_asked_says_why(clients: Clients) -> None:
+    (answer,) = clients.status("cursor", "--verify").json["verified"]
+
+    assert (answer["client"], answer["problem"]) == ("cursor", "Cursor has no command that lists its servers")
+    assert "  cursor: ⚠ Cursor has no command" in clients.text("status", "cursor", "--verify").stdout
+    assert "no client is here that has a command for it" in clients.text("status", "--verify").stdout
+
+
+def test_nothing_costly_is_imported_for_json_files(machine: Machine, clients: Clients) -> None:
+    clients.write(".cursor/mcp.json", _servers(("UnoApp", UVX)))
+    program = (
+        "import sys; before = set(sys.modules); from uno_devserver.cli.main import main; code = main(sys.argv[1:]);"
+        "sys.stderr.write(' '.join(set(sys.modules) - before)); sys.exit(code)"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program, "mcp", "status"],
+        cwd=machine.workspace,
+        env=machine.variables(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert COSTLY.isdisjoint(done.stderr.split()), COSTLY.intersection(done.stderr.split())
+    assert "UnoApp (stdio)" in done.stdout
