@@ -23,7 +23,9 @@ def test_folders_that_everybody_has_show_nothing(here: Here) -> None:
         place(Path(here.workspace, ".mcp.json")),
         place(Path(here.home, ".claude.json"), Scope.USER),
         place(Path(here.home, ".config", "mcp.json"), Scope.USER),
+        place(Path(here.workspace, ".github", "mcp.json")),
     ]
+    Path(here.workspace, ".github").mkdir()
 
     assert not detected(client(*places), here)
 

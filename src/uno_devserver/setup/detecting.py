@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from .places import Here
     from .profiles import Profile
 
+# Folders in which clients look, and which are there for other reasons: GitHub's own, and those of any agent's skills.
+_COMMON_NAMES = (".github", ".agents", ".agent", "_agents")
+
 
 def detected(profile: Profile, here: Here) -> bool:
     """A file that other clients own says nothing, and neither does a folder that everybody has."""
@@ -29,4 +32,5 @@ def detected(profile: Profile, here: Here) -> bool:
 
 def _own_folders(paths: Iterable[str], here: Here) -> list[str]:
     everybodys = {here.workspace, here.home, here.appdata, here.localappdata, expand("{config}", here, {})}
-    return [folder for path in paths if (folder := os.path.dirname(path)) not in everybodys]
+    folders = dict.fromkeys(map(os.path.dirname, paths))
+    return [one for one in folders if one not in everybodys and os.path.basename(one) not in _COMMON_NAMES]
