@@ -89,6 +89,7 @@ def test_an_address_is_reached_with_the_entrys_headers() -> None:
 
     assert (start.command, start.url) == ((), "https://x/ws")
     assert start.headers == {"Authorization": "Bearer secret"}
+    assert started(url="https://x", bearer_token_env_var="TOKEN").headers == {"Authorization": "Bearer secret"}
 
 
 @pytest.mark.parametrize(
@@ -103,5 +104,5 @@ def test_an_address_is_reached_with_the_entrys_headers() -> None:
         ({"timeout": 0}, 20.0),
     ],
 )
-def test_the_limit_is_the_entrys_own_or_the_clients(settings: dict[str, object], seconds: float) -> None:
+def test_the_limit_is_the_entrys_own_or_the_clients(settings: dict[str, Any], seconds: float) -> None:
     assert started(command="run", **settings).limit_seconds == seconds

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import sys
@@ -123,40 +124,76 @@ def test_nothing_is_left_of_a_server_that_does_not_want_to_go(tmp_path: Path) ->
     assert not [pid for pid in (*notes.starts, *notes.children) if is_running(pid)]
 
 
+class Web(HTTPServer):
+    """An MCP server at `/mcp`, and pages for people elsewhere."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Pages)
+        self.heard: list[str | None] = []  # the tokens that came with requests
+
+    def address(self, path: str) -> str:
+        return f"http://127.0.0.1:{self.server_port}{path}"
+
+
+class _Pages(BaseHTTPRequestHandler):
+    server: Web
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.heard.append(self.headers["X-Token"])
+        if self.path != "/mcp":
+            self._answer(404, "text/html", b"<html>not here</html>")
+        elif "id" not in asked:
+            self._answer(202, "application/json", b"")
+        else:
+            result = {"initialize": HELLO, "tools/list": {"tools": TOOLS}}[asked["method"]]
+            answer = {"jsonrpc": "2.0", "id": asked["id"], "result": result}
+            self._answer(200, "application/json", json.dumps(answer).encode())
+
+    def do_GET(self) -> None:
+        self._answer(405, "text/html", b"")
+
+    def _answer(self, status: int, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+HELLO = {
+    "protocolVersion": "2025-06-18",
+    "capabilities": {"tools": {}},
+    "serverInfo": {"name": "web", "version": "1"},
+}
+TOOLS = [{"name": name, "inputSchema": {"type": "object"}} for name in ("search", "fetch")]
+
+
 @pytest.fixture
-def web() -> Iterator[HTTPServer]:
-    """Answers every POST as `server.answer` says, and remembers the headers."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            server.heard.append(self.headers)  # type: ignore[attr-defined]
-            body = b"<html>not here</html>"
-            self.send_response(404)
-            self.send_header("Content-Type", "text/html")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    server.heard = []  # type: ignore[attr-defined]
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    yield server
-    server.shutdown()
-    thread.join()
-    server.server_close()
+def web() -> Iterator[Web]:
+    with Web() as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
 
 
-def test_an_address_where_something_else_answers_is_told(tmp_path: Path, web: HTTPServer) -> None:
-    trial = try_address(start((), tmp_path, f"http://127.0.0.1:{web.server_port}/mcp"))
+def test_an_address_is_asked_with_the_headers_of_the_entry(tmp_path: Path, web: Web) -> None:
+    trial = try_address(start((), tmp_path, web.address("/mcp")))
 
-    assert "HTTP 404" in trial.problem
-    assert "text/html" in trial.problem
-    assert web.heard[0]["X-Token"] == "mine"  # type: ignore[attr-defined]
+    assert (trial.problem, trial.tools) == ("", 2)
+    assert list(trial.milliseconds) == ["initialize", "tools"]
+    assert set(web.heard) == {"mine"}
+
+
+def test_an_address_where_something_else_answers_is_told(tmp_path: Path, web: Web) -> None:
+    trial = try_address(start((), tmp_path, web.address("/docs")))
+
+    assert "answered with HTTP 404 and text/html" in trial.problem
 
 
 def test_an_address_where_nobody_is_says_so(tmp_path: Path) -> None:

@@ -79,6 +79,8 @@ def _lines(profile: Profile, examinations: tuple[Examination, ...]) -> Iterator[
 
 
 def _verdict(one: Examination) -> str:
+    if one.path is None:
+        return "not registered"
     if not one.ok and one.tools is None:
         return "does not work"
     times = ", ".join(f"{name} {spent} ms" for name, spent in one.milliseconds.items())

@@ -35,7 +35,7 @@ class Examination(Value):
     ide: str
     server: str | None  # None: a file that cannot be read, so that nobody knows what it registers
     key: str | None
-    path: str | None
+    path: str | None  # None: there is no entry
     transport: str | None
     command: str | None  # as one would type it; of an entry with an address, that
     cwd: str | None

@@ -102,7 +102,11 @@ def _folder(settings: Mapping[str, object], scope: Scope, profile: Profile, here
 
 def _headers(settings: Mapping[str, object], words: _Words) -> dict[str, str]:
     found = next((value for key in _HEADER_KEYS if isinstance(value := settings.get(key), dict)), {})
-    return {name: words.expanded(value) for name, value in found.items() if isinstance(value, str)}
+    headers = {name: words.expanded(value) for name, value in found.items() if isinstance(value, str)}
+    token = settings.get("bearer_token_env_var")  # Codex
+    if isinstance(token, str):
+        headers["Authorization"] = words.expanded(f"Bearer ${{{token}}}")
+    return headers
 
 
 class _Words:

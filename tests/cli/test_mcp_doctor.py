@@ -1,0 +1,92 @@
+"""`mcp doctor` on the command line, with the real proxy behind an entry."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.machine import Machine
+from support.proxies import Proxies
+
+COMMAND = str(Path(sys.executable).with_name("uno-devserver"))
+EXAMPLE = Path(__file__).parents[2] / "examples" / "workspace"
+
+
+@pytest.fixture
+def workspace(machine: Machine) -> Iterator[Path]:
+    """The example's, registered with Claude Code; at the end nothing of what was started runs."""
+    shutil.copytree(EXAMPLE, machine.workspace, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    register(machine.workspace, {"UnoApp": {"command": COMMAND, "args": ["--mcp-app"]}})
+    with Proxies(machine):
+        yield machine.workspace
+
+
+def register(workspace: Path, servers: dict[str, Any]) -> None:
+    (workspace / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
+
+
+def test_the_proxy_works_as_a_client_starts_it(machine: Machine, workspace: Path) -> None:
+    result = machine.run("mcp", "doctor", "claude-code", "--json")
+
+    (entry,) = result.json["entries"]
+    assert (result.exit_code, result.json["version"], result.json["ide"]) == (0, "1.0", "claude-code")
+    assert (entry["ok"], entry["problem"], entry["nextStep"]) == (True, None, None)
+    assert (entry["server"], entry["cwd"]) == ("UnoApp", str(workspace))
+    assert entry["command"] == f"{COMMAND} --mcp-app"
+    assert entry["tools"] > 0
+    assert set(entry["milliseconds"]) == {"spawn", "initialize", "tools"}
+    assert entry["limitSeconds"] > 0
+
+
+def test_people_read_what_was_started_and_how_long_it_took(machine: Machine, workspace: Path) -> None:
+    result = machine.run("mcp", "doctor", "claude-code")
+
+    assert result.exit_code == 0
+    assert "Claude Code (claude-code)\n  UnoApp: works, " in result.stdout
+    assert f"    starts {COMMAND} --mcp-app\n    in {workspace}\n" in result.stdout
+
+
+def test_without_a_client_all_that_have_an_entry_are_tried(machine: Machine, workspace: Path) -> None:
+    (machine.home / ".claude").mkdir()
+    cursor = workspace / ".cursor" / "mcp.json"
+    cursor.parent.mkdir()
+    cursor.write_text(json.dumps({"mcpServers": {"mine": {"command": "/gone/uno-devserver", "args": ["--mcp-app"]}}}))
+
+    result = machine.run("mcp", "doctor", "--json")
+
+    worked = {entry["ide"]: entry["ok"] for entry in result.json["entries"]}
+    assert (result.exit_code, result.json["ide"]) == (1, None)
+    assert worked["claude-code"] is True
+    assert worked["cursor"] is False
+
+
+def test_one_that_fails_says_why_and_what_to_do(machine: Machine, workspace: Path) -> None:
+    register(workspace, {"UnoApp": {"command": "uvx", "args": ["uno-devserver", "--mcp-app"]}})
+
+    result = machine.run("mcp", "doctor", "claude-code")
+
+    assert result.exit_code == 1
+    assert "  UnoApp: does not work\n" in result.stdout
+    assert "    uvx is not on PATH.\n" in result.stdout
+    assert "'uno-devserver mcp install claude-code --runner path'." in result.stdout
+
+
+def test_a_client_without_an_entry_leads_to_install(machine: Machine) -> None:
+    result = machine.run("mcp", "doctor", "cursor", "--servers", "UnoApp")
+
+    assert result.exit_code == 1
+    assert "  UnoApp: not registered\n" in result.stdout
+    assert "Run 'uno-devserver mcp install cursor'." in result.stdout
+
+
+def test_where_no_client_has_an_entry_that_is_said(machine: Machine) -> None:
+    result = machine.run("mcp", "doctor", "--json")
+
+    assert (result.exit_code, result.json["entries"]) == (1, [])
+    assert "mcp install <client>" in result.json["nextSteps"][0]
