@@ -210,12 +210,18 @@ def test_a_server_that_a_client_cannot_take_says_why_it_is_missing(clients: Clie
 
 
 def test_control_characters_in_names_do_not_reach_the_terminal(clients: Clients) -> None:
-    clients.write(".cursor/mcp.json", json.dumps(_servers(("\x1b[31mred", UVX))))
+    clients.write(".cursor/mcp.json", json.dumps(_servers(("\x1b[31mred\nline", UVX))))
 
     text = clients.text("status").stdout
 
     assert "\x1b" not in text
-    assert "(as \\x1b[31mred)" in text
+    assert "(as \\x1b[31mred\\nline)" in text
+
+
+def test_a_wished_runner_is_told(clients: Clients) -> None:
+    assert "\nExpected:      stable (--release), started by dnx\n" in (
+        clients.text("status", "--release", "--runner", "dnx").stdout
+    )
 
 
 def test_the_client_itself_is_asked(machine: Machine, clients: Clients) -> None:

@@ -33,7 +33,7 @@ def test_a_command_that_is_not_there_is_told(tmp_path: Path) -> None:
     assert missing("tool", environ, "linux") == ""
     assert missing(str(tool), {}, "linux") == ""
     assert missing("other", environ, "linux") == "'other' is not on PATH"
-    assert missing(f"{tool}2", environ, "linux") == f"{tool}2 does not exist"
+    assert missing(f"{tool}2", environ, "linux") == f"'{tool}2' does not exist"
 
 
 @pytest.mark.parametrize("command", ["./tool", "${HOME}/tool", "~/tool", "%USERPROFILE%\\tool", "$TOOL"])

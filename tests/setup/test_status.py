@@ -173,7 +173,7 @@ def test_a_command_that_cannot_be_found_is_told(local: Place, here: Here, tmp_pa
     assert bare.status is Status.REGISTERED
     assert bare.warnings == ("The entry 'UnoApp' cannot start: 'uvx' is not on PATH",)
     assert path.status is Status.OUTDATED
-    assert path.warnings == (f"The entry 'UnoApp' cannot start: {gone} does not exist",)
+    assert path.warnings == (f"The entry 'UnoApp' cannot start: '{gone}' does not exist",)
     assert own.warnings == ()
 
 

@@ -25,7 +25,9 @@ _DEEPER = 6  # how far a path stands in that has a line of its own
 
 
 def status_text(wanted: Asked, clients: Sequence[ClientStatus], answers: Sequence[Answer] | None = None) -> str:
-    return "\n".join(visible(line, keep_odd_bytes=True) for line in _lines(wanted, clients, answers))
+    # A line end inside a line is one of a name in some file.
+    lines = (line.replace("\n", "\\n") for line in _lines(wanted, clients, answers))
+    return "\n".join(visible(line, keep_odd_bytes=True) for line in lines)
 
 
 def shown_path(path: str, here: Here) -> str:
@@ -39,20 +41,22 @@ def shown_path(path: str, here: Here) -> str:
 
 def _lines(wanted: Asked, clients: Sequence[ClientStatus], answers: Sequence[Answer] | None) -> Iterator[str]:
     listed = [one for one in clients if one.detected or one.profile is wanted.client]
+    others = [one.profile for one in clients if not (one.detected or one.profile is wanted.client)]
     yield from (TITLE, "=" * len(TITLE), "")
     yield from _head("IDEs detected:", ", ".join(one.profile.id for one in clients if one.detected) or "none")
     if wanted.client is not None:
         yield from _head("Caller IDE:", wanted.client.id)
-    yield from _head("Expected:", f"{wanted.wish.variant} ({wanted.wish_from})")
+    runner = f", started by {wanted.wish.runner}" if wanted.wish.runner is not None else ""
+    yield from _head("Expected:", f"{wanted.wish.variant} ({wanted.wish_from}){runner}")
     for server in wanted.servers:
         yield from _server(server, listed, wanted.here)
     if answers is not None:
         yield ""
         yield from verified_lines(answers)
-    others = ", ".join(one.profile.id for one in clients if one not in listed and not one.profile.no_client)
     if others:
+        names = ", ".join(one.id for one in others if not one.no_client)
         yield ""
-        yield from folded(f"'uno-devserver mcp install <client>' also knows: {others}", "", "  ")
+        yield from folded(f"'uno-devserver mcp install <client>' also knows: {names}", "", "  ")
 
 
 def _head(title: str, value: str) -> Iterator[str]:

@@ -31,7 +31,7 @@ def on_path(name: str, environ: Mapping[str, str], platform: str) -> bool:
 def missing(command: str, environ: Mapping[str, str], platform: str) -> str:
     """Why it cannot be started, as a sentence's end; "" where it can, or where that cannot be known from here."""
     if is_absolute(command):
-        return "" if os.path.exists(command) else f"{command} does not exist"
+        return "" if os.path.exists(command) else f"'{command}' does not exist"
     if any(sign in command for sign in "/\\$~%"):
         return ""  # from a folder, or with a variable, that only the client knows
     return "" if on_path(command, environ, platform) else f"'{command}' is not on PATH"
