@@ -41,7 +41,9 @@ def shown_path(path: str, here: Here) -> str:
 
 def _lines(wanted: Asked, clients: Sequence[ClientStatus], answers: Sequence[Answer] | None) -> Iterator[str]:
     listed = [one for one in clients if one.detected or one.profile is wanted.client]
-    others = [one.profile for one in clients if not (one.detected or one.profile is wanted.client)]
+    others = [
+        one.profile.id for one in clients if not (one.detected or one.profile is wanted.client or one.profile.no_client)
+    ]
     yield from (TITLE, "=" * len(TITLE), "")
     yield from _head("IDEs detected:", ", ".join(one.profile.id for one in clients if one.detected) or "none")
     if wanted.client is not None:
@@ -54,9 +56,8 @@ def _lines(wanted: Asked, clients: Sequence[ClientStatus], answers: Sequence[Ans
         yield ""
         yield from verified_lines(answers)
     if others:
-        names = ", ".join(one.id for one in others if not one.no_client)
         yield ""
-        yield from folded(f"'uno-devserver mcp install <client>' also knows: {names}", "", "  ")
+        yield from folded(f"'uno-devserver mcp install <client>' also knows: {', '.join(others)}", "", "  ")
 
 
 def _head(title: str, value: str) -> Iterator[str]:
