@@ -261,7 +261,7 @@ def test_the_entrys_form_is_that_of_each_client() -> None:
     assert types("roo", ".roo/mcp.json") == {HTTP: "streamable-http"}
     assert types("goose", "config.yaml") == {STDIO: "stdio", HTTP: "streamable_http"}
     assert types("crush", ".crush.json") == {STDIO: "stdio", HTTP: "http"}
-    for name in ("cursor", "windsurf", "antigravity", "junie", "rider", "kiro", "gemini-cli", "amp", "zed", "codex"):
+    for name in ("cursor", "windsurf", "antigravity", "junie", "kiro", "gemini-cli", "amp", "zed", "codex"):
         assert [place.dialect.types for place in _profile(name).places] == [{}] * len(_profile(name).places)
 
 

@@ -60,6 +60,16 @@ def test_the_seeds_three_keys_describe_a_client(tmp_path: Path) -> None:
     assert [server.name for server in definitions.servers] == ["UnoApp", "UnoDocs"], "the other file stays ours"
 
 
+def test_entries_have_types_where_servers_are_under_the_key_that_vs_code_has(tmp_path: Path) -> None:
+    client = {**SEED_CLIENTS["cursor"], "jsonRootKey": "servers"}
+    file = write(tmp_path / "clients.json", json.dumps({"code": client, "plain": {**client, "includeType": False}}))
+
+    code, plain = load(machine(LINUX), clients=str(file)).profiles
+
+    assert code.places[0].dialect.types == {"stdio": "stdio", "http": "http"}
+    assert plain.places[0].dialect.types == {}
+
+
 def test_the_seeds_form_of_a_server_is_taken_with_all_its_patterns_strong(tmp_path: Path) -> None:
     file = write(tmp_path / "servers.json", json.dumps(SEED_SERVERS))
 

@@ -93,7 +93,8 @@ def _root(keys: str | list[str], variables: Mapping[str, str], here: Here) -> tu
 
 
 def _dialect(data: Mapping[str, Any]) -> Dialect:
-    typed, names = data.get("includeType", False), data.get("typeMap", _NONE)
+    # Where servers are called `servers`, that is VS Code's form, which has types.
+    typed, names = data.get("includeType", data["jsonRootKey"] == "servers"), data.get("typeMap", _NONE)
     transports = TRANSPORTS if typed is True else typed or ()
     return Dialect(
         data.get("commandKey", "command"),
