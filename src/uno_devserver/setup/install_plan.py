@@ -173,7 +173,7 @@ def _gathered(decided: list[_Edit | Operation]) -> Plan:
 
 def _file_change(edits: list[_Edit]) -> FileChange:
     place, before = edits[0].reading.place, edits[0].reading.content
-    text, bom, encoding = text_of(before or b"")
+    text, bom, encoding = text_of(place.new_text.encode() if before is None else before)
     operations = []
     for edit in edits:
         try:
