@@ -28,6 +28,7 @@ INSTALL, UNINSTALL = "MCP Install", "MCP Uninstall"
 
 
 def install(invocation: Invocation) -> Result:
+    _refuse_both(invocation, "verify", "dry-run", "A client can only see what was written: take one of them.")
     wanted = asked(invocation)
     clients, ways, files = clients_of(invocation, wanted, "install"), ways_of(invocation), Files()
 
@@ -37,7 +38,7 @@ def install(invocation: Invocation) -> Result:
     operations = change_all(clients, plan, files, ways, _order(wanted))
     agreed = _agree(wanted, operations, ways)
     steps = next_steps([_task(wanted, client) for client in clients], operations, files, wanted.here)
-    answers = _answers(wanted, clients, operations) if invocation.on("verify") and not ways.dry_run else None
+    answers = _answers(wanted, clients, operations) if invocation.on("verify") else None
     data = data_of(operations, steps, ways) | {"agreedTo": list(agreed)}
     if answers is not None:
         from .verified import verified_data
@@ -49,9 +50,7 @@ def install(invocation: Invocation) -> Result:
 
 
 def uninstall(invocation: Invocation) -> Result:
-    if invocation.on("all-scopes") and invocation.value("scope") is not None:
-        message = "--scope and --all-scopes are mutually exclusive"
-        raise UserError("BadValue", message, "Take one of them, or none for all files of the client.", exit_code=2)
+    _refuse_both(invocation, "scope", "all-scopes", "Take one of them, or none for all files of the client.")
     wanted = asked(invocation)
     clients, ways, files = clients_of(invocation, wanted, "uninstall"), ways_of(invocation), Files()
 
@@ -61,6 +60,11 @@ def uninstall(invocation: Invocation) -> Result:
     operations = change_all(clients, plan, files, ways, _order(wanted))
     text = change_text(UNINSTALL, operations, (), wanted.here, ways)
     return Result(data_of(operations, (), ways), text, exit_code(operations))
+
+
+def _refuse_both(invocation: Invocation, one: str, other: str, next_step: str) -> None:
+    if one in invocation.options and invocation.on(other):
+        raise UserError("BadValue", f"--{one} and --{other} are mutually exclusive", next_step, exit_code=2)
 
 
 def _task(wanted: Asked, client: Profile) -> Task:

@@ -17,18 +17,26 @@ def keep_backup(folder: str, path: str, content: bytes) -> str:
     name = os.path.basename(stem(folder, path))
     into = os.path.join(folder, FOLDER, BACKUPS)
     now = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
-    number = 0
-    while os.path.lexists(backup := os.path.join(into, f"{name}.{now}-{number:02}")):
-        number += 1
+    # The newest has the greatest name, also among those of one second.
+    taken = [int(one.rpartition("-")[2]) for one in _names(into, f"{name}.{now}-")]
+    backup = os.path.join(into, f"{name}.{now}-{max(taken, default=0) + 1:04}")
     write_atomic(backup, content)
     _clear(into, f"{name}.")
     return backup
 
 
 def _clear(folder: str, beginning: str) -> None:
-    names = sorted(name for name in os.listdir(folder) if name.startswith(beginning) and not name.endswith(".tmp"))
-    for name in names[:-MAX_BACKUPS]:
+    for name in _names(folder, beginning)[:-MAX_BACKUPS]:
         try:
             os.unlink(os.path.join(folder, name))
         except OSError:
             pass  # one more than wanted
+
+
+def _names(folder: str, beginning: str) -> list[str]:
+    """The oldest first; temporary files are not among them."""
+    try:
+        found = os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    return sorted(name for name in found if name.startswith(beginning) and name.rpartition("-")[2].isdigit())

@@ -52,9 +52,9 @@ class Record(Value):
         digest = _digest(content)
         for state in self.states:
             if state.sha256 == digest:
-                if not self.existed or content is None:
-                    return Original(None)
-                return Original(content[: state.at] + state.was + content[state.at + state.length :])
+                present = content or b""
+                restored = present[: state.at] + state.was + present[state.at + state.length :]
+                return Original(restored if self.existed else None)
         return None
 
 
@@ -145,8 +145,10 @@ def _record(data: Any) -> Record:
 
 
 def _state(content: bytes | None, original: bytes | None) -> State:
-    if content is None or original is None:
+    if original is None:
         return State(_digest(content))
+    if content is None:
+        return State(_digest(None), was=original)
     at = _common(content, original, from_end=False)
     tail = _common(content[at:], original[at:], from_end=True)
     return State(_digest(content), at, len(content) - at - tail, original[at : len(original) - tail])

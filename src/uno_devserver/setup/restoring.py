@@ -47,7 +47,8 @@ def _of_file(task: Task, place: Place, folder: str, *, force: bool) -> FileChang
         return error.replace(reason=f"Could not read '{problem.path}': {problem.reason}")
     if original.content == content:
         return None
-    notes = (f"Read by {', '.join(others)}, too.",) if (others := task.also_read_by(place)) else ()
+    others = ", ".join(task.also_read_by(place))
+    notes = (f"{place.path} is read by other clients, too: {others}.",) if others else ()
     operation = Operation(None, task.profile.id, Action.RESTORED, place.path, _done(record), notes)
     return FileChange(place.path, place.scope, content, original.content, (operation,), closes=True)
 

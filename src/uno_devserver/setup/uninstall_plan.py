@@ -86,7 +86,7 @@ def _removal(task: Task, reading: Reading, beyond: list[Reading]) -> _Removal:
 
 def _consequences(task: Task, place: Place) -> tuple[str, ...]:
     others = task.also_read_by(place) if place.use is not Use.LEGACY else ()
-    notes = (f"Read by {_listed(others)}, too.",) if others else ()
+    notes = (f"{place.path} is read by {_listed(others)}, too: it is gone there as well.",) if others else ()
     return (*notes, OTHER_WORKSPACES) if place.scope is Scope.USER else notes
 
 
@@ -142,5 +142,5 @@ def _as_before(folder: str, place: Place, before: bytes, removed: str, data: byt
     original = record.original(before) if record is not None else None
     if original is None:
         return data
-    text = text_of(original.content)[0] if original.content is not None else ""
+    text = text_of(original.content)[0] if original.content is not None else place.new_text
     return original.content if means_the_same(text, removed, place.format) else data
