@@ -49,7 +49,7 @@ def _yaml_value(text: str) -> Any:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
-    return _of_node(node, {}) if node is not None else None
+    return _of_node(node, {}) if node is not None else {}  # a text of comments can get settings
 
 
 def _of_node(node: Any, known: dict[int, Any]) -> Any:
