@@ -138,6 +138,6 @@ def _end_of_value(text: str, at: int) -> int:
 def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
     found = pattern.match(text, at)
     if found is None:  # a TOML newer than what is known here
-        line = text.count("\n", 0, at) + 1
-        raise EditProblem("is written in a way that cannot be changed safely", line, at - text.rfind("\n", 0, at))
+        line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+        raise EditProblem("this line is written in a way that cannot be changed safely", line, column)
     return found.end()
