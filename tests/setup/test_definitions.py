@@ -40,7 +40,7 @@ TARGETS = {
     "antigravity": (".agents/mcp_config.json", *["~/.gemini/config/mcp_config.json"] * 3),
     "rider": (".junie/mcp/mcp.json", *["~/.junie/mcp/mcp.json"] * 3),
     "claude-code": (".mcp.json", *["~/.claude.json"] * 3),
-    "opencode": ("opencode.json", *[f"{XDG}/opencode/opencode.json"] * 3),
+    "opencode": ("opencode.json", *[f"{XDG}/opencode/opencode.jsonc"] * 3),
     "aider": ("", "", "", ""),
     "claude-desktop": ("", *[f"{root}/Claude/claude_desktop_config.json" for root in APPDATA]),
     "codex": (".codex/config.toml", *["~/.codex/config.toml"] * 3),
@@ -222,7 +222,7 @@ def test_no_name_means_two_clients(definitions: Definitions) -> None:
         ("continue", "CONTINUE_GLOBAL_DIR", "config.yaml"),
         ("cline", "CLINE_DIR", "data/settings/cline_mcp_settings.json"),
         ("kimi-code", "KIMI_CODE_HOME", "mcp.json"),
-        ("opencode", "XDG_CONFIG_HOME", "opencode/opencode.json"),
+        ("opencode", "XDG_CONFIG_HOME", "opencode/opencode.jsonc"),
     ],
 )
 def test_a_variable_moves_the_users_file(name: str, variable: str, ending: str) -> None:
