@@ -31,8 +31,8 @@ $(DOTNET)/.installed: tests/dotnet/install.py | $(STAMP)
 	$(BIN)/python tests/dotnet/install.py $(DOTNET)
 	@touch $@
 
-# Not part of `test`: 800 MB of clients. `test` replays what they were seen to send.
-test-clients: $(STAMP)  ## let Claude Code, Gemini CLI and OpenCode connect to the proxy (downloads 800 MB, once)
+# Not part of `test`: 2 GB of clients. `test` replays what they were seen to send, and to print.
+test-clients: $(STAMP)  ## register with eight real AI clients, and let them connect to the proxy (takes 2 GB, once)
 	$(BIN)/python tests/clients/run.py
 
 lint: $(STAMP)  ## ruff, mypy --strict, and the layer rule
