@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from support.hosts import is_running
+from support.machine import Machine
 from uno_devserver.setup import asking
 from uno_devserver.setup.asking import Answer, ask, ask_all, can_ask
 from uno_devserver.setup.profiles import ClientProgram, Dialect, Format, Place, Profile, Scope, Use
@@ -186,3 +190,23 @@ def test_several_clients_are_asked_side_by_side_and_answer_in_their_order(progra
     answers = ask_all(profiles, SERVERS, str(tmp_path))
 
     assert [one.said for one in answers] == [("UnoApp first",), ("UnoApp second",)]
+
+
+def test_whoever_is_interrupted_meanwhile_leaves_none_of_them_running(machine: Machine) -> None:
+    begun = [machine.home / name for name in ("claude", "gemini")]
+    for file in begun:
+        program = machine.tools / file.name
+        script = f"import os, time\nopen({str(file)!r}, 'w').write(f'{{os.getpid()}}\\n')\ntime.sleep(60)\n"
+        program.write_text(f"#!{sys.executable}\n{script}")
+        program.chmod(0o755)
+    process = machine.spawn("mcp", "status", "--verify")
+    deadline = time.monotonic() + 20
+    while not all(file.exists() and file.read_text().endswith("\n") for file in begun):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=10)
+
+    assert process.returncode == 130
+    assert not [file for file in begun if is_running(int(file.read_text()))]

@@ -11,7 +11,7 @@ import json
 import os
 import re
 
-from ..system.run import find_program, run
+from ..system.run import find_program, run, stop_all
 from ..system.values import Value
 from .profiles import Use
 from .reading import read_place
@@ -57,7 +57,11 @@ def ask_all(profiles: Sequence[Profile], servers: tuple[Server, ...], workspace:
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(AT_ONCE) as threads:
-        return tuple(threads.map(lambda profile: ask(profile, servers, workspace), asked))
+        try:
+            return tuple(threads.map(lambda profile: ask(profile, servers, workspace), asked))
+        except KeyboardInterrupt:
+            stop_all()  # nobody waits for them any more, but for the threads
+            raise
 
 
 def ask(profile: Profile, servers: tuple[Server, ...], workspace: str) -> Answer:
