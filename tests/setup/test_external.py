@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]  # a dependency of mcp
 import pytest
 
 from support.files import write
@@ -16,6 +17,7 @@ from uno_devserver.issues import UserError
 from uno_devserver.setup.definitions import CLIENTS, SERVERS, load, packaged, packaged_path
 from uno_devserver.setup.external import read_external
 from uno_devserver.setup.profiles import Format, Scope, Use
+from uno_devserver.setup.schema import first_problem
 
 SEED_CLIENTS = {
     "cursor": {
@@ -105,52 +107,53 @@ def _changed(base: dict[str, Any], trail: str, value: object) -> dict[str, Any]:
     return changed
 
 
-@pytest.mark.parametrize(
-    ("trail", "value", "where", "reason"),
-    [
-        ("cursor", 5, "cursor", "must be an object, not a number"),
-        ("cursor", {"configPaths": []}, "cursor", "'jsonRootKey' is missing"),
-        ("cursor", {"jsonRootKey": "x"}, "cursor", "'configPaths' is missing"),
-        ("a b", SEED_CLIENTS["cursor"], "a b", "is no name that can stand here"),
-        ("cursor/configPath", [], "cursor.configPath", "did you mean 'configPaths'?"),
-        ("cursor/jsonrootkey", "x", "cursor.jsonrootkey", "did you mean 'jsonRootKey'?"),
-        ("cursor/configPaths", "x", "cursor.configPaths", "must be an array, not a string"),
-        ("cursor/configPaths/1", None, "cursor.configPaths[1]", "must be a string or an object, not null"),
-        ("cursor/configPaths/1", "", "cursor.configPaths[1]", "must not be empty"),
-        ("cursor/configPaths/0", {"use": "read"}, "cursor.configPaths[0]", "'path' is missing"),
-        ("cursor/configPaths/0", {"path": "{home}/x", "use": "maybe"}, "cursor.configPaths[0].use", "must be one of"),
-        ("cursor/configPaths/0", {"path": "{home}/x", "systems": []}, "cursor.configPaths[0].systems", "empty"),
-        ("cursor/configPaths/0", {"path": "{home}/x", "systems": ["bsd"]}, "cursor.configPaths[0].systems[0]", "linux"),
-        ("cursor/configPaths/0", {"path": "{home}/x", "urlkey": "u"}, "cursor.configPaths[0].urlkey", "'urlKey'"),
-        ("cursor/configPaths/0", "{homes}/x", "cursor.configPaths[0]", "unknown token {homes}; known are {workspace}"),
-        ("cursor/configPaths/0", "{CODEX_HOME}/x", "cursor.configPaths[0]", "unknown token {CODEX_HOME}"),
-        ("cursor/configPaths/0", "mcp.json", "cursor.configPaths[0]", "must begin with a token"),
-        ("cursor/configPaths/0", "~/mcp.json", "cursor.configPaths[0]", "must begin with a token"),
-        ("cursor/configPaths/0", "{home}.json", "cursor.configPaths[0]", "must begin with a token"),
-        ("cursor/configPaths/0", "/a\0b", "cursor.configPaths[0]", "NUL"),
-        ("cursor/writeTarget", "{home}/other.json", "cursor.writeTarget", "must be one of configPaths"),
-        ("cursor/writeTarget", 1, "cursor.writeTarget", "must be a string or null"),
-        ("cursor/jsonRootKey", [], "cursor.jsonRootKey", "must not be empty"),
-        ("cursor/jsonRootKey", ["a", 1], "cursor.jsonRootKey[1]", "must be a string"),
-        ("cursor/jsonRootKey", ["a", "{wrong}"], "cursor.jsonRootKey[1]", "unknown token {wrong}"),
-        ("cursor/format", "xml", "cursor.format", "must be one of json, jsonc, toml, yaml, not 'xml'"),
-        ("cursor/nameKey", "name", "cursor.configPaths[0]", "in YAML only"),
-        ("cursor/includeType", "yes", "cursor.includeType", "must be a boolean or an array"),
-        ("cursor/includeType", ["sse"], "cursor.includeType[0]", "must be one of stdio, http, not 'sse'"),
-        ("cursor/supportedTransports", ["pipe"], "cursor.supportedTransports[0]", "must be one of stdio, http"),
-        ("cursor/typeMap", {"sse": "x"}, "cursor.typeMap.sse", "is not known"),
-        ("cursor/variables", {"home": "{home}"}, "cursor.variables.home", "is no name that can stand here"),
-        ("cursor/variables", {"A": "{B}/x", "B": "{A}/x"}, "cursor.variables.A", "unknown token {B}"),
-        ("cursor/signs", ["x"], "cursor.signs[0]", "must begin with a token"),
-        ("cursor/cli", {}, "cursor.cli", "'executable' is missing"),
-        ("cursor/cli", {"executable": "x", "list": "mcp list"}, "cursor.cli.list", "must be an array"),
-        ("cursor/startsIn", {"user": "tmp"}, "cursor.startsIn.user", "must be one of workspace, home"),
-        ("cursor/connectSeconds", 0, "cursor.connectSeconds", "must be greater than 0"),
-        ("cursor/gates", ["do it"], "cursor.gates[0]", "must be an object, not a string"),
-        ("cursor/gates", [{"text": "x", "scopes": ["all"]}], "cursor.gates[0].scopes[0]", "workspace, user"),
-        ("cursor/checked", "Nov 2026", "cursor.checked", "must have the form"),
-    ],
-)
+ODD: tuple[object, ...] = (SEED_CLIENTS, SEED_SERVERS, {}, [], {"$schema": 5})
+WRONG_CLIENTS = [
+    ("cursor", 5, "cursor", "must be an object, not a number"),
+    ("cursor", {"configPaths": []}, "cursor", "'jsonRootKey' is missing"),
+    ("cursor", {"jsonRootKey": "x"}, "cursor", "'configPaths' is missing"),
+    ("a b", SEED_CLIENTS["cursor"], "a b", "is no name that can stand here"),
+    ("cursor/configPath", [], "cursor.configPath", "did you mean 'configPaths'?"),
+    ("cursor/jsonrootkey", "x", "cursor.jsonrootkey", "did you mean 'jsonRootKey'?"),
+    ("cursor/configPaths", "x", "cursor.configPaths", "must be an array, not a string"),
+    ("cursor/configPaths/1", None, "cursor.configPaths[1]", "must be a string or an object, not null"),
+    ("cursor/configPaths/1", "", "cursor.configPaths[1]", "must not be empty"),
+    ("cursor/configPaths/0", {"use": "read"}, "cursor.configPaths[0]", "'path' is missing"),
+    ("cursor/configPaths/0", {"path": "{home}/x", "use": "maybe"}, "cursor.configPaths[0].use", "must be one of"),
+    ("cursor/configPaths/0", {"path": "{home}/x", "systems": []}, "cursor.configPaths[0].systems", "empty"),
+    ("cursor/configPaths/0", {"path": "{home}/x", "systems": ["bsd"]}, "cursor.configPaths[0].systems[0]", "linux"),
+    ("cursor/configPaths/0", {"path": "{home}/x", "urlkey": "u"}, "cursor.configPaths[0].urlkey", "'urlKey'"),
+    ("cursor/configPaths/0", "{homes}/x", "cursor.configPaths[0]", "unknown token {homes}; known are {workspace}"),
+    ("cursor/configPaths/0", "{CODEX_HOME}/x", "cursor.configPaths[0]", "unknown token {CODEX_HOME}"),
+    ("cursor/configPaths/0", "mcp.json", "cursor.configPaths[0]", "must begin with a token"),
+    ("cursor/configPaths/0", "~/mcp.json", "cursor.configPaths[0]", "must begin with a token"),
+    ("cursor/configPaths/0", "{home}.json", "cursor.configPaths[0]", "must begin with a token"),
+    ("cursor/configPaths/0", "/a\0b", "cursor.configPaths[0]", "NUL"),
+    ("cursor/writeTarget", "{home}/other.json", "cursor.writeTarget", "must be one of configPaths"),
+    ("cursor/writeTarget", 1, "cursor.writeTarget", "must be a string or null"),
+    ("cursor/jsonRootKey", [], "cursor.jsonRootKey", "must not be empty"),
+    ("cursor/jsonRootKey", ["a", 1], "cursor.jsonRootKey[1]", "must be a string"),
+    ("cursor/jsonRootKey", ["a", "{wrong}"], "cursor.jsonRootKey[1]", "unknown token {wrong}"),
+    ("cursor/format", "xml", "cursor.format", "must be one of json, jsonc, toml, yaml, not 'xml'"),
+    ("cursor/nameKey", "name", "cursor.configPaths[0]", "in YAML only"),
+    ("cursor/includeType", "yes", "cursor.includeType", "must be a boolean or an array"),
+    ("cursor/includeType", ["sse"], "cursor.includeType[0]", "must be one of stdio, http, not 'sse'"),
+    ("cursor/supportedTransports", ["pipe"], "cursor.supportedTransports[0]", "must be one of stdio, http"),
+    ("cursor/typeMap", {"sse": "x"}, "cursor.typeMap.sse", "is not known"),
+    ("cursor/variables", {"home": "{home}"}, "cursor.variables.home", "is no name that can stand here"),
+    ("cursor/variables", {"A": "{B}/x", "B": "{A}/x"}, "cursor.variables.A", "unknown token {B}"),
+    ("cursor/signs", ["x"], "cursor.signs[0]", "must begin with a token"),
+    ("cursor/cli", {}, "cursor.cli", "'executable' is missing"),
+    ("cursor/cli", {"executable": "x", "list": "mcp list"}, "cursor.cli.list", "must be an array"),
+    ("cursor/startsIn", {"user": "tmp"}, "cursor.startsIn.user", "must be one of workspace, home"),
+    ("cursor/connectSeconds", 0, "cursor.connectSeconds", "must be greater than 0"),
+    ("cursor/gates", ["do it"], "cursor.gates[0]", "must be an object, not a string"),
+    ("cursor/gates", [{"text": "x", "scopes": ["all"]}], "cursor.gates[0].scopes[0]", "workspace, user"),
+    ("cursor/checked", "Nov 2026", "cursor.checked", "must have the form"),
+]
+
+
+@pytest.mark.parametrize(("trail", "value", "where", "reason"), WRONG_CLIENTS)
 def test_a_wrong_client_is_refused_with_its_place(
     tmp_path: Path, trail: str, value: object, where: str, reason: str
 ) -> None:
@@ -173,31 +176,31 @@ def test_a_write_target_must_be_a_place_that_can_be_written_to(tmp_path: Path) -
         load(machine(LINUX), clients=str(file))
 
 
-@pytest.mark.parametrize(
-    ("trail", "value", "where", "reason"),
-    [
-        ("UnoApp", [], "UnoApp", "must be an object, not an array"),
-        ("UnoApp", {"transport": "stdio", "variants": {}}, "UnoApp", "'detection' is missing"),
-        ("UnoApp/transport", "sse", "UnoApp.transport", "must be one of stdio, http, not 'sse'"),
-        ("UnoApp/transports", "x", "UnoApp.transports", "did you mean 'transport'?"),
-        ("UnoApp/variants", {}, "UnoApp.variants", "must not be empty"),
-        ("UnoApp/variants/nightly", {"command": "x"}, "UnoApp.variants.nightly", "is not known; known are stable"),
-        ("UnoApp/variants/stable", {"command": ""}, "UnoApp.variants.stable.command", "must not be empty"),
-        ("UnoApp/variants/stable", {"args": []}, "UnoApp.variants.stable", "must have 'command'"),
-        ("UnoApp/variants/stable", {"url": "http://x"}, "UnoApp.variants.stable", "must have 'command'"),
-        ("UnoApp/variants/stable", {"command": "x", "url": "u"}, "UnoApp.variants.stable", "and no 'url'"),
-        ("UnoApp/variants/stable/args/1", 5, "UnoApp.variants.stable.args[1]", "must be a string, not a number"),
-        ("UnoApp/variants/stable/env", {"A": 1}, "UnoApp.variants.stable.env.A", "must be a string"),
-        ("UnoDocs/variants/pinned", {"command": "x"}, "UnoDocs.variants.pinned", "the transport is http"),
-        ("UnoApp/runners", {"dnx": {"stable": {}}}, "UnoApp.runners.dnx.stable", "must have 'command'"),
-        ("UnoApp/runners", {"a b": {}}, "UnoApp.runners.a b", "is no name that can stand here"),
-        ("UnoApp/detection", {}, "UnoApp.detection", "'keyPatterns' is missing"),
-        ("UnoApp/detection/keyPatterns", None, "UnoApp.detection.keyPatterns", "must be an array, not null"),
-        ("UnoApp/detection/keyPatterns/0", "(", "UnoApp.detection.keyPatterns[0]", "is no regular expression"),
-        ("UnoApp/detection/commandPatterns/0", "a{9999999999}", "UnoApp.detection.commandPatterns[0]", "no regular"),
-        ("UnoApp/detection/urlPattern", ["x"], "UnoApp.detection.urlPattern", "did you mean 'urlPatterns'?"),
-    ],
-)
+WRONG_SERVERS = [
+    ("UnoApp", [], "UnoApp", "must be an object, not an array"),
+    ("UnoApp", {"transport": "stdio", "variants": {}}, "UnoApp", "'detection' is missing"),
+    ("UnoApp/transport", "sse", "UnoApp.transport", "must be one of stdio, http, not 'sse'"),
+    ("UnoApp/transports", "x", "UnoApp.transports", "did you mean 'transport'?"),
+    ("UnoApp/variants", {}, "UnoApp.variants", "must not be empty"),
+    ("UnoApp/variants/nightly", {"command": "x"}, "UnoApp.variants.nightly", "is not known; known are stable"),
+    ("UnoApp/variants/stable", {"command": ""}, "UnoApp.variants.stable.command", "must not be empty"),
+    ("UnoApp/variants/stable", {"args": []}, "UnoApp.variants.stable", "must have 'command'"),
+    ("UnoApp/variants/stable", {"url": "http://x"}, "UnoApp.variants.stable", "must have 'command'"),
+    ("UnoApp/variants/stable", {"command": "x", "url": "u"}, "UnoApp.variants.stable", "and no 'url'"),
+    ("UnoApp/variants/stable/args/1", 5, "UnoApp.variants.stable.args[1]", "must be a string, not a number"),
+    ("UnoApp/variants/stable/env", {"A": 1}, "UnoApp.variants.stable.env.A", "must be a string"),
+    ("UnoDocs/variants/pinned", {"command": "x"}, "UnoDocs.variants.pinned", "the transport is http"),
+    ("UnoApp/runners", {"dnx": {"stable": {}}}, "UnoApp.runners.dnx.stable", "must have 'command'"),
+    ("UnoApp/runners", {"a b": {}}, "UnoApp.runners.a b", "is no name that can stand here"),
+    ("UnoApp/detection", {}, "UnoApp.detection", "'keyPatterns' is missing"),
+    ("UnoApp/detection/keyPatterns", None, "UnoApp.detection.keyPatterns", "must be an array, not null"),
+    ("UnoApp/detection/keyPatterns/0", "(", "UnoApp.detection.keyPatterns[0]", "is no regular expression"),
+    ("UnoApp/detection/commandPatterns/0", "a{9999999999}", "UnoApp.detection.commandPatterns[0]", "no regular"),
+    ("UnoApp/detection/urlPattern", ["x"], "UnoApp.detection.urlPattern", "did you mean 'urlPatterns'?"),
+]
+
+
+@pytest.mark.parametrize(("trail", "value", "where", "reason"), WRONG_SERVERS)
 def test_a_wrong_server_is_refused_with_its_place(
     tmp_path: Path, trail: str, value: object, where: str, reason: str
 ) -> None:
@@ -209,6 +212,23 @@ def test_a_wrong_server_is_refused_with_its_place(
     assert error.value.message.startswith(f"{file}: {where}: ")
     assert reason in error.value.message
     assert (error.value.code, error.value.exit_code) == ("DefinitionsInvalid", 2)
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        *((CLIENTS, _changed(SEED_CLIENTS, trail, value)) for trail, value, *_ in WRONG_CLIENTS),
+        *((SERVERS, _changed(SEED_SERVERS, trail, value)) for trail, value, *_ in WRONG_SERVERS),
+        *((kind, data) for kind in (CLIENTS, SERVERS) for data in ODD),
+        *((kind, packaged(f"{kind}.json")) for kind in (CLIENTS, SERVERS)),
+    ],
+)
+def test_our_validator_and_the_usual_one_agree(kind: str, data: object) -> None:
+    schema = packaged(f"{kind}.schema.json")
+    usual = jsonschema.Draft202012Validator(schema)
+
+    usual.check_schema(schema)
+    assert (first_problem(data, schema) is None) == usual.is_valid(data)
 
 
 @pytest.mark.parametrize(
