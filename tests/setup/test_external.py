@@ -97,7 +97,7 @@ def test_our_own_files_pass_the_same_checks(kind: str) -> None:
 
 
 def _changed(base: dict[str, Any], trail: str, value: object) -> dict[str, Any]:
-    """With another value at a place; an empty trail is the whole."""
+    """With another value at a place, which the trail leads to."""
     changed = copy.deepcopy(base)
     at: Any = changed
     *way, last = trail.split("/")
