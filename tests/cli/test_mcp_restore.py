@@ -1,0 +1,49 @@
+"""`mcp restore` as people call it; what is put back when has its own tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.machine import Machine
+from support.registration import Clients, operations
+
+
+@pytest.fixture
+def clients(machine: Machine) -> Clients:
+    return Clients(machine)
+
+
+def test_all_files_of_a_client_are_put_back(clients: Clients) -> None:
+    clients.write(".cursor/mcp.json", "{ }")
+    clients.write("~/.cursor/mcp.json", "{  }")
+    before = clients.tree()
+    clients.install("cursor")
+    clients.install("cursor", "--scope", "user")
+
+    text = clients.text("restore", "cursor").stdout
+
+    assert text.startswith("MCP Restore\n===========\n\n  (file)  restored  .cursor/mcp.json")
+    assert clients.tree() == before
+
+
+def test_a_dry_run_shows_what_would_be_put_back(clients: Clients) -> None:
+    clients.write(".cursor/mcp.json", "{ }\n")
+    clients.install("cursor")
+    before = clients.tree()
+
+    (operation,) = operations(clients.mcp("restore", "cursor", "--dry-run"))
+
+    assert operation["server"] is None
+    assert "\n+{ }\n" in operation["diff"]
+    assert clients.tree() == before
+
+
+def test_of_all_clients_only_those_count_that_were_changed(clients: Clients) -> None:
+    clients.write("~/.cursor/mcp.json", "{ }")
+    clients.write("~/.kiro/settings/mcp.json", "{ }")
+    clients.install("kiro")
+
+    result = clients.mcp("restore", "--all-ides")
+
+    assert [(one["ide"], one["action"]) for one in operations(result)] == [("kiro", "restored")]
+    assert result.exit_code == 0

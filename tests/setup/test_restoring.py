@@ -1,0 +1,144 @@
+"""Files put back as they were before our first change, and what others did since."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from setup.made import SERVERS, WISH, client, place
+from support.files import write
+from uno_devserver.setup.applying import Ways, carry_out
+from uno_devserver.setup.definitions import Definitions
+from uno_devserver.setup.install_plan import plan_install
+from uno_devserver.setup.operations import Action, Operation
+from uno_devserver.setup.records import record_of
+from uno_devserver.setup.restoring import plan_restore
+from uno_devserver.setup.servers import Wish
+from uno_devserver.setup.task import Files, Task
+
+THEIRS = b'{"theirs": 1}'
+
+
+class Setup:
+    def __init__(self, root: Path) -> None:
+        self.path = root / "new" / "mcp.json"
+        self.ways = Ways(str(root / "state"))
+        profile = client(place(self.path))
+        self.task = Task(profile, SERVERS, Definitions((profile,), SERVERS))
+
+    def install(self, *, wish: Wish = WISH, backup: bool = True) -> None:
+        ways = self.ways.replace(backup=backup)
+        done = carry_out(lambda: plan_install(self.task, wish, Files()), ways)
+        assert all(one.action is not Action.ERROR for one in done), done
+
+    def restore(self, *, force: bool = False) -> Operation:
+        (done,) = carry_out(lambda: plan_restore(self.task, self.ways.folder, force=force), self.ways)
+        return done
+
+
+@pytest.fixture
+def setup(tmp_path: Path) -> Setup:
+    return Setup(tmp_path)
+
+
+@pytest.mark.parametrize("backup", [True, False])
+def test_all_our_changes_are_undone_at_once(setup: Setup, backup: bool) -> None:
+    write(setup.path, "{ } // mine")
+    setup.install(backup=backup)
+    setup.install(wish=Wish("pinned:1.2.3"), backup=backup)
+
+    done = setup.restore()
+
+    assert done.action is Action.RESTORED
+    assert done.server is None
+    assert setup.path.read_bytes() == b"{ } // mine"
+    assert record_of(setup.ways.folder, str(setup.path)) is None
+    assert setup.restore().action is Action.NOT_FOUND
+
+
+def test_a_file_that_we_made_is_removed_with_its_folder(setup: Setup) -> None:
+    setup.install()
+
+    assert setup.restore().reason == "Removed: it did not exist before"
+    assert not setup.path.parent.exists()
+
+
+def test_a_file_that_others_changed_is_only_put_back_by_force_and_theirs_is_kept(setup: Setup) -> None:
+    write(setup.path, "{ }")
+    setup.install()
+    setup.path.write_bytes(THEIRS)
+
+    refused = setup.restore()
+    assert refused.action is Action.ERROR
+    assert "--force" in refused.reason
+    assert setup.path.read_bytes() == THEIRS
+
+    forced = setup.restore(force=True)
+    assert forced.action is Action.RESTORED
+    assert setup.path.read_bytes() == b"{ }"
+    assert Path(forced.backup or "").read_bytes() == THEIRS
+    assert setup.restore().action is Action.NOT_FOUND
+
+
+def test_a_file_that_we_made_and_others_changed_goes_by_force_and_theirs_is_kept(setup: Setup) -> None:
+    setup.install()
+    setup.path.write_bytes(THEIRS)
+
+    forced = setup.restore(force=True)
+
+    assert not setup.path.parent.exists()
+    assert Path(forced.backup or "").read_bytes() == THEIRS
+
+
+def test_a_file_that_others_removed_is_put_back_by_force(setup: Setup) -> None:
+    write(setup.path, "{ }")
+    setup.install()
+    setup.path.unlink()
+
+    assert "It was removed since" in setup.restore().reason
+    assert setup.restore(force=True).action is Action.RESTORED
+    assert setup.path.read_bytes() == b"{ }"
+
+
+def test_without_a_backup_force_cannot_help_and_says_so(setup: Setup) -> None:
+    write(setup.path, "{ }")
+    setup.install(backup=False)
+    setup.path.write_bytes(THEIRS)
+
+    done = setup.restore(force=True)
+
+    assert done.action is Action.ERROR
+    assert "no backup was kept" in done.reason
+    assert setup.path.read_bytes() == THEIRS
+
+
+def test_a_backup_that_is_gone_is_an_error_that_names_it(setup: Setup) -> None:
+    write(setup.path, "{ }")
+    setup.install()
+    record = record_of(setup.ways.folder, str(setup.path))
+    assert record is not None
+    Path(record.backup or "").unlink()
+    setup.path.write_bytes(THEIRS)
+
+    done = setup.restore(force=True)
+
+    assert done.action is Action.ERROR
+    assert record.backup in done.reason if record.backup else False
+    assert setup.path.read_bytes() == THEIRS
+
+
+def test_a_file_that_cannot_be_read_is_an_error(setup: Setup) -> None:
+    setup.install()
+    setup.path.unlink()
+    setup.path.mkdir()
+
+    assert setup.restore().action is Action.ERROR
+
+
+def test_other_clients_that_read_the_file_are_named(setup: Setup) -> None:
+    other = client(place(setup.path)).replace(id="other", name="Another Client")
+    setup.task = setup.task.replace(definitions=Definitions((setup.task.profile, other), SERVERS))
+    setup.install()
+
+    assert "Another Client" in setup.restore().notes[0]
