@@ -1,0 +1,106 @@
+"""Changes of flow collections, which stand in brackets, on one line or on several: `{key: value}`, `[item]`."""
+
+from __future__ import annotations
+
+import re
+
+from .splices import Splice
+from .yaml_layout import line_end, line_start
+from .yaml_nodes import MAPPING, SCALAR, Node, after_blanks, after_colon, content
+from .yaml_writing import in_flow, pair_in_flow
+
+_REST_OF_LINE = re.compile(r"[ \t]*(?:(?<=[ \t])#[^\r\n]*)?(?=[\r\n])")
+
+
+def fits_on_brackets(old: Node, value: object) -> bool:
+    """A collection in brackets, with something in them, that becomes another one: it keeps its form."""
+    return old.flow and bool(old.items) and isinstance(value, (list, dict))
+
+
+def is_empty(text: str, node: Node) -> bool:
+    """Brackets with nothing in them, not even a comment, say nothing about form."""
+    return node.flow and node.is_bare and not text[node.begin + 1 : node.end - 1].strip()
+
+
+def added_pair(text: str, node: Node, key: str, value: object, newline: str) -> list[Splice]:
+    return _added(text, node, pair_in_flow(key, value, quote=quote_of(node)), newline)
+
+
+def added_item(text: str, node: Node, value: object, newline: str) -> list[Splice]:
+    return _added(text, node, in_flow(value, quote=quote_of(node)), newline)
+
+
+def replaced_value(text: str, node: Node, at: int, value: object) -> list[Splice]:
+    key, old = node.pairs[at]
+    written = in_flow(value, quote=quote_of(node if old.is_nothing else old))
+    if old.is_nothing:
+        written = f" {written}" if after_colon(text, key) else f": {written}"
+    return [(old.begin, old.end, written)]
+
+
+def replaced_item(node: Node, at: int, value: object) -> list[Splice]:
+    old = node.items[at]
+    return [(old.begin, old.end, in_flow(value, quote=quote_of(node)))]
+
+
+def without(text: str, node: Node, at: int) -> list[Splice]:
+    """A collection in brackets without one of its pairs or items, and with as many commas as it needs."""
+    spans = _spans(node)
+    begin, end = spans[at]
+    comma = _after_comma(text, end)
+    behind = comma or end
+    gone: list[Splice] = []
+    if at and not comma:
+        last = spans[at - 1][1]
+        before = _after_comma(text, last) or last
+        if not text[before:begin].strip():
+            return [(last, end, "")]
+        gone.append((before - 1, before, ""))  # only the comma: a comment stands behind it
+    rest = _REST_OF_LINE.match(text, behind)
+    start = line_start(text, begin)
+    if rest and not text[start:begin].strip():
+        broken = 2 if text.startswith("\r\n", rest.end()) else 1
+        return [*gone, (start, rest.end() + broken, "")]
+    if at + 1 < len(spans) and not text[behind : spans[at + 1][0]].strip(" \t"):
+        return [*gone, (begin, spans[at + 1][0], "")]
+    if at and comma and (former := _after_comma(text, spans[at - 1][1])) and not text[former:begin].strip():
+        return [(former, behind, "")]
+    return [*gone, (begin, behind, "")]
+
+
+def quote_of(node: Node) -> str:
+    """The quote of the last key, or item: who writes JSON into YAML goes on to do so."""
+    if node.kind == SCALAR:
+        return node.style
+    return quote_of(node.items[-2 if node.kind == MAPPING else -1]) if node.items else ""
+
+
+def _added(text: str, node: Node, written: str, newline: str) -> list[Splice]:
+    spans = _spans(node)
+    if not spans:
+        inside = content(text, node) + 1
+        return [(inside, inside, written)]
+    begin, end = spans[-1]
+    comma = _after_comma(text, end)
+    behind = comma or end
+    indent = text[line_start(text, begin) : begin]
+    if indent.strip():  # entries stand beside one another
+        return [(behind, behind, f" {written}," if comma else f", {written}")]
+    line = newline + indent + written + ("," if comma else "")
+    if not _REST_OF_LINE.match(text, behind):
+        return [(behind, behind, line if comma else f",{line}")]
+    last = line_end(text, behind)
+    if comma or last == behind:
+        return [(last, last, line if comma else f",{line}")]
+    return [(behind, behind, ","), (last, last, line)]
+
+
+def _spans(node: Node) -> list[tuple[int, int]]:
+    if node.kind == MAPPING:
+        return [(key.begin, max(key.end, value.end)) for key, value in node.pairs]
+    return [(item.begin, item.end) for item in node.items]
+
+
+def _after_comma(text: str, end: int) -> int | None:
+    at = after_blanks(text, end)
+    return at + 1 if text[at : at + 1] == "," else None

@@ -1,0 +1,291 @@
+"""YAML files in which clients keep their servers, changed without writing anything anew but the entry.
+
+The servers are a mapping by name, or a list whose items have a name. A change is made of small steps, each checked
+by reading the text again (see `yaml_check`); one that would change anything else is refused.
+"""
+
+from __future__ import annotations
+
+from . import yaml_block, yaml_flow
+from .document import EditProblem, Entry
+from .splices import newline_of, spliced
+from .yaml_check import alike, is_referred_to, same, same_items
+from .yaml_layout import column_of, style_of, unsafe
+from .yaml_nodes import ALIAS, MAPPING, SEQUENCE, Node, after_colon, after_properties, content, problem_at, read
+from .yaml_values import Meanings, equal, is_merge, is_null, kind_of, name_of, plain, referent
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from .document import Remark
+    from .splices import Splice
+
+
+class YamlDocument:
+    """`root`: the keys that lead to the servers. `name_key`: they are a list, and this key of an item is its name."""
+
+    remarks: tuple[Remark, ...] = ()  # comments are part of YAML, for every reader
+
+    def __init__(self, text: str, root: tuple[str, ...], name_key: str | None) -> None:
+        self._text, self._root, self._name_key = text, root, name_key
+        self._stream = read(text)
+        self._way: list[Node] = []  # from the top to the servers, as far as that goes; without aliases
+        self._positions: list[int] = []  # of the pair that was followed, in each node of the way but the last
+        self._missing = root  # the keys that are not there
+        self._is_shared = False  # the way leads through an alias: others see every change
+        self._find_servers()
+        self._slots = self._find_slots()
+        meanings = Meanings()
+        self.entries = tuple(self._entry(slot, meanings) for slot in self._slots)
+
+    def put(self, at: int | None, name: str, settings: Mapping[str, object], drop: Collection[str] = ()) -> str:
+        wanted = {key: plain(value) for key, value in settings.items() if key != self._name_key}
+        unwanted = [key for key in drop if key != self._name_key]
+        if at is None:
+            document, at = self._with_entry(name, wanted), len(self.entries)
+        else:
+            document = self._with_settings(at, name, wanted, unwanted)
+        found = document.entries[at].settings or {}  # as a whole: what is merged into an entry counts, too
+        if any(key not in found or not equal(found[key], wanted[key]) for key in wanted) or found.keys() & set(
+            unwanted
+        ):
+            raise self._unsafe()
+        return document._text
+
+    def remove(self, indexes: Collection[int]) -> str:
+        document = self
+        for index in sorted(set(indexes), reverse=True):
+            document = document._without_entry(index)
+        return document._text
+
+    # Reading
+
+    def _find_servers(self) -> None:
+        top = self._stream.top
+        if top is None:
+            return
+        node = self._enter(top)
+        for depth, key in enumerate(self._root):
+            if depth and is_null(node):
+                return
+            self._demand(node, MAPPING, depth)
+            found = [at for at, (name, _) in enumerate(node.pairs) if Meanings().of(name) == key]
+            if not found:
+                return
+            self._positions.append(found[-1])  # of twins the last counts
+            self._missing = self._root[depth + 1 :]
+            node = self._enter(node.pairs[found[-1]][1])
+        if not is_null(node):
+            self._demand(node, SEQUENCE if self._name_key else MAPPING, len(self._root))
+
+    def _enter(self, node: Node) -> Node:
+        self._is_shared = self._is_shared or node.kind == ALIAS
+        self._way.append(referent(node))
+        return self._way[-1]
+
+    def _demand(self, node: Node, kind: str, depth: int) -> None:
+        if node.kind != kind:
+            name = f"'{'.'.join(self._root[:depth])}'" if depth else "the top level"
+            raise problem_at(self._text, node.begin, f"{name} is {kind_of(node)}, not a {kind}")
+
+    def _find_slots(self) -> list[int]:
+        """The positions of the entries among the pairs, or items, of the servers."""
+        servers = self._servers
+        if servers is None:
+            return []
+        if servers.kind == SEQUENCE:
+            return list(range(len(servers.items)))
+        return [at for at, (key, _) in enumerate(servers.pairs) if not is_merge(key)]
+
+    @property
+    def _servers(self) -> Node | None:
+        """None: not there, or null."""
+        return None if self._missing or is_null(self._way[-1]) else self._way[-1]
+
+    def _entry(self, slot: int, meanings: Meanings) -> Entry:
+        node = self._value(slot)
+        value = meanings.of(node)
+        settings = value if isinstance(value, dict) else None
+        if self._name_key is None:
+            return Entry(name_of(self._way[-1].items[2 * slot]), settings)
+        name = [name_of(value) for key, value in referent(node).pairs if name_of(key) == self._name_key]
+        return Entry(name[-1] if settings is not None and name else "", settings)
+
+    def _value(self, slot: int) -> Node:
+        servers = self._way[-1]
+        return servers.items[2 * slot + 1 if servers.kind == MAPPING else slot]
+
+    # Changing
+
+    def _with_entry(self, name: str, settings: dict[str, object]) -> YamlDocument:
+        entry: object = {self._name_key: name, **settings} if self._name_key else settings
+        value: object = [entry] if self._name_key else {name: entry}
+        for key in reversed(self._missing[1:]):
+            value = {key: value}
+        if self._stream.top is None:
+            return self._at_the_end(self._missing[0], value)
+        node = self._way[-1]
+        if is_null(node) or (len(self._way) > 1 and yaml_flow.is_empty(self._text, node)):
+            filling = {self._missing[0]: value} if self._missing else value
+            return self._with_value(self._way[:-1], self._positions[-1], filling)
+        if self._missing:
+            return self._with_pair(self._way, self._missing[0], value)
+        if node.kind == MAPPING:
+            return self._with_pair(self._way, name, entry)
+        return self._with_item(node, entry)
+
+    def _with_settings(self, at: int, name: str, settings: dict[str, object], drop: list[str]) -> YamlDocument:
+        slot = self._slots[at]
+        node = self._value(slot)
+        if node.kind == ALIAS:
+            raise self._unsafe()
+        if node.kind != MAPPING or yaml_flow.is_empty(self._text, node):
+            if self._name_key is None:
+                return self._with_value(self._way, slot, settings)
+            return self._with_replaced_item(slot, {self._name_key: name, **settings})
+        document = self
+        for key, value in settings.items():
+            document = document._with_setting(slot, key, value)
+        for key in drop:
+            document = document._without_setting(slot, key)
+        return document
+
+    def _with_setting(self, slot: int, key: str, value: object) -> YamlDocument:
+        node = self._value(slot)
+        found = _positions_of(node, key)
+        if not found:
+            return self._with_pair([*self._way, node], key, value)
+        if equal(Meanings().of(node.pairs[found[-1]][1]), value):
+            return self
+        return self._with_value([*self._way, node], found[-1], value)
+
+    def _without_setting(self, slot: int, key: str) -> YamlDocument:
+        document = self
+        for position in reversed(_positions_of(self._value(slot), key)):
+            node = document._value(slot)
+            document = document._without_pair([*document._way, node], position)
+        return document
+
+    def _without_entry(self, index: int) -> YamlDocument:
+        slot, servers = self._slots[index], self._way[-1]
+        if servers.kind == MAPPING and (servers.flow or len(servers.pairs) > 1):
+            return self._without_pair(self._way, slot)
+        gone = servers.pairs[slot] if servers.kind == MAPPING else (servers.items[slot],)
+        if servers.flow:
+            splices = yaml_flow.without(self._text, servers, slot)
+        elif len(servers.items) > len(gone):
+            splices = yaml_block.without_item(self._text, servers, slot)
+        else:
+            colon = after_colon(self._text, self._way[-2].pairs[self._positions[-1]][0])
+            if colon is None:
+                raise self._unsafe()
+            behind = colon if servers.is_bare else after_properties(self._text, servers)
+            splices = yaml_block.emptied(self._text, servers, behind)
+        return self._changed(splices, self._way, gone, _lost(servers, gone))
+
+    # Steps: the last node of a way is the one that is changed
+
+    def _at_the_end(self, key: str, value: object) -> YamlDocument:
+        splices = yaml_block.at_the_end(self._text, self._stream.end, 0, key, value, style_of(self._text))
+        document = self._again(splices)
+        top = document._stream.top
+        if top is None or not equal(Meanings().of(top), {key: value}):
+            raise self._unsafe()
+        return document
+
+    def _with_pair(self, way: list[Node], key: str, value: object) -> YamlDocument:
+        text, node = self._text, way[-1]
+        style = style_of(text, self._way[-1], self._way[0])
+        if node.flow:
+            splices = yaml_flow.added_pair(text, node, key, value, style.newline)
+        elif len(way) == 1:
+            column = column_of(text, content(text, node))
+            splices = yaml_block.at_the_end(text, self._stream.end, column, key, value, style)
+        else:
+            splices = yaml_block.added_pair(text, node, key, value, style)
+        return self._changed(splices, way, (), _gained(node, key, value))
+
+    def _with_item(self, node: Node, value: object) -> YamlDocument:
+        if node.flow:
+            splices = yaml_flow.added_item(self._text, node, value, newline_of(self._text))
+        else:
+            splices = yaml_block.added_item(self._text, node, value, style_of(self._text, node, self._way[0]))
+        return self._changed(splices, self._way, (), _gained(node, value))
+
+    def _with_value(self, way: list[Node], position: int, value: object) -> YamlDocument:
+        text, node = self._text, way[-1]
+        if node.flow:
+            splices = yaml_flow.replaced_value(text, node, position, value)
+        else:
+            style = style_of(text, self._way[-1], self._way[0])
+            splices = yaml_block.replaced_value(text, node, position, value, style)
+        old = node.pairs[position][1]
+        return self._changed(splices, way, (old,), _means(value), old)
+
+    def _with_replaced_item(self, position: int, value: object) -> YamlDocument:
+        text, node = self._text, self._way[-1]
+        if node.flow:
+            splices = yaml_flow.replaced_item(node, position, value)
+        else:
+            splices = yaml_block.replaced_item(text, node, position, value, style_of(text, node, self._way[0]))
+        old = node.items[position]
+        return self._changed(splices, self._way, (old,), _means(value), old)
+
+    def _without_pair(self, way: list[Node], position: int) -> YamlDocument:
+        node = way[-1]
+        change = yaml_flow.without if node.flow else yaml_block.without_pair
+        gone = node.pairs[position]
+        return self._changed(change(self._text, node, position), way, gone, _lost(node, gone))
+
+    def _changed(
+        self,
+        splices: list[Splice],
+        way: list[Node],
+        gone: tuple[Node, ...],
+        fits: Callable[[Node], bool],
+        changed: Node | None = None,
+    ) -> YamlDocument:
+        """The text with a change of the last node on the way, or of `changed` below it, which then `fits`."""
+        document = self._again(splices)
+        top = document._stream.top
+        if (
+            self._is_shared
+            or is_referred_to(self._way[0], way, gone)
+            or top is None
+            or not same(self._way[0], top, changed or way[-1], fits)
+        ):
+            raise self._unsafe()
+        return document
+
+    def _again(self, splices: list[Splice]) -> YamlDocument:
+        try:
+            return YamlDocument(spliced(self._text, splices), self._root, self._name_key)
+        except EditProblem as problem:
+            raise self._unsafe() from problem
+
+    def _unsafe(self) -> EditProblem:
+        return unsafe(self._text, self._way[-1].begin if self._way else 0)
+
+
+def _positions_of(node: Node, key: str) -> list[int]:
+    return [at for at, (name, _) in enumerate(node.pairs) if name_of(name) == key]
+
+
+def _gained(node: Node, *values: object) -> Callable[[Node], bool]:
+    """It holds what it held, and these behind it."""
+
+    def fits(new: Node) -> bool:
+        kept, more = new.items[: -len(values)], new.items[-len(values) :]
+        return alike(node, new) and same_items(node.items, kept) and equal([Meanings().of(one) for one in more], values)
+
+    return fits
+
+
+def _lost(node: Node, gone: tuple[Node, ...]) -> Callable[[Node], bool]:
+    kept = tuple(item for item in node.items if not any(item is one for one in gone))
+    return lambda new: alike(node, new) and same_items(kept, new.items)
+
+
+def _means(value: object) -> Callable[[Node], bool]:
+    return lambda new: new.is_bare and equal(Meanings().of(new), value)
