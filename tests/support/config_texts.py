@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -25,35 +26,36 @@ def jsonc_texts(draw: Draw, root: str) -> str:
     """An object, with or without servers below `root`; sometimes nothing but blanks and comments."""
     style = _JsonStyle(draw)
     if draw(st.integers(0, 14)) == 0:
-        return str(style.blank() + style.end())
+        return style.blank() + style.end()
     members = draw(st.lists(st.tuples(NAMES.filter(lambda name: name != root), _values()), max_size=3))
     if draw(st.integers(0, 3)):
         servers = draw(st.dictionaries(NAMES, _entries(), max_size=3))
         members.insert(draw(st.integers(0, len(members))), (root, servers))
     unique = list({name: (name, value) for name, value in members}.values())
-    return str(style.blank() + style.object(unique, 1) + style.blank() + style.end())
+    return style.blank() + style.object(unique, 1) + style.blank() + style.end()
 
 
 class _JsonStyle:
-    """How one file is laid out."""
+    """How one file is laid out; by chance rather than drawn, because so many choices would take most of the time."""
 
     def __init__(self, draw: Draw) -> None:
-        self._draw = draw
-        self._newline = draw(st.sampled_from(["\n", "\r\n"]))
-        self._indent = draw(st.sampled_from(["", "  ", "    ", "\t"]))
+        self._chance = Random(draw(st.integers(0, 2**32)))
+        self._newline: str = draw(st.sampled_from(["\n", "\r\n"]))
+        self._indent: str = draw(st.sampled_from(["", "  ", "    ", "\t"]))
         self._comments = draw(st.booleans())
         self._trailing = draw(st.booleans())
         self._one_line = draw(st.integers(0, 3)) == 0
 
     def blank(self) -> str:
-        if not self._comments or self._draw(st.integers(0, 3)):
-            return str(self._draw(st.sampled_from(["", "", "", " "])))
-        if not self._one_line and self._draw(st.booleans()):
-            return f' // {self._draw(WORDS)} {{,"{self._newline}'
-        return f'/* {self._draw(WORDS).replace("*/", "")} }}]," */'
+        if not self._comments or self._chance.random() < 0.75:
+            return self._chance.choice(["", "", "", " "])
+        text = self._chance.choice(["", "why", "é {x}", '"a": 1,', "http://x/*", "'}],"])
+        if not self._one_line and self._chance.random() < 0.5:
+            return f" // {text}{self._newline}"
+        return f"/* {text} */"
 
     def end(self) -> str:
-        return str(self._draw(st.sampled_from(["", self._newline, self._newline, self._newline * 2])))
+        return self._chance.choice(["", self._newline, self._newline, self._newline * 2])
 
     def object(self, members: list[tuple[str, Any]], depth: int) -> str:
         rows = [
@@ -66,15 +68,15 @@ class _JsonStyle:
             return self.object(list(value.items()), depth + 1)
         if isinstance(value, list):
             return self._group("[", [self._value(item, depth + 1) for item in value], "]", depth + 1)
-        return json.dumps(value, ensure_ascii=self._draw(st.booleans()))
+        return json.dumps(value, ensure_ascii=self._chance.random() < 0.5)
 
     def _group(self, begin: str, rows: list[str], end: str, depth: int) -> str:
         if not rows:
             return begin + self.blank() + end
-        lay_out = not self._one_line and self._draw(st.integers(0, 4)) > 0
+        lay_out = not self._one_line and self._chance.random() < 0.8
         before = self._newline + self._indent * depth if lay_out else ""
         after = self._newline + self._indent * (depth - 1) if lay_out else ""
-        trailing = "," if self._trailing and self._draw(st.booleans()) else ""
+        trailing = "," if self._trailing and self._chance.random() < 0.5 else ""
         inside = ",".join(f"{before}{self.blank()}{row}{self.blank()}" for row in rows)
         return begin + inside + trailing + self.blank() + after + end
 

@@ -130,16 +130,25 @@ def includes(whole: Any, part: Any, at: str = "$") -> bool:
 
 
 def foreign_bytes_are_in_place(before: bytes, after: bytes) -> bool:
-    """Whether `after` is `before` with something put in at one place, and at most blanks taken out there."""
+    """Whether `after` is `before` with something put in at one place, and at most blanks taken out there.
+
+    The comma behind the entry before may have its own place, in front of a comment.
+    """
     head = _common(before, after)
-    tail = min(_common(before[::-1], after[::-1]), len(before) - head)
-    return before[head : len(before) - tail].strip(b" \t\r\n\0") == b""
+    if _is_filled_in(before[head:], after[head:]):
+        return True
+    return after[head : head + 1] == b"," and foreign_bytes_are_in_place(before[head:], after[head + 1 :])
 
 
 def without_comments(text: str) -> Any:
     """The meaning of simple JSON with comments and trailing commas: no such marks inside its strings, but addresses."""
     text = re.sub(r'("(?:[^"\\]|\\.)*")|/\*.*?\*/|//[^\n]*', lambda found: found[1] or "", text, flags=re.DOTALL)
     return json.loads(re.sub(r",(\s*[}\]])", r"\1", text.removeprefix("\ufeff")))
+
+
+def _is_filled_in(before: bytes, after: bytes) -> bool:
+    tail = min(_common(before[::-1], after[::-1]), len(before))
+    return before[: len(before) - tail].strip(b" \t\r\n\0") == b""
 
 
 def _common(one: bytes, other: bytes) -> int:

@@ -20,7 +20,7 @@ def means_the_same(original: str, removed: str, form: Format) -> bool:
             before = _value(original, form)
         except ValueError:
             before = {}  # nothing but blanks and comments: what was there else would be in the other text, too
-        return _same(before, now, set())
+        return _same({} if before is None else before, now, set())  # an empty document can get settings
     except (ValueError, RecursionError):
         return False
 
@@ -49,7 +49,7 @@ def _yaml_value(text: str) -> Any:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
-    return _of_node(node, {}) if node is not None else {}  # a text of comments can get settings
+    return _of_node(node, {}) if node is not None else None
 
 
 def _of_node(node: Any, known: dict[int, Any]) -> Any:

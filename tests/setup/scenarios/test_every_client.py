@@ -354,8 +354,8 @@ def test_a_user_file_says_that_other_workspaces_lose_the_server(clients: Clients
 
 
 def test_all_detected_clients_are_registered_and_cleaned_at_once(clients: Clients) -> None:
-    for folder in (".cursor", ".kiro", "~/.codex", "~/.continue"):
-        clients.at(folder).mkdir()
+    for folder in (".cursor", ".kiro/settings", "~/.codex", "~/.continue"):
+        clients.at(folder).mkdir(parents=True)
     before = clients.tree()
 
     installed = clients.install("--all-ides", "--release")
@@ -372,7 +372,7 @@ def test_all_detected_clients_are_registered_and_cleaned_at_once(clients: Client
 
 def test_a_client_whose_file_is_broken_stops_no_other(clients: Clients) -> None:
     clients.write(".cursor/mcp.json", "{ broken")
-    clients.at(".kiro").mkdir()
+    clients.at(".kiro/settings").mkdir(parents=True)
 
     result = clients.install("--all-ides", "--servers", "UnoApp")
 
