@@ -59,8 +59,7 @@ def _tried(kind: Kind, scope: str, packages: Path) -> bool:
             problems = [str(error)]
         problems += [f"left running: {process}" for process in _left_running(str(trial.home))]
     seconds = time.perf_counter() - started
-    seen = f"sees the servers{', and connects' if trial.connected else ''}"
-    print(f"{kind.id} ({scope}): {'; '.join(problems) or seen} ({seconds:.1f} s)", flush=True)
+    print(f"{kind.id} ({scope}): {'; '.join(problems or trial.worked)} ({seconds:.1f} s)", flush=True)
     return not problems
 
 
@@ -71,7 +70,7 @@ class Trial:
         self.kind = kind
         self.scope = scope
         self.home, self.workspace = folder / "home", folder / "workspace"
-        self.connected = False
+        self.worked = ["sees the servers"]
         shutil.copytree(EXAMPLE, self.workspace, ignore=shutil.ignore_patterns("__pycache__"))
         for path, text in {**kind.before, **kind.consent(self.home, self.workspace)}.items():
             (self.home / path).parent.mkdir(parents=True, exist_ok=True)
@@ -101,6 +100,7 @@ class Trial:
         now = path.read_bytes() if path.exists() else None
         if untouched and now != files.get(path):
             yield f"{path} is not as it was: {now!r}"
+        self.worked.append("its file is as it was" if untouched else "the client has written to its file, too")
         after = self._listed()
         if any(_names(after, server) for server in SERVERS):
             yield f"it still knows a server that is gone: {after!r}"
@@ -112,13 +112,13 @@ class Trial:
                 yield f"its list does not name {server}: {said!r}"
         if self.kind.connected:
             line = next((line for line in said.splitlines() if _names(line, "UnoApp")), "")
-            self.connected = re.search(rf"\b{self.kind.connected}\b", line) is not None
-            if not self.connected:
+            if re.search(rf"\b{self.kind.connected}\b", line) is None:
                 yield f"it does not connect: {said!r}"
+            self.worked.append("connects")
         elif self.kind.proof is not None and self.scope in self.kind.proven:
-            self.connected = self.kind.proof(self.workspace, self.environ)
-            if not self.connected:
+            if not self.kind.proof(self.workspace, self.environ):
                 yield "it does not connect"
+            self.worked.append("connects")
         status = self._ours("status", "--verify")
         states = {one["name"]: ide["status"] for one in status["servers"] for ide in self._of(one["ides"], "ide")}
         if states != dict.fromkeys(SERVERS, "registered"):
