@@ -9,7 +9,7 @@ import pytest
 
 from support.files import write
 from support.machine import Machine
-from support.registration import Clients, operations
+from support.registration import DOCS, Clients, operations
 
 
 @pytest.fixture
@@ -179,3 +179,11 @@ def test_a_definition_of_the_seeds_form_is_enough(clients: Clients) -> None:
     clients.install("mine", "--ide-definitions", str(definitions), "--release")
 
     assert list(json.loads(clients.bytes("m.json"))["s"]) == ["UnoApp", "UnoDocs"]
+
+
+def test_uninstall_of_all_clients_also_cleans_what_no_client_reads(clients: Clients) -> None:
+    clients.write(".aider/mcp.json", {"mcpServers": {"UnoDocs": DOCS}})
+
+    done = clients.uninstall("--all-ides", "--servers", "UnoDocs")
+
+    assert [(one["ide"], one["action"]) for one in operations(done)] == [("aider", "removed")]

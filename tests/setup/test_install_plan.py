@@ -254,3 +254,14 @@ def test_a_server_that_is_not_asked_for_is_not_touched(tmp_path: Path) -> None:
     change = only_change(plan(client(place(path, dialect=PLAIN)), UNO_DOCS))
 
     assert entries(change) == {"UnoApp": {"url": "https://mcp.platform.uno/other"}, "UnoDocs": {"url": URL}}
+
+
+def test_what_no_file_can_hold_is_an_error_for_that_server_alone(tmp_path: Path) -> None:
+    path = tmp_path / "config.toml"
+    odd = Wish("pinned:\udcff")  # bytes of a command line that are no text
+
+    change = only_change(plan(client(place(path, format=Format.TOML)), wish=odd))
+
+    assert [one.action for one in change.operations] == [Action.ERROR, Action.CREATED]
+    assert change.after is not None
+    assert b"UnoApp" not in change.after

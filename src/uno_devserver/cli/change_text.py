@@ -36,7 +36,7 @@ def change_text(
         lines += ["", *((client,) if len(by_client) > 1 else ()), *_table(its, here)]
     lines += _bullets("Notes", dict.fromkeys(note for one in operations for note in one.notes))
     backups = dict.fromkeys(one.backup for one in operations if one.backup)
-    lines += _bullets("Backups (also with: uno-devserver mcp restore)", backups)
+    lines += _bullets("Backups ('uno-devserver mcp restore' puts them back)", backups)
     lines += _bullets("Next steps", next_steps)
     if answers is not None:
         from .verified import verified_lines

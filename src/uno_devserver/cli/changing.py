@@ -37,7 +37,9 @@ def clients_of(invocation: Invocation, wanted: Asked, verb: str) -> tuple[Profil
     if not everyone:
         known = ", ".join(profile.id for profile in wanted.definitions.profiles)
         raise UserError("MissingClient", f"Missing client argument. {usage}", f"Known clients: {known}", exit_code=2)
-    found = tuple(one for one in wanted.definitions.profiles if detected(one, wanted.here) and not one.no_client)
+    # Nothing can be registered with some; what was registered all the same goes with the rest.
+    possible = [one for one in wanted.definitions.profiles if verb != "install" or not one.no_client]
+    found = tuple(one for one in possible if detected(one, wanted.here))
     if not found:
         message = f"No clients detected. Specify a client explicitly: mcp {verb} <client>"
         raise UserError("NoClient", message, "'uno-devserver mcp status' shows which are known.")
@@ -67,9 +69,9 @@ def _change(client: Profile, plan: Callable[[Profile], Plan], files: Files, ways
         return carry_out(lambda: plan(client), ways)
     planned = plan(client)
     done = carry_out(lambda: planned, ways)
-    failed_on = {one.path for one in done if one.action is Action.ERROR}
+    possible = {one.path for one in done if one.action is not Action.ERROR}
     for item in planned:
-        if isinstance(item, FileChange) and item.path not in failed_on:
+        if isinstance(item, FileChange) and item.path in possible:
             files.planned(item)
     return done
 

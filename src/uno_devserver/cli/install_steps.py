@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..setup.commands import base_name, missing
+from ..setup.commands import missing
 from ..setup.matching import PATH_RUNNER, definition_of
 from ..setup.profiles import STDIO, Use
 from ..setup.program import passing
@@ -53,8 +53,9 @@ def _written(
 def _about_command(server: Server, says: Definition, here: Here) -> Iterator[str]:
     problem = missing(says.command, here.environ, here.platform)
     if problem:
-        instead = PATH_RUNNER in server.runners and base_name(says.command) == server.runner
-        hint = f", or register this program by its path: --runner {PATH_RUNNER}" if instead else ""
+        hint = (
+            f", or register this program by its path: --runner {PATH_RUNNER}" if PATH_RUNNER in server.runners else ""
+        )
         yield f"{problem[0].upper()}{problem[1:]}: install it{hint}."
     elif passing(says.command, here.environ):
         yield f"{says.command} lies where things are cleared away: install uno-devserver to stay, then register again."

@@ -143,7 +143,7 @@ def _write_recorded(change: FileChange, ways: Ways) -> tuple[Operation, ...]:
         raise
     if ends and earlier is not None:
         forget(ways.folder, earlier)
-    return tuple(one.replace(backup=kept) for one in change.operations)
+    return tuple(one if one.action is Action.ERROR else one.replace(backup=kept) for one in change.operations)
 
 
 def _keep(record: Record, original: Original, ways: Ways) -> Record:
@@ -218,7 +218,7 @@ def _missing_folders(path: str) -> tuple[str, ...]:
     """Those that have to be made for a file, the outermost first."""
     missing: list[str] = []
     folder = os.path.dirname(path)
-    while not os.path.lexists(folder):
+    while not os.path.lexists(folder) and os.path.dirname(folder) != folder:  # a drive may be missing, too
         missing.insert(0, folder)
         folder = os.path.dirname(folder)
     return tuple(missing)

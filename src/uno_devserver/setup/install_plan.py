@@ -174,16 +174,15 @@ def _gathered(decided: list[_Edit | Operation]) -> Plan:
 def _file_change(edits: list[_Edit]) -> FileChange:
     place, before = edits[0].reading.place, edits[0].reading.content
     text, bom, encoding = text_of(place.new_text.encode() if before is None else before)
-    operations = []
+    after, operations = before, []
     for edit in edits:
         try:
-            text = _put(edit, text)
+            changed = _put(edit, text)
+            after, text = data_of(changed, bom, encoding), changed
             operations.append(edit.operation)
         except EditProblem as problem:
             reason = f"Could not change config file '{place.path}': {problem}"
             operations.append(edit.operation.replace(action=Action.ERROR, reason=reason, notes=()))
-    nothing_done = all(one.action is Action.ERROR for one in operations)
-    after = before if nothing_done else data_of(text, bom, encoding)
     return FileChange(place.path, place.scope, before, after, tuple(operations))
 
 
