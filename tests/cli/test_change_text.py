@@ -1,0 +1,75 @@
+"""What people read about changed files, at 80 columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from setup.made import here_at
+from uno_devserver.cli.change_text import change_text
+from uno_devserver.setup.applying import Ways
+from uno_devserver.setup.operations import Action, Operation
+from uno_devserver.setup.places import Here
+
+WAYS = Ways("/state")
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Here:
+    return here_at(tmp_path)
+
+
+def lines(here: Here, *operations: Operation, steps: tuple[str, ...] = ()) -> list[str]:
+    return change_text("MCP Install", operations, steps, here, WAYS).splitlines()
+
+
+def test_a_line_has_server_action_path_and_reason_in_columns(here: Here) -> None:
+    shown = lines(
+        here,
+        Operation(
+            "UnoApp", "cursor", Action.CREATED, f"{here.workspace}/.cursor/mcp.json", "Added UnoApp stdio server"
+        ),
+        Operation("UnoDocs", "cursor", Action.SKIPPED, f"{here.home}/.cursor/mcp.json", "Already registered"),
+    )
+
+    assert shown == [
+        "MCP Install",
+        "===========",
+        "",
+        "  UnoApp   created  .cursor/mcp.json     Added UnoApp stdio server",
+        "  UnoDocs  skipped  ~/.cursor/mcp.json   Already registered",
+    ]
+
+
+def test_what_has_no_path_has_its_reason_behind_the_action(here: Here) -> None:
+    shown = lines(here, Operation("UnoApp", "cursor", Action.NOT_FOUND, None, "Not found in any config file"))
+
+    assert shown[3:] == ["  UnoApp  not_found  Not found in any config file"]
+
+
+def test_a_reason_that_does_not_fit_stands_below_and_is_folded(here: Here) -> None:
+    path = f"/elsewhere/{'long/' * 12}mcp.json"
+
+    shown = lines(here, Operation("UnoApp", "cursor", Action.ERROR, path, "many words " * 12))
+
+    assert shown[3] == f"  UnoApp  error  {path}"
+    assert len(shown) > 5
+    assert all(line.startswith("      many words") and len(line) <= 80 for line in shown[4:])
+
+
+def test_notes_and_backups_are_listed_once_and_steps_last(here: Here) -> None:
+    operation = Operation("UnoApp", "cursor", Action.CREATED, "/x", "Added", ("A note.",), "/state/backup")
+
+    shown = lines(here, operation, operation.replace(server="UnoDocs"), steps=("Do this.",))
+
+    assert shown[6:] == [
+        "Notes:",
+        "- A note.",
+        "",
+        "Backups ('uno-devserver mcp restore' puts them back):",
+        "- /state/backup",
+        "",
+        "Next steps:",
+        "- Do this.",
+    ]
