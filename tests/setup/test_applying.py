@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.files import snapshot, write
-from uno_devserver.setup.applying import CLASH, READ_ONLY, Ways, apply, carry_out
+from uno_devserver.setup.applying import CLASH, READ_ONLY, Ways, carry_out
 from uno_devserver.setup.changes import FileChange, Plan
 from uno_devserver.setup.operations import Action, Operation
 from uno_devserver.setup.profiles import Scope
@@ -23,6 +23,10 @@ DONE = (Action.CREATED, Action.CREATED)
 def change(path: Path, before: bytes | None, after: bytes | None, **other: object) -> FileChange:
     operations = tuple(Operation(name, "cursor", Action.CREATED, str(path), "Added") for name in ("UnoApp", "UnoDocs"))
     return FileChange(str(path), Scope.WORKSPACE, before, after, operations).replace(**other)
+
+
+def apply(plan: Plan, ways: Ways) -> tuple[Operation, ...]:
+    return carry_out(lambda: plan, ways)
 
 
 @pytest.fixture
@@ -191,9 +195,9 @@ def test_state_that_cannot_be_kept_is_an_error_unless_no_backup_is_wanted(tmp_pa
 FULL = """
 import resource, signal, sys
 sys.path.insert(0, sys.argv[1])
-from setup.test_applying import change
+from setup.test_applying import apply, change
 from pathlib import Path
-from uno_devserver.setup.applying import Ways, apply
+from uno_devserver.setup.applying import Ways
 path = Path(sys.argv[2])
 before = path.read_bytes()
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
@@ -276,14 +280,36 @@ def test_a_file_to_be_removed_that_others_changed_stays(tmp_path: Path, ways: Wa
     assert path.read_bytes() == b"theirs"
 
 
+def test_what_the_new_plan_says_of_a_file_is_told_beside_what_was_done_already(tmp_path: Path, ways: Ways) -> None:
+    fine, busy = write(tmp_path / "fine.json", "{}"), write(tmp_path / "busy.json", "{}")
+    note = Operation(None, "cursor", Action.SKIPPED, str(busy), "Nothing to do")
+    refusal = Operation(None, "cursor", Action.ERROR, str(busy), "It was changed by others since")
+    whole = Operation(None, "cursor", Action.RESTORED, None, "Put back")
+    plans = iter(
+        [
+            (
+                change(fine, b"{}", b"{1}", operations=(whole,)),
+                change(busy, b"{old}", b"{1}", operations=(whole,)),
+                note,
+            ),
+            (refusal, note),
+        ]
+    )
+
+    done = carry_out(lambda: next(plans), ways)
+
+    assert [one.reason for one in done] == ["Put back", "Nothing to do", "It was changed by others since"]
+    assert busy.read_bytes() == b"{}"
+
+
 # --- killed runs ---
 
 KILLED = """
 import os, signal, sys
 sys.path.insert(0, sys.argv[1])
-from setup.test_applying import change
+from setup.test_applying import apply, change
 from pathlib import Path
-from uno_devserver.setup.applying import Ways, apply
+from uno_devserver.setup.applying import Ways
 path, rename = Path(sys.argv[2]), os.replace
 def replace(source, target):
     if target == str(path):

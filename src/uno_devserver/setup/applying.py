@@ -54,30 +54,27 @@ def carry_out(plan: Callable[[], Plan], ways: Ways) -> tuple[Operation, ...]:
             assert isinstance(item, FileChange)
             clashed.append(item)
     if clashed:
-        done += _once_more(plan(), clashed, {one.server for one in done}, ways)
+        done += _once_more(plan(), clashed, done, ways)
     return tuple(done)
-
-
-def apply(plan: Plan, ways: Ways) -> tuple[Operation, ...]:
-    """Apply what cannot be planned again."""
-    return carry_out(lambda: plan, ways)
 
 
 class _ClashError(Exception):
     """The file is no longer what the change was planned for."""
 
 
-def _once_more(plan: Plan, clashed: list[FileChange], told: set[str | None], ways: Ways) -> list[Operation]:
+def _once_more(plan: Plan, clashed: list[FileChange], told: list[Operation], ways: Ways) -> list[Operation]:
+    """What the new plan says about these files, and about servers of which nothing was told yet."""
     paths = {change.path for change in clashed}
-    servers = {one.server for change in clashed for one in change.operations} - told
+    servers = {one.server for change in clashed for one in change.operations} - {one.server for one in told}
     done: list[Operation] = []
     for item in plan:
-        if isinstance(item, FileChange) and item.path in paths:
-            try:
-                done += _apply(item, ways)
-            except _ClashError:
-                done += _failed(item, CLASH)
-        elif not isinstance(item, FileChange) and item.server in servers:
+        if isinstance(item, FileChange):
+            if item.path in paths:
+                try:
+                    done += _apply(item, ways)
+                except _ClashError:
+                    done += _failed(item, CLASH)
+        elif item not in told and (item.path in paths or item.server in servers):
             done.append(item)
     return done
 
