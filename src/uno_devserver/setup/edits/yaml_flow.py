@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from .splices import Splice
-from .yaml_layout import line_end, line_start
+from .yaml_layout import line_end, line_start, whole_lines
 from .yaml_nodes import MAPPING, SCALAR, Node, after_blanks, after_colon, content
 from .yaml_writing import in_flow, pair_in_flow
 
@@ -49,23 +49,17 @@ def without(text: str, node: Node, at: int) -> list[Splice]:
     begin, end = spans[at]
     comma = _after_comma(text, end)
     behind = comma or end
-    gone: list[Splice] = []
-    if at and not comma:
-        last = spans[at - 1][1]
-        before = _after_comma(text, last) or last
-        if not text[before:begin].strip():
-            return [(last, end, "")]
-        gone.append((before - 1, before, ""))  # only the comma: a comment stands behind it
-    rest = _REST_OF_LINE.match(text, behind)
-    start = line_start(text, begin)
+    former = spans[at - 1][1] if at else begin
+    before = (_after_comma(text, former) or former) if at else begin  # behind the comma before it
+    needless: list[Splice] = [(before - 1, before, "")] if at and not comma else []
+    start, rest = line_start(text, begin), _REST_OF_LINE.match(text, behind)
     if rest and not text[start:begin].strip():
-        broken = 2 if text.startswith("\r\n", rest.end()) else 1
-        return [*gone, (start, rest.end() + broken, "")]
+        return [*needless, (*whole_lines(text, begin, rest.end()), "")]
     if at + 1 < len(spans) and not text[behind : spans[at + 1][0]].strip(" \t"):
-        return [*gone, (begin, spans[at + 1][0], "")]
-    if at and comma and (former := _after_comma(text, spans[at - 1][1])) and not text[former:begin].strip():
-        return [(former, behind, "")]
-    return [*gone, (begin, behind, "")]
+        return [(begin, spans[at + 1][0], "")]
+    if at and not text[former:begin].strip(", \t\r\n"):
+        return [(before, behind, "")] if comma else [(former, end, "")]
+    return [*needless, (begin, behind, "")]  # a comment stands before it
 
 
 def quote_of(node: Node) -> str:
