@@ -130,9 +130,10 @@ def includes(whole: Any, part: Any, at: str = "$") -> bool:
 
 
 def foreign_bytes_are_in_place(before: bytes, after: bytes) -> bool:
-    """Whether `after` is `before` with something put in at one place, and at most blanks taken out there.
+    """Whether `after` is `before` with something put in at one place.
 
-    The comma behind the entry before may have its own place, in front of a comment.
+    At most blanks, or a word for nothing, were taken out there. The comma behind the entry before may have its own
+    place, in front of a comment.
     """
     head = _common(before, after)
     if _is_filled_in(before[head:], after[head:]):
@@ -148,7 +149,7 @@ def without_comments(text: str) -> Any:
 
 def _is_filled_in(before: bytes, after: bytes) -> bool:
     tail = min(_common(before[::-1], after[::-1]), len(before))
-    return before[: len(before) - tail].strip(b" \t\r\n\0") == b""
+    return re.fullmatch(rb"[\s\0]*(\{\s*\}?|\[\s*\]?|~|null)?[\s\0]*", before[: len(before) - tail]) is not None
 
 
 def _common(one: bytes, other: bytes) -> int:
