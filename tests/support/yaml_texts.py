@@ -156,7 +156,7 @@ class _Writer:
 
     def space(self, column: int) -> None:
         while self.chance.random() < self.noise:
-            indent = " " * self.chance.choice([0, column, column + 1, column + 3])
+            indent = " " * self.chance.choice([0, column, column + 1])  # further in, block scalars would swallow it
             self.lines.append(self.chance.choice(["", indent + self.chance.choice(COMMENTS)]))
 
     def key(self, name: str) -> str:

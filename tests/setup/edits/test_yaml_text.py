@@ -266,6 +266,11 @@ def test_a_text_before_it_keeps_its_line_break() -> None:
     assert goose(text).remove([1]) == "extensions:\n  a:\n    x: |\n      line\n"
 
 
+def test_a_text_before_it_gets_no_blank_lines() -> None:
+    text = "extensions:\n  a:\n    x: |+\n      line\n\n  b: 1\n\n \nc: 1\n"
+    assert goose(text).remove([1]) == "extensions:\n  a:\n    x: |+\n      line\n\nc: 1\n"
+
+
 @pytest.mark.parametrize("at", [0, 1, 2])
 def test_of_lines_in_brackets_one_goes_and_the_commas_fit(at: int) -> None:
     lines = ["  {name: a}", "  {name: b}", "  {name: c}"]

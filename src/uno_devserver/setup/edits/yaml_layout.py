@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 
 from .document import EditProblem
 from .splices import newline_of
-from .yaml_nodes import BLOCK_SCALARS, MAPPING, SEQUENCE, Node, after_blanks, content, walk
+from .yaml_nodes import BLOCK_SCALARS, MAPPING, SEQUENCE, Node, after_blanks, content, keeps_blank_lines, walk
 from .yaml_writing import Style
 
 _BREAK = re.compile(r"\r\n|\r|\n")
+_BREAKS = re.compile(r"(?:[ \t]*(?:\r\n|\r|\n))+")
 _COMMENT_LINE = re.compile(r"([ \t]*)#")
 _DEFAULT_STEP = 2
 
@@ -54,14 +56,17 @@ def end_with_comments(text: str, end: int, column: int) -> int:
 def whole_lines(text: str, begin: int, end: int, before: Node | None = None) -> tuple[int, int]:
     """From the line of `begin` to the line end `end`, with one line break: at the end of the text the one before.
 
-    That one stays where the node `before` ends with a block scalar, to which it belongs.
+    Where the node `before` ends with a block scalar, that has its line break, and must not get blank lines.
     """
     start = line_start(text, begin)
-    if found := _BREAK.match(text, end):
+    leaf = deque(walk(before), maxlen=1).pop() if before is not None else None
+    breaks = _BREAKS if leaf is not None and keeps_blank_lines(text, leaf) else _BREAK
+    if found := breaks.match(text, end):
         return start, found.end()
-    *_, leaf = walk(before) if before is not None else (None,)
+    if leaf is not None and leaf.style in BLOCK_SCALARS:
+        return start, end
     broken = re.search(r"(?:\r\n|\r|\n)\Z", text[:start])
-    return (start if broken is None or (leaf and leaf.style in BLOCK_SCALARS) else broken.start()), end
+    return (broken.start() if broken else start), end
 
 
 def dashes(text: str, node: Node) -> list[int]:

@@ -117,6 +117,11 @@ def content(text: str, node: Node) -> int:
     return node.begin if node.is_bare else after_blanks(text, after_properties(text, node))
 
 
+def keeps_blank_lines(text: str, node: Node) -> bool:
+    """A block scalar to which the blank lines below belong: `|+`."""
+    return node.style in BLOCK_SCALARS and _KEEPS_BLANK_LINES.match(text, content(text, node)) is not None
+
+
 class _Open(Value):
     """A collection whose end has not come yet."""
 
@@ -186,7 +191,7 @@ def _scalar(text: str, event: Any) -> Node:
     if style not in BLOCK_SCALARS:
         return node
     raw = text[begin:end]  # with its line break, and the blank lines below, which count only where they are kept
-    if _KEEPS_BLANK_LINES.match(text, content(text, node)):
+    if keeps_blank_lines(text, node):
         raw = raw.removesuffix("\n").removesuffix("\r")
     else:
         raw = raw.rstrip(" \t\r\n")
