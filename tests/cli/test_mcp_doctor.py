@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from support.files import write
 from support.machine import Machine
 from support.proxies import Proxies
 
@@ -64,6 +65,43 @@ def test_without_a_client_all_that_have_an_entry_are_tried(machine: Machine, wor
     assert (result.exit_code, result.json["ide"]) == (1, None)
     assert worked["claude-code"] is True
     assert worked["cursor"] is False
+
+
+@pytest.fixture
+def planted(machine: Machine) -> Path:
+    """A file that a hostile command makes; the command stands in a client's file of the workspace."""
+    made = machine.home / "made"
+    register(machine.workspace, {"UnoApp": {"command": sys.executable, "args": ["-c", f"open({str(made)!r}, 'w')"]}})
+    (machine.home / ".claude").mkdir()
+    return made
+
+
+@pytest.mark.parametrize("client", [(), ("claude-code",)])
+def test_a_command_that_came_with_a_workspace_is_not_started(
+    machine: Machine, planted: Path, client: tuple[str, ...]
+) -> None:
+    result = machine.run("mcp", "doctor", *client)
+
+    assert result.exit_code == 1
+    assert "  UnoApp: not tried\n" in result.stdout
+    assert f"    would start {sys.executable} -c " in result.stdout
+    assert "run 'uno-devserver mcp doctor claude-code --force'." in result.stdout
+    assert not planted.exists()
+
+
+def test_it_is_started_where_the_user_insists(machine: Machine, planted: Path) -> None:
+    machine.run("mcp", "doctor", "claude-code", "--force")
+
+    assert planted.exists()
+
+
+def test_it_is_started_in_a_workspace_that_the_user_has_agreed_to(machine: Machine, planted: Path) -> None:
+    write(machine.workspace / ".devtools" / "host.config.jsonc", "{}")
+    machine.run("trust")
+
+    machine.run("mcp", "doctor", "claude-code")
+
+    assert planted.exists()
 
 
 def test_one_that_fails_says_why_and_what_to_do(machine: Machine, workspace: Path) -> None:

@@ -37,6 +37,7 @@ class Desk:
         )
         self.profile = Profile("editor", "Editor", places, Scope.WORKSPACE, in_terminal=True)
         self.servers = load(self.here).servers
+        self.trusted = True
 
     def _place(self, path: Path, scope: Scope, use: Use) -> Place:
         return Place(str(path), scope, use, Format.JSON, ("mcpServers",), Dialect())
@@ -51,7 +52,7 @@ class Desk:
         return path
 
     def examined(self, **changes: Any) -> tuple[Examination, ...]:
-        return examine(self.profile.replace(**changes), self.servers, self.here)
+        return examine(self.profile.replace(**changes), self.servers, self.here, trusted=self.trusted)
 
     def the_one(self, **changes: Any) -> Examination:
         (one,) = self.examined(**changes)
@@ -162,6 +163,35 @@ def test_a_folder_that_is_not_there_is_to_be_made(desk: Desk) -> None:
     assert desk.the_one().next_step == f"Make the folder {desk.workspace / 'gone'}, or correct the entry."
 
 
+def test_what_may_have_come_with_a_workspace_is_shown_and_not_started(desk: Desk) -> None:
+    began = desk.home / "began"
+    desk.tool("server", f"open({str(began)!r}, 'w')")
+    desk.register(UnoApp=stdio("server", "${TOKEN}"))
+    desk.trusted = False
+
+    one = desk.the_one()
+
+    assert (one.ok, one.refused, one.command) == (False, True, "server '${TOKEN}'")
+    assert one.problem == "It may have come with the workspace: it is not what 'mcp install' writes."
+    assert one.next_step == "If it is yours, run 'uno-devserver mcp doctor editor --force'."
+    assert not began.exists()
+
+
+def test_what_stands_in_the_users_own_file_is_started_in_any_workspace(desk: Desk) -> None:
+    desk.register(desk.user_config, UnoApp=stdio(*odd_server(tools=2)))
+    desk.trusted = False
+
+    assert desk.the_one().tools == 2
+
+
+def test_a_command_is_shown_without_what_its_variables_hold(desk: Desk) -> None:
+    desk.register(UnoApp=stdio("/gone/${HOME}", "--key=${HOME}"))
+
+    one = desk.the_one()
+
+    assert one.command == "'/gone/${HOME}' '--key=${HOME}'"
+
+
 @pytest.mark.parametrize("switch", [{"disabled": True}, {"enabled": False}])
 def test_an_entry_that_is_switched_off_is_not_started(desk: Desk, switch: dict[str, bool]) -> None:
     began = desk.home / "began"
@@ -188,11 +218,11 @@ def test_an_address_is_not_tried_for_a_client_that_knows_only_commands(desk: Des
 
 
 def test_an_address_is_shown_without_what_may_be_secret(desk: Desk) -> None:
-    desk.register(UnoDocs={"url": "ftp://nowhere/v1?key=secret"})
+    desk.register(UnoDocs={"url": "ftp://secret:secret@nowhere/v1@2?key=secret"})
 
     one = desk.the_one()
 
-    assert one.command == "ftp://nowhere/v1"
+    assert one.command == "ftp://nowhere/v1@2"
     assert "secret" not in one.problem
     assert one.next_step == "See that the address is right, and that this machine reaches it."
 

@@ -96,6 +96,25 @@ def test_one_that_refuses_is_quoted(tmp_path: Path) -> None:
     assert "refuses" in tried(tmp_path, refuses=-32000).problem
 
 
+@pytest.mark.parametrize("tools", ["5", '"none"', "null", "{}"])
+def test_one_whose_list_of_tools_is_no_list_does_not_work(tmp_path: Path, tools: str) -> None:
+    hello = json.dumps({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {}})
+    answers = {"initialize": hello, "tools/list": f'{{"tools": {tools}}}'}
+    script = (
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        "    asked = json.loads(line)\n"
+        "    if 'id' in asked:\n"
+        f"        result = {answers!r}[asked['method']]\n"
+        '        print(\'{"jsonrpc": "2.0", "id": %d, "result": %s}\' % (asked[\'id\'], result), flush=True)\n'
+    )
+    command = (sys.executable, "-c", script)
+
+    trial = try_command(command[0], start(command, tmp_path), 20.0)
+
+    assert trial.problem.startswith("Its answer to tools/list has no list of tools.")
+
+
 def test_a_program_that_cannot_be_executed_says_why(tmp_path: Path) -> None:
     script = tmp_path / "server"
     script.write_text("no shebang\n")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+
 from ..setup.detecting import detected
 from ..setup.doctor import examine, has_entries
 from ..setup.profiles import HTTP
 from ..system.text import visible
+from ..workspace.trust import is_trusted
 from .registration import asked
 from .results import Result
 
@@ -25,7 +28,8 @@ INSTALL = "Register one with 'uno-devserver mcp install <client>'."
 def run(invocation: Invocation) -> Result:
     request = asked(invocation)
     profiles = (request.client,) if request.client is not None else _registered(request)
-    found = tuple((profile, examine(profile, request.servers, request.here)) for profile in profiles)
+    trusted = invocation.on("force") or is_trusted(os.environ, request.here.workspace)
+    found = tuple((profile, examine(profile, request.servers, request.here, trusted=trusted)) for profile in profiles)
     data = {
         "version": "1.0",
         "ide": request.client.id if request.client is not None else None,
@@ -67,7 +71,8 @@ def _lines(profile: Profile, examinations: tuple[Examination, ...]) -> Iterator[
     for one in examinations:
         yield f"  {one.server or 'file'}: {_verdict(one)}"
         if one.command is not None:
-            yield f"    {'reaches' if one.transport == HTTP else 'starts'} {one.command}"
+            does, would = ("reaches", "would reach") if one.transport == HTTP else ("starts", "would start")
+            yield f"    {would if one.refused else does} {one.command}"
         if one.cwd is not None:
             yield f"    in {one.cwd}"
         if one.path is not None:
@@ -81,6 +86,8 @@ def _lines(profile: Profile, examinations: tuple[Examination, ...]) -> Iterator[
 def _verdict(one: Examination) -> str:
     if one.path is None:
         return "not registered"
+    if one.refused:
+        return "not tried"
     if not one.ok and one.tools is None:
         return "does not work"
     times = ", ".join(f"{name} {spent} ms" for name, spent in one.milliseconds.items())

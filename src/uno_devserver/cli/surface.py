@@ -242,7 +242,11 @@ COMMANDS = (
         ("mcp", "doctor"),
         "Start what a client would start, as it would, and tell whether that works",
         "mcp_doctor:run",
-        (*_CLIENT, _SERVERS),
+        (
+            *_CLIENT,
+            _SERVERS,
+            Option(("--force",), "Also what may have come with a workspace that you did not agree to"),
+        ),
         (CLIENT,),
     ),
 )

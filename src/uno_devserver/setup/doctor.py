@@ -1,7 +1,7 @@
 """Does what a client has registered work, as the client would start it? Each entry that counts is tried, and judged.
 
 An examination says what was started, how long it took against what the client waits, and, where it fails, why and what
-to do about it.
+to do about it. What may have come with a workspace that the user has not agreed to is shown, and not started.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import os
 from ..system.log import log
 from ..system.programs import candidates
 from ..system.values import Value
-from .matching import PATH_RUNNER, UNKNOWN
+from .matching import PATH_RUNNER, UNKNOWN, definition_of, is_disabled
+from .origin import may_be_foreign
 from .profiles import Use
 from .reading import read_place
 from .starting import start_of
@@ -25,10 +26,13 @@ if TYPE_CHECKING:
     from .places import Here
     from .profiles import Place, Profile
     from .reading import Reading
-    from .servers import Server
+    from .servers import Definition, Server
     from .starting import Start
     from .status import Location
     from .trying import Trial
+
+
+FOREIGN = "It may have come with the workspace: it is not what 'mcp install' writes."
 
 
 class Examination(Value):
@@ -44,18 +48,22 @@ class Examination(Value):
     limit_seconds: float | None
     problem: str = ""
     next_step: str = ""
+    refused: bool = False  # it was not started, because nobody knows whose it is
 
     @property
     def ok(self) -> bool:
         return not self.problem
 
 
-def examine(profile: Profile, servers: tuple[Server, ...], here: Here) -> tuple[Examination, ...]:
-    """All entries that count, one after the other: side by side they would slow each other down."""
+def examine(profile: Profile, servers: tuple[Server, ...], here: Here, *, trusted: bool) -> tuple[Examination, ...]:
+    """All entries that count, one after the other: side by side they would slow each other down.
+
+    `trusted`: the user has agreed to whatever the workspace's files start.
+    """
     readings = tuple(read_place(place, servers) for place in profile.places if place.use is not Use.LEGACY)
     problems = {reading.place.path: reading.problem for reading in readings if reading.problem}
     unreadable = tuple(_unreadable(profile, path, problem) for path, problem in problems.items())
-    entries = tuple(_examined(one, profile, here) for one in _effective(readings, servers))
+    entries = tuple(_examined(one, profile, here, trusted) for one in _effective(readings, servers))
     return unreadable + entries or tuple(_missing(profile, server) for server in servers)
 
 
@@ -70,7 +78,7 @@ def _effective(readings: tuple[Reading, ...], servers: tuple[Server, ...]) -> li
     return [one for one in found if one is not None and one.match.certain]
 
 
-def _examined(location: Location, profile: Profile, here: Here) -> Examination:
+def _examined(location: Location, profile: Profile, here: Here, trusted: bool) -> Examination:
     match, place = location.match, location.reading.place
     start = start_of(match.entry, place, profile, here)
     blank = Examination(
@@ -79,7 +87,7 @@ def _examined(location: Location, profile: Profile, here: Here) -> Examination:
         match.entry.name,
         place.path,
         match.transport,
-        _shown(start),
+        _shown(definition_of(match.entry, place.dialect)),
         start.folder if start.command else None,
         {},
         None,
@@ -88,6 +96,9 @@ def _examined(location: Location, profile: Profile, here: Here) -> Examination:
     hindrance = _hindrance(match, profile, place)
     if hindrance is not None:
         return blank.replace(problem=hindrance[0], next_step=hindrance[1])
+    if not trusted and may_be_foreign(match, place, here):
+        step = f"If it is yours, run 'uno-devserver mcp doctor {profile.id} --force'."
+        return blank.replace(problem=FOREIGN, next_step=step, refused=True)
     log.info(f"Trying {match.server.name} as {profile.name} would: {blank.command}")
     if not start.command:
         from .trying import try_address
@@ -104,8 +115,7 @@ def _examined(location: Location, profile: Profile, here: Here) -> Examination:
 
 def _hindrance(match: Match, profile: Profile, place: Place) -> tuple[str, str] | None:
     """Why the client would not even try."""
-    settings = match.entry.settings or {}
-    if settings.get("disabled") is True or settings.get("enabled") is False:
+    if is_disabled(match.entry):
         return f"It is switched off in {place.path}.", f"Switch it on in {profile.name}, or take that out of the file."
     if match.transport == UNKNOWN:
         return f"The entry in {place.path} names neither a command nor an address.", _install(profile)
@@ -182,9 +192,12 @@ def _command(profile: Profile) -> str:
     return f"uno-devserver mcp install {profile.id}"
 
 
-def _shown(start: Start) -> str | None:
-    if not start.command:
-        return start.url.partition("?")[0] or None  # a query may hold a secret
+def _shown(says: Definition) -> str | None:
+    """As it stands in the file: what its variables hold may be secret, and so may a name or a query in an address."""
+    if not says.command:
+        scheme, slashes, rest = says.url.partition("?")[0].partition("//")
+        owner, slash, path = rest.partition("/")
+        return f"{scheme}{slashes}{owner.rpartition('@')[2]}{slash}{path}" or None
     import shlex
 
-    return shlex.join(start.command)
+    return shlex.join((says.command, *says.args))

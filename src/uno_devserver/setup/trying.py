@@ -90,7 +90,7 @@ async def _over_pipes(program: str, start: Start, output: Output, patience: floa
     watch.lap("spawn")
     assert child.pipes is not None
     strays: list[bytes] = []
-    connection = StdioConnection(_Nobody(), strays.append)
+    connection = StdioConnection(_Nobody(), lambda line: strays.append(line) if len(strays) < MAX_STRAYS else None)
     lines = PipeLines(connection, lambda: None)
     try:
         await lines.open(*child.pipes)
@@ -105,7 +105,7 @@ async def _over_pipes(program: str, start: Start, output: Output, patience: floa
     finally:
         await apart(lambda: child.stop(STOP_SECONDS))
         child.end_the_rest()
-    return Trial(watch.milliseconds, tools, _explained(problem, strays[:MAX_STRAYS], child) if problem else "")
+    return Trial(watch.milliseconds, tools, _explained(problem, strays, child) if problem else "")
 
 
 async def _talk(lines: PipeLines, connection: StdioConnection, watch: _Stopwatch) -> int:
@@ -167,7 +167,10 @@ async def _count_tools(connection: Connection) -> int:
     params: Params = {}
     for _ in range(MAX_PAGES):
         page = object_in(await connection.request("tools/list", params, _Nobody())) or {}
-        count += len(page.get("tools") or ())
+        tools = page.get("tools")
+        if not isinstance(tools, list):
+            raise Refusal("its answer to tools/list has no list of tools")
+        count += len(tools)
         if page.get("nextCursor") is None:
             break
         params = {"cursor": page["nextCursor"]}

@@ -1,0 +1,63 @@
+"""Whether an entry may be somebody else's: one that came with a workspace, and starts what its author wants; pure.
+
+A repository can bring a client's file with it. What stands there is started, or reached, without a question only where
+it says what `mcp install` writes, and nothing of the workspace decides what that leads to.
+"""
+
+from __future__ import annotations
+
+import ntpath
+import posixpath
+
+from ..system.programs import candidates
+from .commands import base_name
+from .matching import PATH_RUNNER, definition_of, expected
+from .profiles import HTTP
+from .program import NAMES, program
+from .servers import Wish
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .matching import Match
+    from .places import Here
+    from .profiles import Place
+    from .servers import Definition
+
+# It takes no settings from the folder that it is started in. Others do: dnx asks the feeds of a NuGet.config there, npx
+# prefers what lies in node_modules, and `python -m` imports from the folder itself.
+_HEEDLESS_RUNNER = "uvx"
+_STARTS_ELSEWHERE = ("cwd", "headers", "http_headers", "bearer_token_env_var")
+
+
+def may_be_foreign(match: Match, place: Place, here: Here) -> bool:
+    return _is_in_workspace(place.path, here) and not _is_as_installed(match, place, here)
+
+
+def _is_in_workspace(path: str, here: Here) -> bool:
+    rules = ntpath if here.platform == "win32" else posixpath
+    folder: str = rules.join(rules.normcase(rules.normpath(here.workspace)), "")
+    return str(rules.normcase(rules.normpath(path))).startswith(folder)
+
+
+def _is_as_installed(match: Match, place: Place, here: Here) -> bool:
+    says = definition_of(match.entry, place.dialect)
+    if says.env or any(key in (match.entry.settings or {}) for key in _STARTS_ELSEWHERE):
+        return False
+    server = match.server
+    if match.transport == HTTP:
+        return says.url in {one.url for one in server.variants.values()}
+    if match.runner == PATH_RUNNER:
+        as_written = any(says.args == one.args for one in server.runners.get(PATH_RUNNER, server.variants).values())
+        return as_written and _is_the_users(says, NAMES, here)
+    if match.runner == _HEEDLESS_RUNNER:
+        as_written = says.args == expected(server, Wish(match.variant), _HEEDLESS_RUNNER).args
+        return as_written and _is_the_users(says, (_HEEDLESS_RUNNER,), here)
+    return False
+
+
+def _is_the_users(says: Definition, names: tuple[str, ...], here: Here) -> bool:
+    """The program is looked for on PATH, or is one that is there; not a file of that name anywhere."""
+    if says.command in names or says.command == program()[0]:
+        return True
+    name = base_name(says.command)
+    return name in names and says.command in candidates(name, "", here.environ, here.platform)
