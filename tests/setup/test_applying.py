@@ -41,6 +41,17 @@ def actions(operations: tuple[Operation, ...]) -> tuple[Action, ...]:
 # --- what is written ---
 
 
+def test_a_file_that_goes_is_the_one_that_a_link_leads_to(tmp_path: Path, ways: Ways) -> None:
+    real, link = tmp_path / "real.json", tmp_path / "link.json"
+    apply((change(real, None, b"{}"),), ways)
+    link.symlink_to(real)
+
+    done = apply((change(link, b"{}", None),), ways)
+
+    assert actions(done) == DONE
+    assert (real.exists(), link.is_symlink()) == (False, True), "the link is the user's"
+
+
 def test_a_changed_file_has_a_backup_and_stays_what_it_was_otherwise(tmp_path: Path, ways: Ways) -> None:
     path = write(tmp_path / "mcp.json", "{}")
     path.chmod(0o640)
@@ -260,6 +271,24 @@ def test_an_editor_that_keeps_saving_wins(tmp_path: Path, ways: Ways) -> None:
     assert path.read_bytes() == b"theirs 1"
 
 
+def test_a_file_that_appears_while_the_new_one_is_written_is_not_replaced(
+    tmp_path: Path, ways: Ways, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, sync = tmp_path / "mcp.json", os.fsync
+
+    def save(handle: int) -> None:
+        if (tmp_path / f"mcp.json.{os.getpid()}-0.tmp").exists() and not path.exists():
+            path.write_bytes(b"theirs")
+        sync(handle)
+
+    monkeypatch.setattr(os, "fsync", save)
+    done = carry_out(replanned(path, lambda _: None), ways)
+
+    assert actions(done) == DONE
+    assert path.read_bytes() == b"theirs+ours"
+    assert sorted(os.listdir(tmp_path)) == ["mcp.json", "state"]
+
+
 def test_a_file_that_vanishes_meanwhile_is_planned_again(tmp_path: Path, ways: Ways) -> None:
     path = write(tmp_path / "mcp.json", "{}")
 
@@ -310,12 +339,14 @@ sys.path.insert(0, sys.argv[1])
 from setup.test_applying import apply, change
 from pathlib import Path
 from uno_devserver.setup.applying import Ways
-path, rename = Path(sys.argv[2]), os.replace
-def replace(source, target):
-    if target == str(path):
-        os.kill(os.getpid(), signal.SIGKILL)
-    rename(source, target)
-os.replace = replace
+path = Path(sys.argv[2])
+def killed_at(move):
+    def at(source, target):
+        if target == str(path):
+            os.kill(os.getpid(), signal.SIGKILL)
+        move(source, target)
+    return at
+os.replace, os.link = killed_at(os.replace), killed_at(os.link)
 apply((change(path, path.read_bytes() if path.exists() else None, b"{1}"),), Ways(sys.argv[3]))
 """
 

@@ -225,6 +225,25 @@ def test_a_relative_path_is_written_in_the_current_folder(tmp_path: Path, monkey
     assert (tmp_path / "state.json").read_bytes() == b"content"
 
 
+@pytest.mark.parametrize("links", [True, False])
+def test_a_new_file_takes_the_place_of_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool) -> None:
+    path, taken = tmp_path / "new", tmp_path / "taken"
+    taken.write_bytes(b"theirs")
+    if not links:
+
+        def refuse(*_: object) -> None:
+            raise PermissionError(1, "no links on this file system")
+
+        monkeypatch.setattr(os, "link", refuse)
+
+    write_atomic(str(path), b"ours", new=True)
+    with pytest.raises(FileExistsError):
+        write_atomic(str(taken), b"ours", new=True)
+
+    assert (path.read_bytes(), taken.read_bytes()) == (b"ours", b"theirs")
+    assert sorted(os.listdir(tmp_path)) == ["new", "taken"]
+
+
 def test_another_mode_can_be_asked_for(tmp_path: Path) -> None:
     write_atomic(str(tmp_path / "file"), b"x", mode=0o400)
 

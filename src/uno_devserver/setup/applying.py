@@ -189,9 +189,10 @@ def _create(change: FileChange, data: bytes) -> None:
     made = _missing_folders(change.path)
     try:
         os.makedirs(os.path.dirname(change.path), exist_ok=True)  # with the usual mode: it is not ours
-        if os.path.lexists(change.path):
-            raise _ClashError
-        write_atomic(change.path, data, WORKSPACE_MODE if change.scope is Scope.WORKSPACE else USER_MODE)
+        try:
+            write_atomic(change.path, data, WORKSPACE_MODE if change.scope is Scope.WORKSPACE else USER_MODE, new=True)
+        except FileExistsError as error:
+            raise _ClashError from error
     except BaseException:
         _remove_empty(made)
         raise
@@ -200,7 +201,7 @@ def _create(change: FileChange, data: bytes) -> None:
 def _remove(path: str, was: bytes, folders: tuple[str, ...]) -> None:
     if _content(path) != was:
         raise _ClashError
-    os.unlink(path)
+    os.unlink(os.path.realpath(path))
     _remove_empty(folders)
 
 

@@ -97,12 +97,18 @@ def read_text(path: str, limit: int = MAX_BYTES) -> str:
 
 
 def write_atomic(
-    path: str, data: bytes, mode: int = 0o600, *, like: os.stat_result | None = None, was: bytes | None = None
+    path: str,
+    data: bytes,
+    mode: int = 0o600,
+    *,
+    like: os.stat_result | None = None,
+    was: bytes | None = None,
+    new: bool = False,
 ) -> None:
     """Replace `path` by `data`, creating its folder; on any failure the old content stays.
 
     The new file has the owner and mode of `like`. Where `was` is no longer the content, somebody else has changed it
-    meanwhile, which is a FileProblem.
+    meanwhile, which is a FileProblem; where a `new` file is there already, that is a FileExistsError.
     """
     folder = os.path.dirname(path) or "."
     os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -116,13 +122,30 @@ def write_atomic(
             os.fsync(stream.fileno())
         if was is not None and read_bytes(path) != was:
             raise FileProblem(path, "another program changed it at the same moment")
-        os.replace(temporary, path)
+        if new:
+            _put_where_nothing_is(temporary, path)
+        else:
+            os.replace(temporary, path)
     except BaseException:
         try:
             os.unlink(temporary)
         except OSError:
             pass
         raise
+
+
+def _put_where_nothing_is(temporary: str, path: str) -> None:
+    """Unlike a replacement, a link fails where somebody else has made the file meanwhile."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links: it is looked whether anything is there, as late as possible
+        if os.path.lexists(path):
+            raise FileExistsError(17, "it is there already", path) from None
+        os.replace(temporary, path)
+    else:
+        os.unlink(temporary)
 
 
 def _make_alike(handle: int, like: os.stat_result, path: str) -> None:
