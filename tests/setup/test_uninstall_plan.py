@@ -100,6 +100,20 @@ def test_a_shared_file_is_only_cleaned_on_request_and_told_otherwise(setup: Setu
     assert "Its Owner" in taken.operations[0].notes[0]
 
 
+def test_a_shared_file_is_cleaned_by_its_scope_where_the_client_has_no_other_of_it(setup: Setup) -> None:
+    shared = saved(setup.root / "shared.json", UnoApp=APP)
+    user, workspace = place(setup.root / "user.json", Scope.USER), place(shared, use=Use.SHARED)
+    without_own = client(user, workspace)
+    with_own = client(place(setup.root / "own.json"), workspace)
+
+    taken = setup.plan(setup.task(without_own, UNO_APP, scope=Scope.WORKSPACE))
+    left = setup.plan(setup.task(without_own, UNO_APP))
+    left_too = setup.plan(setup.task(with_own, UNO_APP, scope=Scope.WORKSPACE))
+
+    assert told(taken)[0][:3] == ("UnoApp", Action.REMOVED, str(shared))
+    assert told(left)[0][:2] == told(left_too)[0][:2] == ("UnoApp", Action.NOT_FOUND)
+
+
 def test_a_legacy_file_is_cleaned_too(setup: Setup) -> None:
     path = saved(setup.root / "old.json", UnoApp=APP)
     profile = client(place(path, use=Use.LEGACY), no_client="It has none.")

@@ -38,7 +38,9 @@ def plan_uninstall(task: Task, files: Files, folder: str, *, all_scopes: bool) -
         known = {place.scope for place in task.profile.places}
         return task.errors(no_such_scope(task.profile, task.scope, known))
     readings = [files.read(place, task.definitions.servers) for place in places]
-    reached = [one for one in readings if all_scopes or one.place.use is not Use.SHARED]
+    # A file that is shared is meant where the client has no other of the scope that was named: `install` wrote there.
+    meant = task.profile.targets(task.scope) if task.scope is not None else ()
+    reached = [one for one in readings if all_scopes or one.place.use is not Use.SHARED or one.place in meant]
     beyond = [one for one in readings if one not in reached]
     removals = [_removal(task, one, beyond) for one in reached if _ours(task, one)]
     told = {operation.server for one in removals for operation in one.operations}
