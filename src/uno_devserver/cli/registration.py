@@ -8,6 +8,7 @@ import re
 from .. import __version__
 from ..issues import UserError
 from ..setup.definitions import Definitions, load
+from ..setup.matching import PATH_RUNNER
 from ..setup.places import here
 from ..setup.profiles import Scope
 from ..setup.servers import PINNED, PRERELEASE, STABLE, Wish
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from .parse import Invocation
 
 _PRERELEASE = re.compile(r"-|\d(a|b|rc|\.?dev)\d*", re.IGNORECASE)  # by SemVer, and by Python's rules
+_VERSION = re.compile(r"[A-Za-z0-9*][A-Za-z0-9.+!*_-]*")  # SemVer's, Python's, and NuGet's `5.*`
 _CHANNELS = {"stable": STABLE, "prerelease": PRERELEASE}
-PATH_RUNNER = "path"
 
 
 class Asked(Value):
@@ -113,7 +114,7 @@ def _wish(invocation: Invocation) -> tuple[Wish, str]:
     if runner == PATH_RUNNER and chosen:
         raise _usage(f"{chosen[0]} has no meaning with --runner path", "A path is the version that is there.")
     if version is not None:
-        variant = f"{PINNED}:{version.strip()}"
+        variant = f"{PINNED}:{_checked(version.strip())}"
     elif channel is not None:
         variant = _CHANNELS[channel.lower()]
     elif chosen:
@@ -121,6 +122,13 @@ def _wish(invocation: Invocation) -> tuple[Wish, str]:
     else:
         variant = PRERELEASE if _PRERELEASE.search(__version__) else STABLE
     return Wish(variant, runner), chosen[0] if chosen else f"auto-detected from tool v{__version__}"
+
+
+def _checked(version: str) -> str:
+    """It becomes part of a command line that clients start."""
+    if not _VERSION.fullmatch(version):
+        raise _usage(f"Invalid value for --version '{version}'", "Write it as in --version 1.2.3.")
+    return version
 
 
 def _check_runner(wish: Wish, servers: tuple[Server, ...]) -> None:
