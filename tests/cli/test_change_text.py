@@ -73,3 +73,17 @@ def test_notes_and_backups_are_listed_once_and_steps_last(here: Here) -> None:
         "Next steps:",
         "- Do this.",
     ]
+
+
+def test_a_backups_path_stays_whole_so_that_it_can_be_copied(here: Here) -> None:
+    backup = "/home/someone/.local/share/Uno Platform/uno.devserver/registration/backups/mcp.json-0293b6c4.2026"
+
+    shown = lines(here, Operation("UnoApp", "cursor", Action.CREATED, "/x", "Added", (), backup))
+
+    assert shown[-1] == f"- {backup}"
+
+
+def test_a_line_end_in_a_name_begins_no_line(here: Here) -> None:
+    shown = lines(here, Operation("UnoApp", "cursor", Action.SKIPPED, "/a\nb", "Fine"))
+
+    assert shown[3:] == ["  UnoApp  skipped  /a\\nb   Fine"]

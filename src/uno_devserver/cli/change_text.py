@@ -36,7 +36,8 @@ def change_text(
         lines += ["", *((client,) if len(by_client) > 1 else ()), *_table(its, here)]
     lines += _bullets("Notes", dict.fromkeys(note for one in operations for note in one.notes))
     backups = dict.fromkeys(one.backup for one in operations if one.backup)
-    lines += _bullets("Backups ('uno-devserver mcp restore' puts them back)", backups)
+    if backups:  # not folded: nobody could copy such a path, and there is a blank in each
+        lines += ["", "Backups ('uno-devserver mcp restore' puts them back):", *(f"- {one}" for one in backups)]
     lines += _bullets("Next steps", next_steps)
     if answers is not None:
         from .verified import verified_lines
@@ -44,7 +45,8 @@ def change_text(
         lines += ["", *verified_lines(answers)]
     for one in operations:
         lines += ["", *(line.rstrip("\r") for line in one.diff.rstrip("\n").split("\n"))] if one.diff else []
-    return "\n".join(visible(line, keep_odd_bytes=True) for line in lines)
+    # A line end inside a line is one of a name in some file.
+    return "\n".join(visible(line.replace("\n", "\\n"), keep_odd_bytes=True) for line in lines)
 
 
 def _table(operations: Sequence[Operation], here: Here) -> Iterator[str]:
