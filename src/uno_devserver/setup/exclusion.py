@@ -45,7 +45,8 @@ def exclusively(folder: str, work: Callable[[], T], *, required: bool) -> T:
 
 def unusable(folder: str, error: OSError) -> UserError:
     message = f"The folder {folder}, for backups and what undoes a change, cannot be used: {error.strerror}."
-    return UserError("StateNotWritable", message, "Make it writable, or change files without a backup: --no-backup.")
+    next_step = "Make it writable; install and uninstall can do without: --no-backup."
+    return UserError("StateNotWritable", message, next_step)
 
 
 def _named(holder: int | None) -> str:
