@@ -170,6 +170,12 @@ def definition_of(entry: Entry, dialect: Dialect) -> Definition:
     )
 
 
+def is_disabled(entry: Entry) -> bool:
+    """It is switched off, in either of the ways that clients know."""
+    settings = entry.settings or {}
+    return settings.get("disabled") is True or settings.get("enabled") is False
+
+
 def transport_of(definition: Definition) -> str:
     if definition.command:
         return STDIO

@@ -11,7 +11,7 @@ from enum import Enum
 from ..system.values import Value
 from .commands import missing
 from .detecting import detected
-from .matching import definition_of, up_to_date
+from .matching import definition_of, is_disabled, up_to_date
 from .profiles import STDIO, Format, Use
 from .reading import read_place
 
@@ -142,8 +142,7 @@ def _of_file(profile: Profile, reading: Reading) -> Iterator[str]:
 
 def _of_entry(location: Location, here: Here) -> Iterator[str]:
     entry = location.match.entry
-    settings = entry.settings or {}
-    if settings.get("disabled") is True or settings.get("enabled") is False:
+    if is_disabled(entry):
         yield f"The entry '{entry.name}' is disabled in '{location.path}'"
     says = definition_of(entry, location.reading.place.dialect)
     if location.match.transport != STDIO or "$" in says.env.get("PATH", ""):  # which the client fills in
