@@ -51,6 +51,7 @@ def test_an_entry_of_the_user_starts_where_the_client_starts_those() -> None:
 def test_the_entrys_own_folder_counts_from_there() -> None:
     assert started(command="uvx", cwd="src/../app").folder == "/ws/app"
     assert started(command="uvx", cwd="/elsewhere").folder == "/elsewhere"
+    assert started(command="uvx", working_directory="app").folder == "/ws/app"
     assert started(command="uvx", cwd="${workspaceFolder}/app").folder == "/ws/app"
     windows = Here("C:\\ws", "C:\\me", "C:\\a", "C:\\l", {}, "win32")
     assert started(here=windows, command="uvx", cwd="app").folder == "C:\\ws\\app"

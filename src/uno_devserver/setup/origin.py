@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import ntpath
 import posixpath
+import re
 
 from ..system.programs import candidates
 from .commands import base_name
 from .matching import PATH_RUNNER, definition_of, expected
 from .profiles import HTTP
 from .program import NAMES, program
-from .servers import Wish
+from .servers import PINNED, Wish
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +27,9 @@ if TYPE_CHECKING:
 # It takes no settings from the folder that it is started in. Others do: dnx asks the feeds of a NuGet.config there, npx
 # prefers what lies in node_modules, and `python -m` imports from the folder itself.
 _HEEDLESS_RUNNER = "uvx"
-_STARTS_ELSEWHERE = ("cwd", "headers", "http_headers", "bearer_token_env_var")
+# Behind its `name@` there could also be a file of the workspace.
+_VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc|\.dev|\.post)\d+)*")
+_STARTS_ELSEWHERE = ("cwd", "working_directory", "headers", "http_headers", "bearer_token_env_var")
 
 
 def may_be_foreign(match: Match, place: Place, here: Here) -> bool:
@@ -50,7 +53,9 @@ def _is_as_installed(match: Match, place: Place, here: Here) -> bool:
         as_written = any(says.args == one.args for one in server.runners.get(PATH_RUNNER, server.variants).values())
         return as_written and _is_the_users(says, NAMES, here)
     if match.runner == _HEEDLESS_RUNNER:
+        kind, _, version = match.variant.partition(":")
         as_written = says.args == expected(server, Wish(match.variant), _HEEDLESS_RUNNER).args
+        as_written = as_written and (kind != PINNED or _VERSION.fullmatch(version) is not None)
         return as_written and _is_the_users(says, (_HEEDLESS_RUNNER,), here)
     return False
 

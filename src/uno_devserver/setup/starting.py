@@ -92,7 +92,7 @@ def _environ(profile: Profile, here: Here) -> dict[str, str]:
 
 def _folder(settings: Mapping[str, object], scope: Scope, profile: Profile, here: Here, words: _Words) -> str:
     usual = here.home if profile.starts_in.get(scope, Scope.WORKSPACE) is Scope.USER else here.workspace
-    named = settings.get("cwd")
+    named = settings.get("cwd") or settings.get("working_directory")  # as Warp calls it
     if not isinstance(named, str) or not named:
         return usual
     if here.platform == "win32":
