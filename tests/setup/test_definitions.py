@@ -243,11 +243,12 @@ def test_claude_codes_folders_have_slashes_on_windows_too() -> None:
     assert _profile("claude-code", WINDOWS).places[0].root == ("projects", "D:/app", "mcpServers")
 
 
-def test_a_file_that_is_twice_a_place_is_the_first_of_them() -> None:
+def test_a_file_that_is_twice_a_place_is_one_and_the_users() -> None:
     at_home = load(machine(LINUX, "/home/me")).profile("cursor")
 
     assert at_home is not None
-    assert [(place.path, place.scope) for place in at_home.places] == [("/home/me/.cursor/mcp.json", Scope.WORKSPACE)]
+    assert [(place.path, place.scope) for place in at_home.places] == [("/home/me/.cursor/mcp.json", Scope.USER)]
+    assert at_home.places[0] is at_home.preferred
 
 
 def test_the_entrys_form_is_that_of_each_client() -> None:

@@ -55,19 +55,23 @@ def _places(
     """Those of this system, and the one that is written to by default."""
     usual, target = _dialect(data), data.get("writeTarget")
     places: dict[tuple[str, tuple[str, ...]], Place] = {}
-    writable: dict[str, Place] = {}
+    writable: dict[str, tuple[str, tuple[str, ...]]] = {}
     for element in data["configPaths"]:
         own: Mapping[str, Any] = {"path": element} if isinstance(element, str) else element
         if "systems" in own and system(here) not in own["systems"]:
             continue
         dialect = usual if DIALECT_KEYS.isdisjoint(own) else _dialect({**data, **own})
         place = _place({**data, **own}, dialect, variables, here)
-        # One file can be two places of a client, e.g. where the workspace is the home folder: the first counts.
-        place = places.setdefault((place.path, place.root), place)
+        # One file can be two places of a client, e.g. where the workspace is the home folder: the first counts, and it
+        # is the user's, since other workspaces have it, too.
+        at = place.path, place.root
+        if at in places:
+            place = places[at].replace(scope=place.scope if place.scope is Scope.USER else places[at].scope)
+        places[at] = place
         if place.use is Use.WRITE:
-            writable.setdefault(own["path"], place)
+            writable.setdefault(own["path"], at)
     preferred = writable.get(target or "") or next(iter(writable.values()), None)
-    return tuple(places.values()), preferred
+    return tuple(places.values()), places[preferred] if preferred is not None else None
 
 
 def _place(data: Mapping[str, Any], dialect: Dialect, variables: Mapping[str, str], here: Here) -> Place:

@@ -124,18 +124,18 @@ def test_of_twins_the_last_counts_and_both_are_removed(clients: Clients) -> None
     assert clients.read(FILE) == {"mcpServers": {"x": {}}}
 
 
-def test_a_large_file_is_edited_within_seconds(clients: Clients) -> None:
-    rows = ",\n".join(f'    "server-{number}": {{"command": "x", "args": ["{"y" * 80}"]}}' for number in range(45_000))
-    text = '{\n  "mcpServers": {\n' + rows + "\n  }\n}\n"
+def test_a_file_of_5_mb_is_edited(clients: Clients) -> None:
+    """Some clients keep their history in the same file."""
+    rows = ",\n".join(f'    "chat {number}": {{"said": ["{"y" * 80}", {number}]}}' for number in range(45_000))
+    text = '{\n  "history": {\n' + rows + '\n  },\n  "mcpServers": {"other": {"command": "x"}}\n}\n'
     assert len(text) > 5_000_000
     clients.write(FILE, text)
 
-    began = time.monotonic()
-    result = clients.install("cursor", "--release", "--no-backup")
+    result = clients.install("cursor", "--release")
 
-    assert time.monotonic() - began < 15
     assert actions(result) == {"UnoApp": "created", "UnoDocs": "created"}
     assert foreign_bytes_are_in_place(text.encode("utf-8"), clients.bytes(FILE))
+    _comes_back(clients, text)
 
 
 # --- texts that nobody can edit ---
@@ -444,6 +444,19 @@ def test_the_home_folder_can_be_the_workspace(clients: Clients) -> None:
     assert clients.tree() == before
 
 
+def test_in_the_home_folder_the_users_scope_is_the_same_file(clients: Clients) -> None:
+    at_home = ("--workspace", str(clients.home))
+
+    installed = clients.install("cursor", "--scope", "user", *at_home)
+    default = clients.install("cursor", *at_home)
+    removed = clients.uninstall("cursor", "--scope", "user", *at_home)
+
+    assert actions(installed) == {"UnoApp": "created", "UnoDocs": "created"}
+    assert actions(default) == {"UnoApp": "skipped", "UnoDocs": "skipped"}
+    assert actions(removed) == {"UnoApp": "removed", "UnoDocs": "removed"}
+    assert "other workspaces" in removed.json["operations"][0]["note"]
+
+
 def test_a_workspace_may_have_any_name(clients: Clients) -> None:
     folder = clients.machine.root / "a b 'c' \"d\" é {home} $HOME %PATH%"
     folder.mkdir()
@@ -536,12 +549,10 @@ def test_dry_runs_and_status_do_not_wait(clients: Clients) -> None:
     lock = _held_lock(clients.machine)
     before = clients.tree()
 
-    began = time.monotonic()
     dry = clients.install("cursor", "--dry-run")
     clients.status()
 
     lock.release()
-    assert time.monotonic() - began < 8
     assert actions(dry) == {"UnoApp": "created", "UnoDocs": "created"}
     assert clients.tree() == before
 
