@@ -118,6 +118,24 @@ def test_a_name_that_stands_for_something_else_there_is_not_taken(tmp_path: Path
     assert entries(change) == {"mine": {"command": "other"}, "UnoApp": stdio(STABLE)}
 
 
+def test_nobody_elses_entry_of_the_servers_name_is_replaced(tmp_path: Path) -> None:
+    other = Server("mine", "stdio", UNO_APP.variants, UNO_APP.detection)
+    path = saved(tmp_path / "ws.json", mine={"command": "theirs"})
+
+    change = only_change(plan(client(place(path)), other))
+
+    assert change.operations[0].action is Action.ERROR
+    assert "'mine' is the name of another server" in change.operations[0].reason
+    assert change.after == change.before
+
+
+@pytest.mark.parametrize("installed", [STABLE, OLD])
+def test_an_entry_that_is_switched_off_stays_that_and_it_is_told(tmp_path: Path, installed: Definition) -> None:
+    path = saved(tmp_path / "ws.json", UnoApp={**stdio(installed), "disabled": True})
+
+    assert "switch it on in Cursor" in only_operation(plan(client(place(path)), UNO_APP)).notes[0]
+
+
 def test_an_outdated_entry_that_counts_before_the_target_is_changed_where_it_is(tmp_path: Path) -> None:
     workspace = saved(tmp_path / "ws.json", UnoApp=stdio(OLD))
     profile = client(place(workspace), place(tmp_path / "user.json", Scope.USER)).replace(default_scope=Scope.USER)

@@ -11,7 +11,7 @@ import os
 from ..system.values import Value
 from .changes import FileChange
 from .edits.document import EditProblem, open_document
-from .matching import expected, up_to_date, written
+from .matching import expected, is_disabled, up_to_date, written
 from .operations import Action
 from .profiles import Format, Scope, Use
 from .reading import data_of, text_of
@@ -20,6 +20,7 @@ from .task import no_such_scope
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .changes import Plan
+    from .edits.document import Document
     from .matching import Match
     from .operations import Operation
     from .reading import Reading
@@ -61,7 +62,7 @@ def _decide(task: Task, server: Server, wish: Wish, scope: Scope, readings: tupl
     if counting:
         reading, match = counting[0]
         if up_to_date(match, wish, reading.place.dialect):
-            reason = _already(match, wish)
+            reason, notes = _already(match, wish), notes + _switched_off(task, match)
             return task.operation(server, Action.SKIPPED, reading.place.path, reason).replace(notes=notes)
     target = _target(task, scope, readings)
     if counting and not _is_shadowed_by(target, counting[0][0], scope, readings):
@@ -90,6 +91,12 @@ def _already(match: Match, wish: Wish) -> str:
     if not other:
         return "Already registered"
     return f"Already registered ({match.runner}; --runner {match.server.runner} writes this tool's command)"
+
+
+def _switched_off(task: Task, match: Match) -> tuple[str, ...]:
+    if not is_disabled(match.entry):
+        return ()
+    return (f"The entry '{match.entry.name}' is disabled, and stays that: switch it on in {task.profile.name}.",)
 
 
 def _target(task: Task, scope: Scope, readings: tuple[Reading, ...]) -> Reading:
@@ -125,7 +132,7 @@ def _change(task: Task, server: Server, wish: Wish, reading: Reading, match: Mat
     was = f" (was {match.variant})" if match.variant != wish.variant else ""
     reason = f"Updated {server.name} {server.transport} server{was}"
     operation = task.operation(server, Action.UPDATED, reading.place.path, reason)
-    notes += _not_accepted(task, reading)
+    notes += _switched_off(task, match) + _not_accepted(task, reading)
     return _Edit(reading, match.entry.name, match, definition, server, operation.replace(notes=notes))
 
 
@@ -136,9 +143,7 @@ def _add(
     problem = target.problem or _dangling(path, target)
     if problem:
         return task.operation(server, Action.ERROR, path, problem)
-    # Only an entry of the same name shadows another one, unless that name already stands for something else here.
-    taken = {entry.name for entry in target.document.entries} if target.document is not None else set()
-    name = outdated.entry.name if outdated is not None and outdated.entry.name not in taken else server.name
+    name = outdated.entry.name if outdated is not None else server.name  # only the same name shadows an entry
     action = Action.CREATED if outdated is None else Action.UPDATED
     operation = task.operation(server, action, path, f"Added {server.name} {server.transport} server")
     notes += _not_accepted(task, target)
@@ -190,5 +195,15 @@ def _put(edit: _Edit, text: str) -> str:
     place = edit.reading.place
     document = open_document(text, place.format, place.root, place.dialect.name_key)
     settings, drop = written(edit.definition, edit.server, place.dialect, edit.was)
-    at = edit.was.index if edit.was is not None else None
-    return document.put(at, edit.name, settings, drop)
+    if edit.was is not None:
+        return document.put(edit.was.index, edit.name, settings, drop)
+    return document.put(None, _free_name(edit, document), settings, drop)
+
+
+def _free_name(edit: _Edit, document: Document) -> str:
+    """Clients take the last of two entries with one name: nobody else's is hidden by ours."""
+    taken = {entry.name for entry in document.entries}
+    free = next((name for name in (edit.name, edit.server.name) if name not in taken), None)
+    if free is None:
+        raise EditProblem(f"'{edit.server.name}' is the name of another server there; give that one another name")
+    return free
