@@ -140,6 +140,7 @@ def test_a_costly_pattern_sees_a_bounded_text_only() -> None:
         (("--from", "uno-devserver==1.2.3", "uno-devserver", "--mcp-app"), "pinned:1.2.3"),
         (("-y", "--version", "5.6.0-dev.42", "uno.devserver", "--mcp-app"), "pinned:5.6.0-dev.42"),
         (("-y", "--version=5.6.0", "uno.devserver", "--mcp-app"), "pinned:5.6.0"),
+        (("--prerelease", "allow", "uno-devserver@1.2.3", "--mcp-app"), "pinned:1.2.3"),
         (("-y", "--prerelease", "uno.devserver", "--mcp-app"), "prerelease"),
         (("--prerelease", "allow", "uno-devserver", "--mcp-app"), "prerelease"),
         (("--prerelease=allow", "uno-devserver", "--mcp-app"), "prerelease"),

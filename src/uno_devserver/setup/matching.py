@@ -215,16 +215,17 @@ def _any(patterns: tuple[str, ...], text: str) -> bool:
 def _variant(says: Definition, server: Server) -> str:
     if server.transport == STDIO and transport_of(says) == HTTP:
         return LEGACY_HTTP
+    unpinned = STABLE
     for word, following in zip(says.args, (*says.args[1:], ""), strict=False):
         option, _, value = word.partition("=")
         if option == "--version" and (value or following):
             return f"{PINNED}:{value or following}"
         if option == "--prerelease":
-            return STABLE if (value or following) in _STABLE_AFTER_ALL else PRERELEASE
+            unpinned = STABLE if (value or following) in _STABLE_AFTER_ALL else PRERELEASE
         named = re.fullmatch(_PINNED_NAME, word) if "@" in word or "==" in word else None
         if named is not None and named[1] != _NEWEST:
             return f"{PINNED}:{named[1]}"
-    return STABLE
+    return unpinned
 
 
 def _runner(says: Definition, server: Server) -> str | None:
