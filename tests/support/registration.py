@@ -138,13 +138,22 @@ def foreign_bytes_are_in_place(before: bytes, after: bytes) -> bool:
     head = _common(before, after)
     if _is_filled_in(before[head:], after[head:]):
         return True
-    return after[head : head + 1] == b"," and foreign_bytes_are_in_place(before[head:], after[head + 1 :])
+    if after[head : head + 1] == b",":
+        return foreign_bytes_are_in_place(before[head:], after[head + 1 :])
+    return _lines_are_in_place(before, after)
 
 
 def without_comments(text: str) -> Any:
     """The meaning of simple JSON with comments and trailing commas: no such marks inside its strings, but addresses."""
     text = re.sub(r'("(?:[^"\\]|\\.)*")|/\*.*?\*/|//[^\n]*', lambda found: found[1] or "", text, flags=re.DOTALL)
     return json.loads(re.sub(r",(\s*[}\]])", r"\1", text.removeprefix("\ufeff")))
+
+
+def _lines_are_in_place(before: bytes, after: bytes) -> bool:
+    """Whether all lines are still there, in their order: comments of YAML may come to stand between two entries."""
+    nothing = re.compile(rb"\s*(\{\}|\[\]|~|null)?\s*$")
+    left = iter([nothing.sub(b"", line) for line in after.split(b"\n")])
+    return all(nothing.sub(b"", line) in left for line in before.split(b"\n"))
 
 
 def _is_filled_in(before: bytes, after: bytes) -> bool:
