@@ -70,7 +70,9 @@ def test_what_install_writes_is_nobody_elses(settings: dict[str, Any]) -> None:
         {"url": f"{URL}?key=${{TOKEN}}"},
         {"url": "https://evil/mcp.platform.uno"},
         {"url": URL, "headers": {"X": "${TOKEN}"}},
+        {"url": URL, "http_headers": {"X": "${TOKEN}"}},
         {"url": URL, "bearer_token_env_var": "TOKEN"},
+        {"url": URL, "bearerTokenEnvVar": "TOKEN"},
     ],
 )
 def test_whatever_else_a_workspaces_file_says_may_be_somebody_elses(settings: dict[str, Any]) -> None:

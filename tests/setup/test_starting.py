@@ -91,6 +91,7 @@ def test_an_address_is_reached_with_the_entrys_headers() -> None:
     assert (start.command, start.url) == ((), "https://x/ws")
     assert start.headers == {"Authorization": "Bearer secret"}
     assert started(url="https://x", bearer_token_env_var="TOKEN").headers == {"Authorization": "Bearer secret"}
+    assert started(url="https://x", bearerTokenEnvVar="TOKEN").headers == {"Authorization": "Bearer secret"}
 
 
 @pytest.mark.parametrize(
@@ -98,7 +99,10 @@ def test_an_address_is_reached_with_the_entrys_headers() -> None:
     [
         ({}, 20.0),
         ({"startup_timeout_sec": 45}, 45.0),
+        ({"startupTimeoutMs": 500}, 0.5),
         ({"timeout": 30000}, 30.0),
+        ({"timeout": 900}, 900.0),
+        ({"timeout": 901}, 0.901),
         ({"timeout": 60}, 60.0),
         ({"timeout": True}, 20.0),
         ({"timeout": "60"}, 20.0),

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _HEEDLESS_RUNNER = "uvx"
 # Behind its `name@` there could also be a file of the workspace.
 _VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc|\.dev|\.post)\d+)*")
-_STARTS_ELSEWHERE = ("cwd", "working_directory", "headers", "http_headers", "bearer_token_env_var")
+_DECIDES_MORE = ("cwd", "working_directory", "headers", "http_headers", "bearer_token_env_var", "bearerTokenEnvVar")
 
 
 def may_be_foreign(match: Match, place: Place, here: Here) -> bool:
@@ -44,7 +44,7 @@ def _is_in_workspace(path: str, here: Here) -> bool:
 
 def _is_as_installed(match: Match, place: Place, here: Here) -> bool:
     says = definition_of(match.entry, place.dialect)
-    if says.env or any(key in (match.entry.settings or {}) for key in _STARTS_ELSEWHERE):
+    if says.env or any(key in (match.entry.settings or {}) for key in _DECIDES_MORE):
         return False
     server = match.server
     if match.transport == HTTP:

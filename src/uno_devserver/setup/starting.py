@@ -71,10 +71,10 @@ def start_of(entry: Entry, place: Place, profile: Profile, here: Here) -> Start:
 
 def limit_of(settings: Mapping[str, object], profile: Profile) -> float | None:
     """The entry's own limit, in whatever unit its client counts; else the client's."""
-    for key in ("startup_timeout_sec", "timeout"):
+    for key in ("startup_timeout_sec", "startupTimeoutMs", "timeout"):
         value = settings.get(key)
         if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
-            return value / 1000 if value > MOST_SECONDS else float(value)
+            return value / 1000 if key.endswith("Ms") or value > MOST_SECONDS else float(value)
     return profile.connect_seconds
 
 
@@ -103,7 +103,7 @@ def _folder(settings: Mapping[str, object], scope: Scope, profile: Profile, here
 def _headers(settings: Mapping[str, object], words: _Words) -> dict[str, str]:
     found = next((value for key in _HEADER_KEYS if isinstance(value := settings.get(key), dict)), {})
     headers = {name: words.expanded(value) for name, value in found.items() if isinstance(value, str)}
-    token = settings.get("bearer_token_env_var")  # Codex
+    token = settings.get("bearer_token_env_var") or settings.get("bearerTokenEnvVar")  # Codex, and Kimi Code
     if isinstance(token, str):
         headers["Authorization"] = words.expanded(f"Bearer ${{{token}}}")
     return headers
