@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 
 from support.bundled import BundledHost, wait_for, write_addin
 from support.files import write
+from support.machine import Machine
 from uno_devserver.cli.parse import parse
 from uno_devserver.workspace.config import read_config
 
@@ -87,6 +89,23 @@ def test_every_config_of_the_documents_is_without_problems(tmp_path: Path, confi
 
     assert found.issues == ()
     assert found.given, "it sets something"
+
+
+def test_the_client_and_the_server_of_the_registration_guide_can_be_installed(machine: Machine) -> None:
+    page = (ROOT / "docs" / "registration.md").read_text("utf-8")
+    section = page.partition("\n## Another client, another server\n")[2].partition("\n## ")[0]
+    client, server = re.findall(r"```json\n(.*?)```", section, re.DOTALL)
+    clients = write(machine.root / "clients.json", client)
+    servers = write(machine.root / "servers.json", server)
+    definitions = ("--ide-definitions", str(clients), "--server-definitions", str(servers))
+
+    installed = machine.run("mcp", "install", "my-editor", *definitions, "--json")
+    status = machine.run("mcp", "status", "my-editor", *definitions, "--json")
+
+    assert [one["action"] for one in installed.json["operations"]] == ["created"]
+    written = json.loads((machine.workspace / ".my-editor" / "mcp.json").read_text("utf-8"))
+    assert written == {"mcpServers": {"my-server": {"command": "npx", "args": ["-y", "my-server"]}}}
+    assert [one["status"] for one in status.json["servers"][0]["ides"]] == ["registered"]
 
 
 def test_the_readmes_addin_answers_the_readmes_client(tmp_path: Path) -> None:
