@@ -155,6 +155,17 @@ def test_a_text_without_final_newline_stays_without() -> None:
     assert goose("extensions:\n  a: {}").put(None, "b", {"x": 1}) == "extensions:\n  a: {}\n  b:\n    x: 1"
 
 
+@pytest.mark.parametrize("text", [
+    "# one\r\nextensions:\r\n  dev:\n    cmd: a\nother: 1\r\n",
+    "# one\nextensions:\n  dev:\r\n    cmd: a\r\nother: 1\n",
+    "# one\r\nextensions: {\r\n  dev: {cmd: a}, # dev\n}\r\n",
+])  # fmt: skip
+def test_mixed_line_ends_come_back_as_they_were(text: str) -> None:
+    changed = goose(text).put(None, "UnoApp", UNO)
+
+    assert goose(changed).remove([1]) == text
+
+
 def test_brackets_stay_brackets() -> None:
     put = "UnoApp: {command: uvx, args: [uno-devserver, --mcp-app]}"
     assert goose("extensions: {a: {x: 1}}\n").put(None, "UnoApp", UNO) == f"extensions: {{a: {{x: 1}}, {put}}}\n"
@@ -229,6 +240,12 @@ def test_what_is_no_mapping_becomes_one(old: str) -> None:
     assert yaml.safe_load(put) == {"extensions": {"uno": {"x": 1}, "b": 1}}
     assert ("# c" in put) == ("# c" in old)
     assert cont("mcpServers:\n- 3 # c\n").put(0, "new", {"x": 1}) == "mcpServers:\n- name: new\n  x: 1 # c\n"
+
+
+def test_a_setting_that_is_put_is_not_dropped() -> None:
+    text = goose("extensions:\n  x:\n    url: a\n").put(0, "x", {"url": "b"}, drop=["url"])
+
+    assert text == "extensions:\n  x:\n    url: b\n"
 
 
 def test_of_twin_settings_the_last_is_changed_and_all_are_dropped() -> None:

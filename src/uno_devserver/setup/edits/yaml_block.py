@@ -6,7 +6,7 @@ import re
 
 from .splices import Splice
 from .yaml_flow import fits_on_brackets, quote_of
-from .yaml_layout import column_of, dashes, end_with_comments, line_end, line_start, unsafe, whole_lines
+from .yaml_layout import column_of, dashes, end_with_comments, line_end, line_start, newline_at, unsafe, whole_lines
 from .yaml_nodes import MAPPING, Node, after_blanks, after_colon, content
 from .yaml_writing import Style, in_flow, in_lines, items_in_lines, pairs_in_lines, scalar
 
@@ -94,4 +94,5 @@ def emptied(text: str, node: Node, behind: int) -> list[Splice]:
 
 def _lines_behind(text: str, node: Node, column: int, lines: list[str], style: Style) -> list[Splice]:
     end = end_with_comments(text, node.end, column)
-    return [(end, end, "".join(style.newline + line for line in lines))]
+    newline = newline_at(text, end) or style.newline  # either break may go with these lines again
+    return [(end, end, "".join(newline + line for line in lines))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from .splices import Splice
-from .yaml_layout import line_end, line_start, whole_lines
+from .yaml_layout import line_end, line_start, newline_at, whole_lines
 from .yaml_nodes import MAPPING, SCALAR, Node, after_blanks, after_colon, content
 from .yaml_writing import in_flow, pair_in_flow
 
@@ -80,10 +80,10 @@ def _added(text: str, node: Node, written: str, newline: str) -> list[Splice]:
     indent = text[line_start(text, begin) : begin]
     if indent.strip():  # entries stand beside one another
         return [(behind, behind, f" {written}," if comma else f", {written}")]
-    line = newline + indent + written + ("," if comma else "")
+    last = line_end(text, behind)
+    line = (newline_at(text, last) or newline) + indent + written + ("," if comma else "")
     if not _REST_OF_LINE.match(text, behind):
         return [(behind, behind, line if comma else f",{line}")]
-    last = line_end(text, behind)
     if comma or last == behind:
         return [(last, last, line if comma else f",{line}")]
     return [(behind, behind, ","), (last, last, line)]

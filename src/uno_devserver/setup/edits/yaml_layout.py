@@ -35,6 +35,12 @@ def line_end(text: str, at: int) -> int:
     return found.start() if found else len(text)
 
 
+def newline_at(text: str, at: int) -> str:
+    """The line break that stands there, or nothing."""
+    found = _BREAK.match(text, at)
+    return found.group() if found else ""
+
+
 def column_of(text: str, at: int) -> int:
     return at - line_start(text, at)
 

@@ -41,7 +41,7 @@ class YamlDocument:
 
     def put(self, at: int | None, name: str, settings: Mapping[str, object], drop: Collection[str] = ()) -> str:
         wanted = {key: plain(value) for key, value in settings.items() if key != self._name_key}
-        unwanted = [key for key in drop if key != self._name_key]
+        unwanted = [key for key in drop if key not in wanted and key != self._name_key]
         if at is None:
             document, at = self._with_entry(name, wanted), len(self.entries)
         else:
