@@ -47,3 +47,14 @@ def test_of_all_clients_only_those_count_that_were_changed(clients: Clients) -> 
 
     assert [(one["ide"], one["action"]) for one in operations(result)] == [("kiro", "restored")]
     assert result.exit_code == 0
+
+
+def test_a_dry_run_counts_a_shared_file_once_as_the_real_run_does(clients: Clients) -> None:
+    clients.write("~/.qwen/settings.json", "{ }")
+    clients.write(".mcp.json", "{ }")
+    clients.install("claude-code")
+
+    tried, done = clients.mcp("restore", "--all-ides", "--dry-run"), clients.mcp("restore", "--all-ides")
+
+    told = [[(one["ide"], one["path"]) for one in operations(run)] for run in (tried, done)]
+    assert told[0] == told[1] == [("claude-code", str(clients.at(".mcp.json")))]

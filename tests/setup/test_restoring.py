@@ -33,7 +33,7 @@ class Setup:
         assert all(one.action is not Action.ERROR for one in done), done
 
     def restore(self, *, force: bool = False) -> Operation:
-        (done,) = carry_out(lambda: plan_restore(self.task, self.ways.folder, force=force), self.ways)
+        (done,) = carry_out(lambda: plan_restore(self.task, Files(), self.ways.folder, force=force), self.ways)
         return done
 
 

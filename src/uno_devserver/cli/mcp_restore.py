@@ -25,7 +25,7 @@ def run(invocation: Invocation) -> Result:
 
     def plan(client: Profile) -> Plan:
         task = Task(client, wanted.servers, wanted.definitions)
-        return plan_restore(task, ways.folder, force=invocation.on("force"))
+        return plan_restore(task, files, ways.folder, force=invocation.on("force"))
 
     operations = change_all(clients, plan, files, ways, ())
     done = tuple(one for one in operations if one.action is not Action.NOT_FOUND) or operations

@@ -18,14 +18,15 @@ if TYPE_CHECKING:
     from .changes import Plan
     from .profiles import Place
     from .records import Record
-    from .task import Task
+    from .task import Files, Task
 
 NOTHING = "Nothing to put back: no file of it was changed by us, or all of that was undone"
 
 
-def plan_restore(task: Task, folder: str, *, force: bool) -> Plan:
-    """`folder`: of our state."""
-    by_file = {os.path.realpath(place.path): place for place in reversed(task.profile.places)}
+def plan_restore(task: Task, files: Files, folder: str, *, force: bool) -> Plan:
+    """`folder`: of our state. What a dry run has put back for one client is done for the others that read it."""
+    places = [place for place in task.profile.places if not files.is_planned(place.path)]
+    by_file = {os.path.realpath(place.path): place for place in reversed(places)}
     planned = [_of_file(task, place, folder, force=force) for place in reversed(by_file.values())]
     found = tuple(one for one in planned if one is not None)
     return found or (Operation(None, task.profile.id, Action.NOT_FOUND, None, NOTHING),)
