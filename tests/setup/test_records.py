@@ -69,6 +69,9 @@ def test_paths_that_differ_in_the_case_of_letters_have_records_of_their_own(tmp_
 
     assert [one and one.path for one in found] == paths
     assert [one and one.original(b"x") for one in found] == [Original(b"0"), Original(b"1")]
+    assert found[0] is not None
+    forget(state, found[0])
+    assert [record_of(state, path) for path in paths] == [None, found[1]]
 
 
 def test_a_link_and_its_target_are_one_file(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FOLDER = "registration"
 MAX_BYTES = 64 * 1024 * 1024  # a record holds at most the region of a file that we replaced
-MAX_NAMESAKES = 100  # paths with the same name for their record: those that differ in the case of letters
+MAX_NAMESAKES = 8  # paths with the same name for their record: those that differ in the case of letters
 
 
 class State(Value):
@@ -108,13 +108,14 @@ def stem(folder: str, path: str) -> str:
 
 
 def _find(folder: str, path: str) -> tuple[str, Record | None]:
+    """All names are looked at, since an earlier one may be free by now; a new record takes the first that is."""
     first = os.path.join(folder, FOLDER, name_for(path))
-    for number in range(MAX_NAMESAKES):
-        name = f"{first}-{number}" if number else first
-        record = _read(f"{name}.json")
-        if record is None or record.path == path:
+    names = [f"{first}-{number}" if number else first for number in range(MAX_NAMESAKES)]
+    records = [_read(f"{name}.json") for name in names]
+    for name, record in zip(names, records, strict=True):
+        if record is not None and record.path == path:
             return name, record
-    return first, None
+    return names[records.index(None)] if None in records else first, None
 
 
 def _read(path: str) -> Record | None:
