@@ -101,6 +101,8 @@ def test_a_url_says_where_to_go_and_what_to_ask_for(url: str, origin: str, targe
         "ftp://x/?key=secret",
         "http://[::1",
         "http://x\r\n/",
+        "http://\0/",
+        "http://x\x7f/",
         "http://" + "ü" * 70,
     ],
 )
