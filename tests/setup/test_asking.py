@@ -136,6 +136,22 @@ def test_an_entry_under_another_name_is_looked_for_by_that(programs: Path, tmp_p
     assert ask(profile.replace(places=()), SERVERS, str(programs)).sees["UnoApp"] is False
 
 
+def test_names_of_entries_that_the_client_does_not_read_or_that_may_be_others_are_not_looked_for(
+    programs: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "mcp.json"
+    config.write_text(
+        json.dumps({"mcpServers": {"mine": {"command": "uno-devserver"}, "web": {"url": "http://x/mcp"}}})
+    )
+    place = Place(str(config), Scope.USER, Use.LEGACY, Format.JSON, ("mcpServers",), Dialect())
+    docs = DOCS.replace(detection=Detection(("^UnoDocs$",), weak_urls=("/mcp$",)))
+
+    unread = ask(client(programs, "print('mine: connected')", place=place), (APP,), str(programs))
+    unsure = ask(client(programs, "print('web: ok')", place=place.replace(use=Use.WRITE)), (docs,), str(programs))
+
+    assert (unread.sees, unsure.sees) == ({"UnoApp": False}, {"UnoDocs": False})
+
+
 def test_it_runs_in_the_workspace_with_the_users_environment_and_its_own(
     programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +182,12 @@ def test_a_client_that_fails_is_quoted(programs: Path) -> None:
     assert said.problem == "'client mcp list' ended with exit code 1"
     assert said.said == ("Error: Configuration is invalid",)
     assert said.sees == {}
+
+
+def test_a_client_that_names_a_server_has_answered_even_if_it_fails(programs: Path) -> None:
+    said = ask(client(programs, "print('UnoApp: failed'); sys.exit(1)"), SERVERS, str(programs))
+
+    assert (said.problem, said.sees) == ("", {"UnoApp": True, "UnoDocs": False})
 
 
 def test_a_client_that_hangs_is_given_up(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -62,6 +62,16 @@ def test_the_seeds_three_keys_describe_a_client(tmp_path: Path) -> None:
     assert [server.name for server in definitions.servers] == ["UnoApp", "UnoDocs"], "the other file stays ours"
 
 
+def test_an_identifier_counts_before_another_clients_alias(tmp_path: Path) -> None:
+    named = {**SEED_CLIENTS["cursor"], "aliases": ["cursor"]}
+    file = write(tmp_path / "clients.json", json.dumps({"first": named, **SEED_CLIENTS}))
+
+    found = load(machine(LINUX), clients=str(file)).profile("Cursor")
+
+    assert found is not None
+    assert found.id == "cursor"
+
+
 def test_entries_have_types_where_servers_are_under_the_key_that_vs_code_has(tmp_path: Path) -> None:
     client = {**SEED_CLIENTS["cursor"], "jsonRootKey": "servers"}
     file = write(tmp_path / "clients.json", json.dumps({"code": client, "plain": {**client, "includeType": False}}))

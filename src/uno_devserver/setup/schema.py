@@ -23,7 +23,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
     "string": (str,),
-    "boolean": (bool,),
+    "boolean": (bool,),  # before the numbers, among which Python counts it
     "number": (int, float),
     "null": (type(None),),
 }
@@ -105,8 +105,6 @@ def _has_type(value: object, schema: Mapping[str, Any]) -> bool:
 
 
 def _type_of(value: object) -> str:
-    if isinstance(value, bool):  # which Python counts among the numbers
-        return "boolean"
     return next(name for name, types in _TYPES.items() if isinstance(value, types))
 
 
