@@ -6,6 +6,10 @@ from enum import Enum
 
 from ..system.values import Value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .profiles import Scope
+
 
 class Action(Enum):
     CREATED = "created"
@@ -25,6 +29,7 @@ class Operation(Value):
     reason: str
     notes: tuple[str, ...] = ()  # what else the user should know: shared files, other workspaces, left entries
     backup: str | None = None  # where the file's content before the change is kept
+    scope: Scope | None = None  # of an entry: a file may hold those of both
     diff: str = ""  # of a dry run, the first operation on a file has all of it
 
 
