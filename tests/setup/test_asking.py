@@ -126,6 +126,16 @@ def test_where_it_names_no_server_the_beginning_of_what_it_says_is_told(programs
     assert said.said == ("No MCP servers configured.",) * asking.MAX_LINES
 
 
+def test_of_many_lines_about_a_server_the_first_are_told(programs: Path) -> None:
+    assert answer(programs, "UnoApp: retrying\n" * 20).said == ("UnoApp: retrying",) * asking.MAX_LINES
+
+
+def test_a_list_that_is_nested_without_end_is_read_as_far_as_lists_go(programs: Path) -> None:
+    deep = '{"a":' * 900 + "{}" + "}" * 900
+
+    assert answer(programs, deep).sees == {"UnoApp": False, "UnoDocs": False}
+
+
 def test_an_entry_under_another_name_is_looked_for_by_that(programs: Path, tmp_path: Path) -> None:
     config = tmp_path / "mcp.json"
     config.write_text(json.dumps({"mcpServers": {"mine": {"command": "uno-devserver"}}}))

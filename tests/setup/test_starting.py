@@ -67,6 +67,7 @@ def test_the_entrys_own_folder_counts_from_there() -> None:
         ("${NOTHING:-}", ""),
         ("${workspaceFolder}/a", "/ws/a"),
         ("${userHome}", "/home/me"),
+        ("${env:userHome:-none}", "none"),
         ("$TOKEN", "$TOKEN"),
         ("a${TOKEN}b${TOKEN}", "asecretbsecret"),
     ],
@@ -92,6 +93,12 @@ def test_an_address_is_reached_with_the_entrys_headers() -> None:
     assert start.headers == {"Authorization": "Bearer secret"}
     assert started(url="https://x", bearer_token_env_var="TOKEN").headers == {"Authorization": "Bearer secret"}
     assert started(url="https://x", bearerTokenEnvVar="TOKEN").headers == {"Authorization": "Bearer secret"}
+
+
+def test_of_a_command_and_an_address_the_command_counts() -> None:
+    start = started(command="run", url="https://x", headers={"X": "1"})
+
+    assert (start.command, start.url, start.headers) == (("run",), "", {})
 
 
 @pytest.mark.parametrize(

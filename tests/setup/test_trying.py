@@ -8,16 +8,17 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
+from support.bundled import wait_for
 from support.hosts import is_running
 from support.odd_servers import Notes, odd_server
 from uno_devserver.setup.starting import Start
-from uno_devserver.setup.trying import Trial, try_address, try_command
+from uno_devserver.setup.trying import MAX_PAGES, Trial, try_address, try_command
 
 IMPATIENT = 1.5  # for servers that never answer
 
@@ -96,23 +97,74 @@ def test_one_that_refuses_is_quoted(tmp_path: Path) -> None:
     assert "refuses" in tried(tmp_path, refuses=-32000).problem
 
 
-@pytest.mark.parametrize("tools", ["5", '"none"', "null", "{}"])
-def test_one_whose_list_of_tools_is_no_list_does_not_work(tmp_path: Path, tools: str) -> None:
-    hello = json.dumps({"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}, "serverInfo": {}})
-    answers = {"initialize": hello, "tools/list": f'{{"tools": {tools}}}'}
+def listing(*pages: str, capabilities: Sequence[str] = ("tools",)) -> tuple[str, ...]:
+    """A server that answers `tools/list` with one of these texts after the other, and then always with the last."""
+    offers: dict[str, object] = {name: {} for name in capabilities}
+    hello = json.dumps({"protocolVersion": "2025-06-18", "capabilities": offers, "serverInfo": {}})
     script = (
         "import json, sys\n"
+        f"pages = {list(pages)!r}\n"
         "for line in sys.stdin:\n"
         "    asked = json.loads(line)\n"
         "    if 'id' in asked:\n"
-        f"        result = {answers!r}[asked['method']]\n"
+        f"        result = {hello!r} if asked['method'] == 'initialize' else pages.pop(0) if pages[1:] else pages[0]\n"
         '        print(\'{"jsonrpc": "2.0", "id": %d, "result": %s}\' % (asked[\'id\'], result), flush=True)\n'
     )
-    command = (sys.executable, "-c", script)
+    return (sys.executable, "-c", script)
+
+
+@pytest.mark.parametrize("tools", ["5", '"none"', "null", "{}"])
+def test_one_whose_list_of_tools_is_no_list_does_not_work(tmp_path: Path, tools: str) -> None:
+    command = listing(f'{{"tools": {tools}}}')
 
     trial = try_command(command[0], start(command, tmp_path), 20.0)
 
     assert trial.problem.startswith("Its answer to tools/list has no list of tools.")
+
+
+@pytest.mark.parametrize(
+    ("pages", "tools"),
+    [
+        (('{"tools": [{}, {}], "nextCursor": "2"}', '{"tools": [{}]}'), 3),
+        (('{"tools": [{}], "nextCursor": "again"}',), MAX_PAGES),
+    ],
+)
+def test_tools_on_several_pages_are_counted_within_a_bound(tmp_path: Path, pages: tuple[str, ...], tools: int) -> None:
+    command = listing(*pages)
+
+    assert try_command(command[0], start(command, tmp_path), 20.0).tools == tools
+
+
+def test_one_that_offers_no_tools_is_not_asked_for_them(tmp_path: Path) -> None:
+    command = listing("5", capabilities=())
+
+    trial = try_command(command[0], start(command, tmp_path), 20.0)
+
+    assert (trial.problem, trial.tools) == ("", 0)
+
+
+def test_of_many_last_words_the_very_last_are_told(tmp_path: Path) -> None:
+    command = (sys.executable, "-c", "import sys; sys.exit('\\n'.join(map(str, range(20))))")
+
+    assert try_command(command[0], start(command, tmp_path)).problem.endswith(" Its last words: 15 / 16 / 17 / 18 / 19")
+
+
+def test_of_many_lines_where_only_messages_belong_the_first_are_shown(tmp_path: Path) -> None:
+    command = (sys.executable, "-c", "[print('hello', number, flush=True) for number in range(50)]")
+
+    trial = try_command(command[0], start(command, tmp_path), 20.0)
+
+    assert trial.problem.endswith("it printed: hello 0; hello 1; hello 2")
+
+
+def test_nothing_is_left_of_what_a_server_that_went_had_started(tmp_path: Path) -> None:
+    notes = Notes(tmp_path / "notes")
+
+    trial = tried(tmp_path, notes=notes, tools=1, ignores_sigterm=True, grandchild=True)
+
+    assert trial.problem == ""
+    assert notes.children
+    wait_for(lambda: None if any(map(is_running, notes.children)) else True)  # a killed one takes a moment
 
 
 def test_a_program_that_cannot_be_executed_says_why(tmp_path: Path) -> None:
