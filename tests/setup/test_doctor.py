@@ -99,6 +99,13 @@ def test_a_file_that_the_client_does_not_read_registers_nothing(desk: Desk) -> N
     assert desk.examined()[0].next_step == "Run 'uno-devserver mcp install editor'."
 
 
+def test_an_address_that_may_be_somebody_elses_server_is_left_in_peace(desk: Desk) -> None:
+    desk.register(web={"url": "http://localhost:1/mcp"})
+
+    assert not has_entries(desk.profile, desk.servers)
+    assert desk.examined()[0].problem == "UnoApp is not registered with Editor."
+
+
 def test_a_command_on_the_users_path_alone_is_not_found_by_a_client_with_windows(desk: Desk) -> None:
     uvx = desk.tool("uvx", "raise SystemExit(0)")
     desk.register(UnoApp=stdio("uvx", "uno-devserver", "--mcp-app"))
