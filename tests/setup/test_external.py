@@ -92,6 +92,24 @@ def test_the_seeds_form_of_a_server_is_taken_with_all_its_patterns_strong(tmp_pa
     assert docs.variants["pinned"].url == "https://mcp.platform.uno/v1"
 
 
+def test_weak_patterns_are_taken_as_such(tmp_path: Path) -> None:
+    detection = {"keyPatterns": ["^a$"], "weakUrlPatterns": [":1/"], "weakKeyPatterns": ["uno"]}
+    file = write(tmp_path / "servers.json", json.dumps({"a": {**SEED_SERVERS["UnoDocs"], "detection": detection}}))
+
+    (server,) = load(machine(LINUX), servers=str(file)).servers
+
+    assert (server.detection.weak_urls, server.detection.weak_keys) == ((":1/",), ("uno",))
+
+
+def test_a_client_that_nothing_can_be_written_for_has_the_scope_of_its_first_file(tmp_path: Path) -> None:
+    places = [{"path": f"{{{token}}}/a.json", "use": "legacy"} for token in ("home", "workspace")]
+    file = write(tmp_path / "clients.json", json.dumps({"old": {"configPaths": places, "jsonRootKey": "x"}}))
+
+    (old,) = load(machine(LINUX), clients=str(file)).profiles
+
+    assert (old.preferred, old.default_scope) == (None, Scope.USER)
+
+
 def test_comments_trailing_commas_a_mark_and_a_schema_are_taken(tmp_path: Path) -> None:
     text = "\ufeff// mine\n" + json.dumps({"$schema": "x.json", **SEED_CLIENTS})[:-1] + ",}"
     file = write(tmp_path / "clients.jsonc", text)
