@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -16,14 +17,16 @@ from support.machine import Machine
 from support.proxies import Proxies
 
 COMMAND = str(Path(sys.executable).with_name("uno-devserver"))
+OURS = {"UnoApp": {"command": COMMAND, "args": ["--mcp-app"]}}
 EXAMPLE = Path(__file__).parents[2] / "examples" / "workspace"
 
 
 @pytest.fixture
 def workspace(machine: Machine) -> Iterator[Path]:
-    """The example's, registered with Claude Code; at the end nothing of what was started runs."""
+    """The example's, agreed to and registered with Claude Code; at the end nothing of what was started runs."""
     shutil.copytree(EXAMPLE, machine.workspace, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
-    register(machine.workspace, {"UnoApp": {"command": COMMAND, "args": ["--mcp-app"]}})
+    register(machine.workspace, OURS)
+    machine.run("trust")
     with Proxies(machine):
         yield machine.workspace
 
@@ -40,8 +43,8 @@ def test_the_proxy_works_as_a_client_starts_it(machine: Machine, workspace: Path
     assert (entry["ok"], entry["problem"], entry["nextStep"]) == (True, None, None)
     assert (entry["server"], entry["cwd"]) == ("UnoApp", str(workspace))
     assert entry["command"] == f"{COMMAND} --mcp-app"
-    assert entry["tools"] > 0
-    assert set(entry["milliseconds"]) == {"spawn", "initialize", "tools"}
+    assert (entry["health"], entry["tools"]) == ("Healthy", 2)  # those of the example, and none of the proxy's own
+    assert set(entry["milliseconds"]) == {"spawn", "initialize", "tools", "ready"}
     assert entry["limitSeconds"] > 0
 
 
@@ -49,7 +52,7 @@ def test_people_read_what_was_started_and_how_long_it_took(machine: Machine, wor
     result = machine.run("mcp", "doctor", "claude-code")
 
     assert result.exit_code == 0
-    assert "Claude Code (claude-code)\n  UnoApp: works, " in result.stdout
+    assert "Claude Code (claude-code)\n  UnoApp: works, 2 tools (" in result.stdout
     assert f"    starts {COMMAND} --mcp-app\n    in {workspace}\n" in result.stdout
 
 
@@ -112,7 +115,82 @@ def test_one_that_fails_says_why_and_what_to_do(machine: Machine, workspace: Pat
     assert result.exit_code == 1
     assert "  UnoApp: does not work\n" in result.stdout
     assert "    uvx is not on PATH.\n" in result.stdout
-    assert "'uno-devserver mcp install claude-code --runner path'." in result.stdout
+    assert "'uno-devserver mcp install claude-code --runner path'." in " ".join(result.stdout.split())
+    assert all(len(line) <= 80 for line in result.stdout.splitlines() if "/" not in line)
+
+
+def test_nothing_is_left_of_a_proxy_and_its_host(machine: Machine, workspace: Path) -> None:
+    for _ in range(3):
+        assert machine.run("mcp", "doctor", "claude-code").exit_code == 0
+
+        assert list((machine.state / "proxies").iterdir()) == []
+        assert list((machine.state.parent / "DevServers").iterdir()) == []
+        assert os.listdir(machine.environment["TMPDIR"]) == []
+
+
+def test_a_proxy_with_nothing_behind_it_does_not_work(machine: Machine, workspace: Path) -> None:
+    machine.run("trust", "--revoke")
+
+    result = machine.run("mcp", "doctor", "claude-code", "--force", "--json")
+    text = machine.run("mcp", "doctor", "claude-code", "--force").stdout
+
+    (entry,) = result.json["entries"]
+    assert (result.exit_code, entry["ok"], entry["health"], entry["tools"]) == (1, False, "Unhealthy", None)
+    assert "the user has not agreed to it" in entry["problem"]
+    assert "'uno-devserver trust'" in entry["nextStep"]
+    assert " ms, but there is no server behind it\n" in text
+
+
+def test_a_folder_that_is_no_workspace_is_told(machine: Machine) -> None:
+    register(machine.workspace, OURS)
+    with Proxies(machine):
+        result = machine.run("mcp", "doctor", "claude-code", "--force", "--json")
+
+    (entry,) = result.json["entries"]
+    assert (result.exit_code, entry["ok"]) == (1, False)
+    assert "There is no .sln or .slnx file" in entry["problem"]
+
+
+def test_a_server_of_the_config_that_cannot_start_is_told(machine: Machine) -> None:
+    write(
+        machine.workspace / ".devtools" / "host.config.jsonc",
+        json.dumps({"mcpServerRoot": "..", "mcpServer": {"command": sys.executable, "args": ["-c", "exit('broken')"]}}),
+    )
+    register(machine.workspace, OURS)
+    machine.run("trust")
+    with Proxies(machine):
+        result = machine.run("mcp", "doctor", "claude-code", "--json")
+
+    (entry,) = result.json["entries"]
+    assert (result.exit_code, entry["ok"], entry["tools"]) == (1, False, None)
+    assert "broken" in entry["problem"]
+
+
+def test_an_add_in_that_raises_is_told(machine: Machine, workspace: Path) -> None:
+    # given one of two add-ins that does not load
+    addins = workspace / ".devtools" / "addins"
+    write(addins / "broken.py", "raise ValueError('no such luck')\n")
+
+    result = machine.run("mcp", "doctor", "claude-code", "--json")
+    text = machine.run("mcp", "doctor", "claude-code").stdout
+
+    # then the rest works, and it is said that it is not all
+    (entry,) = result.json["entries"]
+    assert (result.exit_code, entry["ok"], entry["health"], entry["tools"]) == (0, True, "Degraded", 2)
+    assert "no such luck" in entry["problem"]
+    assert "  UnoApp: works in part, 2 tools (" in text
+
+
+def test_a_server_without_a_tool_because_its_only_add_in_raises_does_not_work(
+    machine: Machine, workspace: Path
+) -> None:
+    write(workspace / ".devtools" / "addins" / "todos.py", "raise ValueError('no such luck')\n")
+
+    result = machine.run("mcp", "doctor", "claude-code")
+
+    assert result.exit_code == 1
+    assert " ms, but the server behind it cannot be used\n" in result.stdout
+    assert "no such luck" in result.stdout
 
 
 def test_a_client_without_an_entry_leads_to_install(machine: Machine) -> None:

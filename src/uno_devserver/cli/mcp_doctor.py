@@ -9,6 +9,7 @@ from ..setup.doctor import examine, has_entries
 from ..setup.profiles import HTTP
 from ..system.text import visible
 from ..workspace.trust import is_trusted
+from .folding import folded
 from .registration import asked
 from .results import Result
 
@@ -58,6 +59,7 @@ def _data(one: Examination) -> dict[str, object]:
         "command": one.command,
         "cwd": one.cwd,
         "ok": one.ok,
+        "health": one.health,
         "milliseconds": dict(one.milliseconds),
         "tools": one.tools,
         "limitSeconds": one.limit_seconds,
@@ -69,7 +71,7 @@ def _data(one: Examination) -> dict[str, object]:
 def _lines(profile: Profile, examinations: tuple[Examination, ...]) -> Iterator[str]:
     yield f"{profile.name} ({profile.id})"
     for one in examinations:
-        yield f"  {one.server or 'file'}: {_verdict(one)}"
+        yield from folded(f"{one.server or 'file'}: {_verdict(one)}", "  ", "    ")
         if one.command is not None:
             does, would = ("reaches", "would reach") if one.transport == HTTP else ("starts", "would start")
             yield f"    {would if one.refused else does} {one.command}"
@@ -77,10 +79,9 @@ def _lines(profile: Profile, examinations: tuple[Examination, ...]) -> Iterator[
             yield f"    in {one.cwd}"
         if one.path is not None:
             yield f"    as {one.path} says"
-        if one.problem:
-            yield f"    {one.problem}"
-        if one.next_step:
-            yield f"    {one.next_step}"
+        for sentence in (one.problem, one.next_step):
+            if sentence:
+                yield from folded(sentence, "    ", "    ")
 
 
 def _verdict(one: Examination) -> str:
@@ -88,9 +89,13 @@ def _verdict(one: Examination) -> str:
         return "not registered"
     if one.refused:
         return "not tried"
+    if not one.ok and one.health is not None:
+        behind = "there is no server behind it" if one.tools is None else "the server behind it cannot be used"
+        return f"answers in {sum(one.milliseconds.values())} ms, but {behind}"
     if not one.ok and one.tools is None:
         return "does not work"
     times = ", ".join(f"{name} {spent} ms" for name, spent in one.milliseconds.items())
     waits = f"; it waits {one.limit_seconds:g} s" if one.limit_seconds is not None else ""
     tools = "1 tool" if one.tools == 1 else f"{one.tools} tools"
-    return f"{'works' if one.ok else 'is too slow'}, {tools} ({times}{waits})"
+    how = "works in part" if one.in_part else "works" if one.ok else "is too slow"
+    return f"{how}, {tools} ({times}{waits})"

@@ -49,10 +49,12 @@ class Examination(Value):
     problem: str = ""
     next_step: str = ""
     refused: bool = False  # it was not started, because nobody knows whose it is
+    health: str | None = None  # of a proxy: its own word for what stands behind it
+    in_part: bool = False  # the problem leaves a part of it usable
 
     @property
     def ok(self) -> bool:
-        return not self.problem
+        return not self.problem or self.in_part
 
 
 def examine(profile: Profile, servers: tuple[Server, ...], here: Here, *, trusted: bool) -> tuple[Examination, ...]:
@@ -147,11 +149,15 @@ def _judged(blank: Examination, trial: Trial, start: Start, match: Match, profil
     limit = start.limit_seconds
     if trial.problem:
         return tried.replace(problem=trial.problem + _unset(start), next_step=_after_failure(start, match, profile))
-    if limit is not None and trial.seconds > limit:
+    behind = trial.behind
+    if limit is not None and trial.seconds > limit and not (behind and behind.fatal):
         problem = f"It works, but took {trial.seconds:.1f} s, and {profile.name} waits {limit:g} s."
         again = "Try again: a first start may have to download"
         return tried.replace(problem=problem, next_step=_by_path(match, profile, again))
-    return tried
+    if behind is None:
+        return tried
+    in_part = bool(behind.problem) and not behind.fatal
+    return tried.replace(health=behind.health, problem=behind.problem, next_step=behind.next_step, in_part=in_part)
 
 
 def _after_failure(start: Start, match: Match, profile: Profile) -> str:

@@ -1,5 +1,7 @@
 """One attempt to use a server as a client does: start or reach it, shake hands, ask for its tools; with its times.
 
+Of a proxy it is also asked what stands behind it.
+
 Whatever it does, this returns within a bound and says what happened; nothing that was started is left running.
 """
 
@@ -9,10 +11,11 @@ import asyncio
 import os
 import tempfile
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from .. import __version__
 from ..instances.child import Output, spawn
+from ..instances.probe import HEALTH_TOOL
 from ..protocol.client.connection import Lost, Refusal
 from ..protocol.client.lines import PipeLines
 from ..protocol.client.messages import object_in
@@ -24,6 +27,7 @@ from ..protocol.parties import ClientInfo
 from ..system.process_end import process_end
 from ..system.threads import apart
 from ..system.values import Value
+from .standing import standing
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Mapping
@@ -31,9 +35,11 @@ if TYPE_CHECKING:
     from ..instances.child import Child
     from ..protocol.client.connection import Connection
     from ..protocol.service import Params, Result
+    from .standing import Standing
     from .starting import Start
 
 PATIENCE_SECONDS = 60.0  # longer than any client's own limit that counts: the first start by a runner downloads
+MORE_SECONDS = 10.0  # than a client waits: what comes too late for it is told apart from what never comes
 INPUT_SECONDS = 2.0  # a server sees the end of its input, and ends with all that it started: so MCP means it
 STOP_SECONDS = 2.0  # then it is asked by signal, then ended
 LAST_WORDS_SECONDS = 0.5  # between the end of a process and the end of its output, and the other way round
@@ -42,20 +48,31 @@ LAST_LINES = 5
 MAX_STRAYS = 3
 MAX_CHARACTERS = 500  # of what a server says about itself
 MAX_PAGES = 100  # of a list of tools
+READY = "ready"  # until there is a server behind a proxy, which the client does not wait for
+
+T = TypeVar("T")
 
 
 class Trial(Value):
-    milliseconds: Mapping[str, int]  # of `spawn`, `initialize` and `tools`, as far as it came, each for itself
+    milliseconds: Mapping[str, int]  # of `spawn`, `initialize`, `tools`, `ready`, as far as it came, each for itself
     tools: int | None = None  # how many it offers
     problem: str = ""  # why it cannot be used, as sentences; "": it can
+    behind: Standing | None = None  # what stands behind it, if it is a proxy that says so
 
     @property
     def seconds(self) -> float:
-        return sum(self.milliseconds.values()) / 1000
+        """What its client waits for."""
+        return sum(spent for name, spent in self.milliseconds.items() if name != READY) / 1000
 
 
-def try_command(program: str, start: Start, patience: float = PATIENCE_SECONDS) -> Trial:
+def patience_of(start: Start) -> float:
+    limit = start.limit_seconds
+    return PATIENCE_SECONDS if limit is None else min(limit + MORE_SECONDS, PATIENCE_SECONDS)
+
+
+def try_command(program: str, start: Start, patience: float | None = None) -> Trial:
     """`program`: the file that the command's first word means."""
+    patience = patience_of(start) if patience is None else patience
     with tempfile.TemporaryDirectory(prefix="uno-devserver-") as folder:
         output = Output(os.path.join(folder, "stderr.log"))
         try:
@@ -64,8 +81,8 @@ def try_command(program: str, start: Start, patience: float = PATIENCE_SECONDS) 
             output.close()
 
 
-def try_address(start: Start, patience: float = PATIENCE_SECONDS) -> Trial:
-    return asyncio.run(_over_http(start, patience))
+def try_address(start: Start) -> Trial:
+    return asyncio.run(_over_http(start, patience_of(start)))
 
 
 class _Stopwatch:
@@ -95,7 +112,11 @@ async def _over_pipes(program: str, start: Start, output: Output, patience: floa
     try:
         await lines.open(*child.pipes)
         try:
-            problem, tools = await _until_it_ends(_talk(lines, connection, watch), child, patience)
+            problem, tools = await _until_it_ends(_talk(lines, connection, watch), child, start, patience)
+            behind: Standing | None = None
+            if HEALTH_TOOL in (tools or ()):
+                asking = standing(connection, _Nobody(), lambda: watch.lap(READY))
+                problem, behind = await _until_it_ends(asking, child, start, patience)
         finally:
             lines.close_output()
             gone = asyncio.ensure_future(process_end(child.pid, POLL_SECONDS))
@@ -105,18 +126,21 @@ async def _over_pipes(program: str, start: Start, output: Output, patience: floa
     finally:
         await apart(lambda: child.stop(STOP_SECONDS))
         child.end_the_rest()
-    return Trial(watch.milliseconds, tools, _explained(problem, strays, child) if problem else "")
+    count = None if tools is None else len(tools) if behind is None else behind.tools
+    return Trial(watch.milliseconds, count, _explained(problem, strays, child) if problem else "", behind)
 
 
-async def _talk(lines: PipeLines, connection: StdioConnection, watch: _Stopwatch) -> int:
+async def _talk(lines: PipeLines, connection: StdioConnection, watch: _Stopwatch) -> list[object]:
     await connection.begin(lines, modern_first=False)
     watch.lap("initialize")
-    tools = await _count_tools(connection)
+    tools = await _tools(connection)
     watch.lap("tools")
     return tools
 
 
-async def _until_it_ends(talk: Coroutine[Any, Any, int], child: Child, patience: float) -> tuple[str, int | None]:
+async def _until_it_ends(
+    talk: Coroutine[Any, Any, T], child: Child, start: Start, patience: float
+) -> tuple[str, T | None]:
     """Talk, unless the process ends meanwhile: something that it started may hold its output open."""
     talking = asyncio.ensure_future(talk)
     gone = asyncio.ensure_future(process_end(child.pid, POLL_SECONDS))
@@ -125,7 +149,7 @@ async def _until_it_ends(talk: Coroutine[Any, Any, int], child: Child, patience:
         if gone.done():
             await asyncio.wait((talking,), timeout=LAST_WORDS_SECONDS)
         if not talking.done():
-            return (_ended(child) if gone.done() else f"It gave no answer within {patience:g} s."), None
+            return (_ended(child) if gone.done() else _silence(start, patience)), None
         try:
             return "", talking.result()
         except Lost:
@@ -148,33 +172,34 @@ async def _over_http(start: Start, patience: float) -> Trial:
                 start.url, _Nobody(), modern_first=False, seconds=patience, headers=start.headers
             )
             watch.lap("initialize")
-            tools = await _count_tools(connection)
+            tools = await _tools(connection)
             watch.lap("tools")
-        return Trial(watch.milliseconds, tools)
+        return Trial(watch.milliseconds, len(tools))
     except (Lost, Refusal, RpcError) as error:
         return Trial(watch.milliseconds, problem=_sentence(error))
     except TimeoutError:
-        return Trial(watch.milliseconds, problem=f"It gave no answer within {patience:g} s.")
+        return Trial(watch.milliseconds, problem=_silence(start, patience))
     finally:
         if connection is not None:
             await connection.close()
 
 
-async def _count_tools(connection: Connection) -> int:
+async def _tools(connection: Connection) -> list[object]:
+    """Their names."""
     if "tools" not in connection.server.capabilities:
-        return 0
-    count = 0
+        return []
+    names: list[object] = []
     params: Params = {}
     for _ in range(MAX_PAGES):
         page = object_in(await connection.request("tools/list", params, _Nobody())) or {}
         tools = page.get("tools")
         if not isinstance(tools, list):
             raise Refusal("its answer to tools/list has no list of tools")
-        count += len(tools)
+        names += [tool.get("name") if isinstance(tool, dict) else None for tool in tools]
         if page.get("nextCursor") is None:
             break
         params = {"cursor": page["nextCursor"]}
-    return count
+    return names
 
 
 class _Nobody:
@@ -190,6 +215,11 @@ class _Nobody:
         if method == "ping":
             return {}
         raise RpcError(METHOD_NOT_FOUND, f"'{method}' is not answered here.")
+
+
+def _silence(start: Start, patience: float) -> str:
+    waits = f"; its client waits {start.limit_seconds:g} s" if start.limit_seconds is not None else ""
+    return f"It gave no answer within {patience:g} s{waits}."
 
 
 def _ended(child: Child) -> str:
