@@ -14,7 +14,7 @@ from ..system.programs import candidates
 from .commands import base_name
 from .matching import PATH_RUNNER, definition_of, expected
 from .profiles import HTTP
-from .program import NAMES, program
+from .program import program
 from .servers import PINNED, Wish
 
 TYPE_CHECKING = False
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from .matching import Match
     from .places import Here
     from .profiles import Place
-    from .servers import Definition
 
 # It takes no settings from the folder that it is started in. Others do: dnx asks the feeds of a NuGet.config there, npx
 # prefers what lies in node_modules, and `python -m` imports from the folder itself.
@@ -51,18 +50,17 @@ def _is_as_installed(match: Match, place: Place, here: Here) -> bool:
         return says.url in {one.url for one in server.variants.values()}
     if match.runner == PATH_RUNNER:
         as_written = any(says.args == one.args for one in server.runners.get(PATH_RUNNER, server.variants).values())
-        return as_written and _is_the_users(says, NAMES, here)
+        return as_written and _is_the_users(says.command, here)
     if match.runner == _HEEDLESS_RUNNER:
         kind, _, version = match.variant.partition(":")
         as_written = says.args == expected(server, Wish(match.variant), _HEEDLESS_RUNNER).args
         as_written = as_written and (kind != PINNED or _VERSION.fullmatch(version) is not None)
-        return as_written and _is_the_users(says, (_HEEDLESS_RUNNER,), here)
+        return as_written and _is_the_users(says.command, here)
     return False
 
 
-def _is_the_users(says: Definition, names: tuple[str, ...], here: Here) -> bool:
-    """The program is looked for on PATH, or is one that is there; not a file of that name anywhere."""
-    if says.command in names or says.command == program()[0]:
+def _is_the_users(command: str, here: Here) -> bool:
+    """Of that name, it is looked for on PATH, or is a file that is there, or this program; not one from anywhere."""
+    if not any(separator in command for separator in "/\\"):
         return True
-    name = base_name(says.command)
-    return name in names and says.command in candidates(name, "", here.environ, here.platform)
+    return command == program()[0] or command in candidates(base_name(command), "", here.environ, here.platform)
