@@ -136,6 +136,15 @@ def test_a_file_that_the_client_reads_no_more_is_a_legacy_location(clients: Clie
     assert warning.startswith(f"VS Code does not read '{path}'; it looks in '")
 
 
+def test_a_client_that_reads_a_file_of_others_is_listed_although_it_is_not_detected(clients: Clients) -> None:
+    clients.write(".mcp.json", _servers(("UnoApp", UVX)))
+
+    told = clients.status("--release")
+
+    assert "copilot-cli" not in told.json["detectedIdes"]
+    assert of_client(told, "UnoApp", "copilot-cli")["status"] == "registered"
+
+
 def test_the_wished_definition_is_shown(clients: Clients) -> None:
     def definition(*options: str) -> Any:
         return clients.status(*options).json["servers"][0]["definition"]

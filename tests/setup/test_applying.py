@@ -139,6 +139,16 @@ def test_without_a_backup_only_the_changed_region_is_kept(tmp_path: Path, ways: 
     assert b"secret" not in kept[0]
 
 
+def test_a_file_that_does_not_change_is_not_written_and_has_no_backup(tmp_path: Path, ways: Ways) -> None:
+    path = write(tmp_path / "mcp.json", "{}")
+    before = snapshot(tmp_path)
+
+    done = apply((change(path, b"{}", b"{}"),), ways)
+
+    assert [one.backup for one in done] == [None, None]
+    assert snapshot(tmp_path) == before
+
+
 def test_a_dry_run_writes_nothing_and_has_the_difference_once(tmp_path: Path, ways: Ways) -> None:
     path = write(tmp_path / "mcp.json", "{}\n")
     before = snapshot(tmp_path)

@@ -160,14 +160,14 @@ def test_a_scope_that_is_asked_for_gets_an_entry_although_the_other_has_one(tmp_
     assert str(workspace) in change.operations[0].notes[0], "that one comes first"
 
 
-def test_a_legacy_entry_does_not_count_and_its_name_is_kept(tmp_path: Path) -> None:
-    legacy = saved(tmp_path / "old.json", mine=stdio(STABLE))
+def test_a_legacy_entry_does_not_count_and_its_name_and_runner_are_kept(tmp_path: Path) -> None:
+    legacy = saved(tmp_path / "old.json", mine=stdio(DNX))
     profile = client(place(tmp_path / "ws.json"), place(legacy, use=Use.LEGACY))
 
     change = only_change(plan(profile, UNO_APP))
 
     assert change.path == str(tmp_path / "ws.json")
-    assert list(entries(change)) == ["mine"]
+    assert entries(change) == {"mine": stdio(DNX)}
     assert change.operations[0].action is Action.UPDATED
 
 
@@ -176,6 +176,8 @@ def test_of_two_targets_the_one_that_is_there_is_taken(tmp_path: Path) -> None:
     profile = client(place(tmp_path / "a.json"), place(there))
 
     assert only_change(plan(profile, UNO_APP)).path == str(there)
+    write(there, "{ broken")
+    assert only_operation(plan(profile, UNO_APP)).path == str(there), "the other one would be a second file beside it"
     there.unlink()
     assert only_change(plan(profile, UNO_APP)).path == str(tmp_path / "a.json")
 

@@ -37,10 +37,12 @@ def test_what_we_made_and_is_empty_now_does_not_count(original: str, removed: st
         ('{"a": 1}', '{"a": true}', JSON),
         ('{"a": 1}', '{"a": 1.0}', JSON),
         ('{"a": {}}', '{"a": ""}', JSON),
+        ('{"a": [1, 2]}', '{"a": [1]}', JSON),
         ("{}", "{", JSON),
         ("a = 1\n", "a = 2\n", TOML),
         ("a: x\n", "a: !secret x\n", YAML),
         ("a: 1\n", "a: '1'\n", YAML),
+        ("[" * 100_000, "[" * 100_000, YAML),
     ],
 )
 def test_anything_else_does(original: str, removed: str, form: Format) -> None:

@@ -6,6 +6,8 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 from support.files import write
 from uno_devserver.setup.program import passing, program
 
@@ -25,8 +27,9 @@ def test_a_script_beside_the_interpreter_is_taken_where_the_module_was_run(tmp_p
     assert program(str(tmp_path / "python"), "/x/uno_devserver/__main__.py") == (str(script),)
 
 
-def test_without_a_script_the_interpreter_runs_the_module(tmp_path: Path) -> None:
-    python = str(tmp_path / "python")
+def test_without_a_script_the_interpreter_runs_the_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    python = str(tmp_path / "bin" / "python")
+    monkeypatch.chdir(write(tmp_path / "here" / "uno-devserver", "not what was called").parent)
 
     assert program(python, "uno-devserver") == (python, "-m", "uno_devserver")
 

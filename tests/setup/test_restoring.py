@@ -81,6 +81,14 @@ def test_a_file_that_others_changed_is_only_put_back_by_force_and_theirs_is_kept
     assert setup.restore().action is Action.NOT_FOUND
 
 
+def test_a_file_that_the_user_has_put_back_is_left_alone(setup: Setup) -> None:
+    write(setup.path, "{ }")
+    setup.install()
+    write(setup.path, "{ }")
+
+    assert setup.restore(force=True).action is Action.NOT_FOUND
+
+
 def test_a_file_that_we_made_and_others_changed_goes_by_force_and_theirs_is_kept(setup: Setup) -> None:
     setup.install()
     setup.path.write_bytes(THEIRS)

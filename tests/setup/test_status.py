@@ -177,6 +177,14 @@ def test_a_command_that_cannot_be_found_is_told(local: Place, here: Here, tmp_pa
     assert own.warnings == ()
 
 
+def test_what_is_wrong_with_a_file_that_the_client_does_not_read_is_no_matter(
+    local: Place, users: Place, here: Here
+) -> None:
+    old = _write(users.replace(use=Use.LEGACY), "{ broken")
+
+    assert _app(client(local, old), here).warnings == ()
+
+
 def test_what_has_no_mcp_client_says_so(users: Place, here: Here) -> None:
     old = _write(users.replace(use=Use.LEGACY), {"UnoApp": stdio(STABLE)})
 

@@ -131,6 +131,16 @@ def test_an_address_that_may_be_anybodys_is_left_and_told(setup: Setup) -> None:
     assert "'other'" in left.notes[0]
 
 
+def test_an_address_that_may_be_anybodys_stays_beside_a_certain_entry_that_goes(setup: Setup) -> None:
+    path = saved(setup.root / "ws.json", UnoApp=APP, other={"url": "http://localhost:5000/mcp"})
+
+    (change,) = setup.plan(setup.task(client(place(path)), UNO_APP))
+
+    assert isinstance(change, FileChange)
+    assert list(json.loads(change.after or b"")["mcpServers"]) == ["other"]
+    assert "'other'" in change.operations[0].notes[0]
+
+
 def test_a_file_that_is_not_understood_is_an_error_since_nobody_knows_what_is_in_it(setup: Setup) -> None:
     path = write(setup.root / "ws.json", "{")
 
@@ -207,6 +217,17 @@ def test_a_file_that_install_made_is_gone_with_its_folder(setup: Setup) -> None:
     setup.uninstall(task)
 
     assert not (setup.root / "new").exists()
+
+
+def test_a_file_that_begins_with_a_text_of_its_own_is_gone_too(setup: Setup) -> None:
+    path = setup.root / "new" / "mcp.yaml"
+    task = setup.task(client(place(path, format=Format.YAML, new_text="name: Uno\nversion: 1\n")))
+    setup.install(task)
+    assert path.read_text().startswith("name: Uno\n")
+
+    setup.uninstall(task)
+
+    assert not path.parent.exists()
 
 
 def test_an_entry_that_was_there_before_goes_although_its_file_had_it(setup: Setup) -> None:
