@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,20 @@ def test_an_outdated_entry_is_changed_where_it_is_in_its_own_runner(tmp_path: Pa
     assert entries(change) == {"mine": {**stdio(DNX), "env": {"A": "b"}}}
     assert change.operations[0].action is Action.UPDATED
     assert change.operations[0].reason == "Updated UnoApp stdio server (was pinned:1.0.0)"
+
+
+def test_an_entry_that_another_change_moved_is_changed_and_none_that_stands_in_its_place(tmp_path: Path) -> None:
+    old = 'mcp_servers = { UnoApp.url = "http://localhost:1/mcp", UnoDocs = { url = "o" }, other = { command = "x" } }'
+    path = write(tmp_path / "config.toml", old)
+
+    change = only_change(plan(client(place(path, format=Format.TOML, root=("mcp_servers",)))))
+
+    assert change.after is not None
+    assert tomllib.loads(change.after.decode())["mcp_servers"] == {
+        "UnoApp": stdio(STABLE),
+        "UnoDocs": {"url": URL},
+        "other": {"command": "x"},
+    }
 
 
 def test_an_outdated_entry_of_the_user_is_shadowed_under_its_own_name(tmp_path: Path) -> None:

@@ -196,8 +196,14 @@ def _put(edit: _Edit, text: str) -> str:
     document = open_document(text, place.format, place.root, place.dialect.name_key)
     settings, drop = written(edit.definition, edit.server, place.dialect, edit.was)
     if edit.was is not None:
-        return document.put(edit.was.index, edit.name, settings, drop)
+        return document.put(_index_now(edit.was, document), edit.name, settings, drop)
     return document.put(None, _free_name(edit, document), settings, drop)
+
+
+def _index_now(was: Match, document: Document) -> int:
+    """A change before this one may have moved entries of TOML, where a name stands for one entry only."""
+    names = [entry.name for entry in document.entries]
+    return was.index if names[was.index] == was.entry.name else names.index(was.entry.name)
 
 
 def _free_name(edit: _Edit, document: Document) -> str:
