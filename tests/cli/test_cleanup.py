@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from support.files import snapshot
+from support.files import snapshot, write
 from support.golden import GOLDEN
 from support.machine import Machine
 from support.servers import Processes, Registry, an_hour_ago
@@ -101,6 +101,26 @@ def test_control_channels_of_proxies_that_were_killed_go(machine: Machine, temp:
     # then only the one goes that certainly is nobody's
     assert (result.exit_code, result.json["removed"]) == (0, [str(left)])
     assert sorted(temp.iterdir()) == sorted((live, file, other))
+
+
+def test_status_files_of_proxies_that_were_killed_go(
+    machine: Machine, registry: Registry, processes: Processes
+) -> None:
+    # given the files of a proxy that is gone, one of them half written; and what is no file of a proxy that is gone
+    folder = machine.state / "proxies"
+    left = [write(folder / name, "{}") for name in (f"{DEAD}.json", f"{DEAD}.json.{DEAD}-0.tmp")]
+    proxy = processes.start("import sys; 'uno_devserver'; print('ready', flush=True); sys.stdin.read()")
+    kept = [
+        write(folder / name, "{}") for name in (f"{proxy.pid}.json", f"{proxy.pid}.json.{proxy.pid}-0.tmp", "a.json")
+    ]
+
+    # when it is cleaned up
+    result = machine.run("cleanup", "--json")
+
+    # then only the first go
+    assert (result.exit_code, result.json["removed"]) == (0, [str(path) for path in left])
+    assert sorted(folder.iterdir()) == sorted(kept)
+    assert proxy.runs
 
 
 def test_its_help_names_all_that_it_removes(machine: Machine) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import threading
 import time
 
@@ -25,6 +26,7 @@ FOLDER = "proxies"
 MAX_BYTES = 256 * 1024  # ours have some 2 KB; the last lines of a server are the only part that varies
 MAX_FILES = 1000  # a folder full of anything does not hold up a command
 REMOVE_SECONDS = 0.1  # a disk takes a millisecond, or hangs; the proxy has 300 ms to be gone
+_FILE = re.compile(r"([0-9]+)\.json(\.\1-[0-9]+\.tmp)?")  # the second where its process ended while it wrote
 
 Status = dict[str, object]
 
@@ -90,22 +92,26 @@ def _status(facts: ProxyFacts, created: float | None) -> Status:
 
 def running_proxies(state: str) -> tuple[Status, ...]:
     """What the proxies of this user that are alive say of themselves, by process id. Never an exception."""
-    folder = os.path.join(state, FOLDER)
-    try:
-        names = [name for name in os.listdir(folder) if name.endswith(".json") and name[:-5].isdecimal()]
-    except OSError:
-        return ()
-    pids = sorted(int(name[:-5]) for name in names[:MAX_FILES])
-    found = [_read(os.path.join(folder, f"{pid}.json"), pid) for pid in pids]
+    found = [_read(path, pid) for pid, path in _files(state) if path.endswith(".json")]
     return tuple(status for status in found if status)
 
 
-def _read(path: str, pid: int) -> Status | None:
+def remove_left(state: str) -> list[str]:
+    """Remove the files of proxies that have not ended by themselves; which these were. Never an exception."""
+    return [path for pid, path in _files(state) if not _is_of(pid, _content(path).get("created")) and _remove(path)]
+
+
+def _files(state: str) -> list[tuple[int, str]]:
+    folder = os.path.join(state, FOLDER)
     try:
-        status = parse(read_bytes(path, MAX_BYTES))
-    except (FileNotFoundError, FileProblem, JsonProblem):
-        status = None
-    status = status if isinstance(status, dict) else {}
+        found = [name for name in map(_FILE.fullmatch, os.listdir(folder)) if name]
+    except OSError:
+        return []
+    return sorted((int(name[1]), os.path.join(folder, name[0])) for name in found[:MAX_FILES])
+
+
+def _read(path: str, pid: int) -> Status | None:
+    status = _content(path)
     if not _is_of(pid, status.pop("created", None)):
         _remove(path)
         return None
@@ -114,6 +120,14 @@ def _read(path: str, pid: int) -> Status | None:
     written = status.pop("catalogueWritten", None)
     age = max(0.0, round(time.time() - written, 1)) if isinstance(written, int | float) else None
     return {**status, "catalogueAgeSeconds": age}
+
+
+def _content(path: str) -> Status:
+    try:
+        status = parse(read_bytes(path, MAX_BYTES))
+    except (FileNotFoundError, FileProblem, JsonProblem):
+        return {}
+    return status if isinstance(status, dict) else {}
 
 
 def _is_of(pid: int, created: object) -> bool:
@@ -130,8 +144,9 @@ def _is_of(pid: int, created: object) -> bool:
     return any("uno-devserver" in word or "uno_devserver" in word for word in command_line(pid))
 
 
-def _remove(path: str) -> None:
+def _remove(path: str) -> bool:
     try:
         os.unlink(path)
     except OSError:  # it is gone, or nobody may remove it: then it goes on being ignored
-        pass
+        return False
+    return True
