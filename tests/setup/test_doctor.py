@@ -209,6 +209,16 @@ def test_an_entry_that_is_switched_off_is_not_started(desk: Desk, switch: dict[s
     assert not began.exists()
 
 
+def test_a_file_that_the_client_refuses_for_a_comment_registers_nothing_that_works(desk: Desk) -> None:
+    desk.register(UnoApp=stdio(*odd_server(tools=1)))
+    desk.config.write_text(f"// mine\n{desk.config.read_text()}")
+
+    one = desk.the_one()
+
+    assert one.problem == f"Config file '{desk.config}' has a comment in line 1, which Editor does not take."
+    assert one.next_step == "Take that out of the file."
+
+
 def test_an_entry_that_says_nothing_is_to_be_installed_again(desk: Desk) -> None:
     desk.register(UnoApp={})
 

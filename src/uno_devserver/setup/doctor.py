@@ -16,7 +16,7 @@ from .origin import may_be_foreign
 from .profiles import Use
 from .reading import read_place
 from .starting import start_of
-from .status import locations_of
+from .status import locations_of, warnings_of_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from .matching import Match
     from .places import Here
-    from .profiles import Place, Profile
+    from .profiles import Profile
     from .reading import Reading
     from .servers import Definition, Server
     from .starting import Start
@@ -95,7 +95,7 @@ def _examined(location: Location, profile: Profile, here: Here, trusted: bool) -
         None,
         start.limit_seconds,
     )
-    hindrance = _hindrance(match, profile, place)
+    hindrance = _hindrance(location, profile)
     if hindrance is not None:
         return blank.replace(problem=hindrance[0], next_step=hindrance[1])
     if not trusted and may_be_foreign(match, place, here):
@@ -115,8 +115,12 @@ def _examined(location: Location, profile: Profile, here: Here, trusted: bool) -
     return _judged(blank, try_command(program, start), start, match, profile)
 
 
-def _hindrance(match: Match, profile: Profile, place: Place) -> tuple[str, str] | None:
+def _hindrance(location: Location, profile: Profile) -> tuple[str, str] | None:
     """Why the client would not even try."""
+    match, place = location.match, location.reading.place
+    warning = next(warnings_of_file(profile, location.reading), None)
+    if warning is not None:
+        return f"{warning}.", "Take that out of the file."
     if is_disabled(match.entry):
         return f"It is switched off in {place.path}.", f"Switch it on in {profile.name}, or take that out of the file."
     if match.transport == UNKNOWN:

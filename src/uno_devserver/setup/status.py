@@ -116,7 +116,7 @@ def _warnings(profile: Profile, readings: tuple[Reading, ...], found: Registrati
         yield f"Multiple entries match server {found.server.name}"
     for reading in readings:
         if reading.place.use is not Use.LEGACY:
-            yield from _of_file(profile, reading)
+            yield from warnings_of_file(profile, reading)
     if effective is not None:
         yield from _of_entry(effective, here)
 
@@ -131,7 +131,8 @@ def _has_several(reading: Reading, server: Server) -> bool:
     return sum(match.server.name == server.name and match.certain for match in reading.matches) > 1
 
 
-def _of_file(profile: Profile, reading: Reading) -> Iterator[str]:
+def warnings_of_file(profile: Profile, reading: Reading) -> Iterator[str]:
+    """Why the client does not read it."""
     if reading.problem:
         yield reading.problem
     if reading.document is not None and reading.place.format is Format.JSON:
