@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.files import write
-from uno_devserver.cli.agreeing import agree_to, agreement
+from uno_devserver.cli.agreeing import agree_to
 from uno_devserver.workspace.trust import is_trusted
 
 
@@ -47,7 +47,8 @@ def test_a_state_that_cannot_be_kept_is_no_reason_to_fail(workspace: Path, tmp_p
     assert agree_to(str(workspace), "start") == ()
 
 
-def test_the_user_reads_what_may_run_and_how_to_take_it_back() -> None:
-    assert agreement(()) is None
-    assert "may run from now on: a; b." in (agreement(("a", "b")) or "")
-    assert "trust --revoke" in (agreement(("a",)) or "")
+def test_a_dry_run_tells_what_would_run_and_agrees_to_nothing(workspace: Path, tmp_path: Path) -> None:
+    addin = write(workspace / ".devtools" / "addins" / "mine.py", "")
+
+    assert agree_to(str(workspace), "start", dry_run=True) == (str(addin),)
+    assert not is_trusted({"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}, str(workspace))

@@ -67,7 +67,7 @@ def test_notes_and_backups_are_listed_once_and_steps_last(here: Here) -> None:
         "Notes:",
         "- A note.",
         "",
-        "Backups ('uno-devserver mcp restore' puts them back):",
+        "Backups (for 'uno-devserver mcp restore'):",
         "- /state/backup",
         "",
         "Next steps:",
@@ -81,6 +81,15 @@ def test_a_backups_path_stays_whole_so_that_it_can_be_copied(here: Here) -> None
     shown = lines(here, Operation("UnoApp", "cursor", Action.CREATED, "/x", "Added", (), backup))
 
     assert shown[-1] == f"- {backup}"
+
+
+def test_a_path_in_a_sentence_stays_whole_too(here: Here) -> None:
+    path = "/home/o'brien/Library/Application Support/Some Client/User/settings/mcp.json"
+    note = f"Some Client takes the entry in '{path}' first, so this one does not count yet."
+
+    shown = lines(here, Operation("UnoApp", "cursor", Action.CREATED, "/x", "Added", (note,)))
+
+    assert shown[-3:] == ["- Some Client takes the entry in", f"  '{path}'", "  first, so this one does not count yet."]
 
 
 def test_a_line_end_in_a_name_begins_no_line(here: Here) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
-import re
+import shutil
+import subprocess
 
 import pytest
 
 from support.files import write
 from support.machine import Machine
-from support.registration import DOCS, Clients, operations
+from support.registration import DOCS, SEED_SERVERS, UVX_PRERELEASE, Clients, operations
+
+ADDIN = ".devtools/addins/mine.py"
 
 
 @pytest.fixture
@@ -60,14 +63,30 @@ def test_all_detected_clients_share_what_they_can_and_a_dry_run_foresees_it(clie
     assert ("qwen", "UnoApp", "skipped", shared) in listed
 
 
-def test_what_is_left_to_do_is_told_after_a_change_and_only_then(clients: Clients) -> None:
+def test_what_is_left_to_do_in_the_client_is_told_after_a_change_and_only_then(clients: Clients) -> None:
     first, second = clients.install("claude-code"), clients.install("claude-code")
 
     steps = first.json["nextSteps"]
     assert any("approve" in step for step in steps)
     assert any("'uvx' is not on PATH" in step and "--runner path" in step for step in steps)
     assert any("VS Code" in step for step in steps)
-    assert second.json["nextSteps"] == []
+    assert [step for step in second.json["nextSteps"] if "PATH" not in step] == []
+
+
+def test_an_entry_that_cannot_start_is_told_of_as_long_as_that_is_so(clients: Clients) -> None:
+    clients.install("cursor")
+
+    assert any("'uvx' is not on PATH" in step for step in clients.install("cursor").json["nextSteps"])
+
+
+def test_only_what_the_written_scope_asks_for_is_left_to_do(clients: Clients) -> None:
+    project = {"mcpServers": {"UnoApp": UVX_PRERELEASE}}
+    clients.write("~/.claude.json", {"projects": {str(clients.workspace): project}})
+
+    steps = clients.install("claude-code", "--scope", "user").json["nextSteps"]
+
+    assert any("start a new one" in step for step in steps)
+    assert not any("approve" in step for step in steps)
 
 
 def test_a_program_that_is_there_needs_no_hint(clients: Clients) -> None:
@@ -86,18 +105,79 @@ def test_the_path_runner_writes_a_program_that_exists(clients: Clients) -> None:
 
 
 def test_registering_for_a_workspace_agrees_to_its_code_and_says_what_may_run(clients: Clients) -> None:
-    write(clients.workspace / ".devtools" / "addins" / "mine.py", "")
+    addin = write(clients.workspace / ADDIN, "")
 
-    dry, failed = clients.install("cursor", "--dry-run"), clients.install("aider")
-    assert dry.json["agreedTo"] == failed.json["agreedTo"] == []
-    text = clients.text("install", "cursor").stdout
+    lines = clients.text("install", "cursor").stdout.splitlines()
     again = clients.install("cursor")
 
-    assert "Proxies of AI clients may run from now on:" in text
-    assert "mine.py" in re.sub(r"\s+", "", text)
+    at = lines.index("Code of this workspace that may run from now on:")
+    assert lines[at + 1 : at + 3] == [f"- {addin}", "'uno-devserver trust --revoke' takes it back."]
     assert again.json["agreedTo"] == [], "it is known"
-    (agreement,) = clients.machine.run("trust", "--list", "--json").json["agreements"]
+    (agreement,) = agreements(clients)
     assert agreement["agreedBy"] == "mcp install"
+
+
+def test_a_dry_run_tells_what_would_be_agreed_to_and_agrees_to_nothing(clients: Clients) -> None:
+    addin = write(clients.workspace / ADDIN, "")
+
+    data, text = clients.install("cursor", "--dry-run").json, clients.text("install", "cursor", "--dry-run").stdout
+
+    assert (data["dryRun"], data["agreedTo"]) == (True, [str(addin)])
+    assert f"\nCode of this workspace that would be agreed to:\n- {addin}\n" in text
+    assert agreements(clients) == []
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ("cursor", "--servers", "UnoDocs"),
+        ("cursor", "--runner", "dnx"),
+        ("cursor", "--scope", "user"),
+        ("cursor", "--server-definitions", str(SEED_SERVERS)),
+        ("aider",),
+    ],
+)
+def test_what_does_not_start_this_program_for_the_workspace_agrees_to_nothing(
+    clients: Clients, argv: tuple[str, ...]
+) -> None:
+    write(clients.workspace / ADDIN, "")
+
+    assert clients.install(*argv).json["agreedTo"] == []
+    assert agreements(clients) == []
+
+
+def test_an_entry_that_was_there_before_does_not_undo_a_revoke(clients: Clients) -> None:
+    write(clients.workspace / ADDIN, "")
+    clients.install("cursor")
+    clients.machine.run("trust", "--revoke")
+
+    again = clients.install("cursor")
+
+    assert {one["action"] for one in operations(again)} == {"skipped"}
+    assert again.json["agreedTo"] == []
+    assert agreements(clients) == []
+
+
+def test_an_entry_of_this_program_by_its_path_agrees_too(clients: Clients) -> None:
+    addin = write(clients.workspace / ADDIN, "")
+
+    assert clients.install("cursor", "--runner", "path").json["agreedTo"] == [str(addin)]
+
+
+def test_uninstall_reminds_of_what_was_agreed_to(clients: Clients) -> None:
+    write(clients.workspace / ADDIN, "")
+    clients.install("cursor")
+
+    docs, app = clients.uninstall("cursor", "--servers", "UnoDocs"), clients.uninstall("cursor")
+
+    assert docs.json["nextSteps"] == []
+    (step,) = app.json["nextSteps"]
+    assert "'uno-devserver trust --revoke'" in step
+
+
+def agreements(clients: Clients) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = clients.machine.run("trust", "--list", "--json").json["agreements"]
+    return found
 
 
 def test_a_workspace_without_code_is_not_agreed_to(clients: Clients) -> None:
@@ -127,6 +207,29 @@ def test_the_text_of_a_dry_run_ends_with_the_difference(clients: Clients) -> Non
     assert text.startswith("DRY RUN — no files will be modified\n\nMCP Install\n===========\n")
     assert f"\n--- a{clients.at('.cursor/mcp.json')}\n" in text
     assert "\\x0d" not in text
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("command", [["git", "apply", "-p1"], ["patch", "-p1", "--binary", "-s", "-i"]])
+def test_the_difference_in_the_text_of_a_dry_run_can_be_applied(
+    clients: Clients, newline: str, command: list[str]
+) -> None:
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not here")
+    folder = clients.machine.root / "with blanks"
+    text = newline.join(["{", '\t"mcpServers": {', '\t\t"other": {', '\t\t\t"command": "x"', "\t\t}", "\t}", "}"])
+    path = write(folder / ".cursor" / "mcp.json", text.encode())
+    argv = ("mcp", "install", "cursor", "--workspace", str(folder))
+
+    patch = clients.machine.root / "it.patch"
+    clients.machine.run(*argv, "--dry-run", prefix=("/bin/sh", "-c", f"exec \"$@\" > '{patch}'", "sh"))
+    done = subprocess.run([*command, str(patch)], cwd="/", capture_output=True, text=True)
+
+    assert done.returncode == 0, done
+    applied = path.read_bytes()
+    path.write_bytes(text.encode())
+    clients.machine.run(*argv)
+    assert path.read_bytes() == applied
 
 
 def test_several_clients_have_a_table_each(clients: Clients) -> None:

@@ -344,9 +344,15 @@ def test_whoever_starts_a_host_has_agreed(uno: WorkspaceBuilder, hosts: StandInH
     first, again = uno.machine.run("start"), uno.machine.run("start", "--json")
 
     root = uno.machine.workspace
-    runs = f"{root / ADDIN}; The MCP server: sh, in {root}"
-    said = f"Proxies of AI clients may run from now on: {runs}. 'uno-devserver trust --revoke' takes it back."
-    assert said in first.stdout.splitlines()
+    said = [
+        "",
+        "Code of this workspace that may run from now on:",
+        f"- {root / ADDIN}",
+        f"- The MCP server: sh, in {root}",
+        "",
+        "'uno-devserver trust --revoke' takes it back.",
+    ]
+    assert first.stdout.splitlines()[-len(said) :] == said
     assert again.json["agreedTo"] == []
     assert _trusts(uno.machine)
 

@@ -7,8 +7,14 @@ from ..system.files import FileProblem
 from ..system.folders import folders
 from ..system.log import log
 
+# What is above the list of it, and below.
+MAY_RUN = "Code of this workspace that may run from now on"
+WOULD_RUN = "Code of this workspace that would be agreed to"
+REVOKE = "'uno-devserver trust --revoke' takes it back."
+STILL_TRUSTED = "Code of this workspace may run still: 'uno-devserver trust --revoke' takes that back."
 
-def agree_to(directory: str, command: str) -> tuple[str, ...]:
+
+def agree_to(directory: str, command: str, *, dry_run: bool = False) -> tuple[str, ...]:
     """Keep that the user agreed to this workspace, by this command; what may run now, if that is new."""
     from ..workspace.trust import agree, is_agreed, question
 
@@ -20,17 +26,9 @@ def agree_to(directory: str, command: str) -> tuple[str, ...]:
         from .trust import may_run
 
         runs = (*asked.addins, *may_run(asked))
-        agree(state, asked, command)
+        if not dry_run:
+            agree(state, asked, command)
     except (FileProblem, OSError, UserError) as error:
         log.debug(f"that the workspace is trusted is not kept: {error}")
         return ()
     return runs
-
-
-def agreement(runs: tuple[str, ...]) -> str | None:
-    """The same, as the user reads it."""
-    if not runs:
-        return None
-    return (
-        f"Proxies of AI clients may run from now on: {'; '.join(runs)}. 'uno-devserver trust --revoke' takes it back."
-    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..system.text import visible
+from .agreeing import MAY_RUN, REVOKE, WOULD_RUN
 from .folding import WIDTH, folded
 from .registration_text import shown_path
 
@@ -27,6 +28,7 @@ def change_text(
     here: Here,
     ways: Ways,
     answers: Sequence[Answer] | None = None,
+    agreed: Sequence[str] = (),
 ) -> str:
     lines = [*((DRY_RUN, "") if ways.dry_run else ()), title, "=" * len(title)]
     by_client: dict[str, list[Operation]] = {}
@@ -37,16 +39,19 @@ def change_text(
     lines += _bullets("Notes", dict.fromkeys(note for one in operations for note in one.notes))
     backups = dict.fromkeys(one.backup for one in operations if one.backup)
     if backups:  # not folded: nobody could copy such a path, and there is a blank in each
-        lines += ["", "Backups ('uno-devserver mcp restore' puts them back):", *(f"- {one}" for one in backups)]
+        lines += ["", "Backups (for 'uno-devserver mcp restore'):", *(f"- {one}" for one in backups)]
+    if agreed:  # the same
+        lines += ["", f"{WOULD_RUN if ways.dry_run else MAY_RUN}:", *(f"- {one}" for one in agreed), REVOKE]
     lines += _bullets("Next steps", next_steps)
     if answers is not None:
         from .verified import verified_lines
 
         lines += ["", *verified_lines(answers)]
-    for one in operations:
-        lines += ["", *(line.rstrip("\r") for line in one.diff.rstrip("\n").split("\n"))] if one.diff else []
     # A line end inside a line is one of a name in some file.
-    return "\n".join(visible(line.replace("\n", "\\n"), keep_odd_bytes=True) for line in lines)
+    shown = [visible(line.replace("\n", "\\n"), keep_odd_bytes=True) for line in lines]
+    for one in operations:
+        shown += ["", *_patch(one.diff)] if one.diff else []
+    return "\n".join(shown)
 
 
 def _table(operations: Sequence[Operation], here: Here) -> Iterator[str]:
@@ -66,6 +71,14 @@ def _table(operations: Sequence[Operation], here: Here) -> Iterator[str]:
         else:
             yield f"{begin}  {where}".rstrip()
             yield from folded(reason, " " * _DEEPER, " " * _DEEPER)
+
+
+def _patch(diff: str) -> Iterator[str]:
+    """The difference such that it can be applied: only what moves the cursor elsewhere is shown by its number."""
+    for line in diff.removesuffix("\n").split("\n"):
+        content = line.removesuffix("\r")
+        safe = "\t".join(visible(piece, keep_odd_bytes=True) for piece in content.split("\t"))
+        yield safe + line[len(content) :]
 
 
 def _bullets(title: str, items: Sequence[str] | dict[str, None]) -> Iterator[str]:

@@ -1,9 +1,10 @@
-"""What is left to do after `mcp install`: in the client, on this machine, and what else has come about by it."""
+"""What is left to do after `mcp install`: in the client, on this machine, and in files that could not be changed."""
 
 from __future__ import annotations
 
 from ..setup.commands import missing
 from ..setup.matching import PATH_RUNNER, definition_of
+from ..setup.operations import Action
 from ..setup.profiles import STDIO, Use
 from ..setup.program import passing
 from .changing import CHANGED
@@ -12,6 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from ..setup.matching import Match
     from ..setup.operations import Operation
     from ..setup.places import Here
     from ..setup.profiles import Place
@@ -22,32 +24,33 @@ if TYPE_CHECKING:
 def next_steps(tasks: Sequence[Task], operations: Sequence[Operation], files: Files, here: Here) -> tuple[str, ...]:
     steps: dict[str, None] = {}  # in their order, and each once
     for task in tasks:
-        changed = [one for one in operations if one.ide == task.profile.id and one.action in CHANGED]
-        steps |= dict.fromkeys(_of_client(task, changed, files, here))
+        steps |= dict.fromkeys(_of_client(task, operations, files, here))
     return tuple(steps)
 
 
-def _of_client(task: Task, changed: Sequence[Operation], files: Files, here: Here) -> Iterator[str]:
-    paths = {one.path for one in changed}
-    places = [place for place in task.profile.places if place.path in paths and place.use is not Use.LEGACY]
-    for server, definition in _written(task, changed, places, files):
-        yield from _about_command(server, definition, here)
+def registered(task: Task, operations: Sequence[Operation], files: Files) -> Iterator[tuple[Place, Match]]:
+    """The client's entries that these operations have written, or found as they should be."""
+    done = [one for one in operations if one.ide == task.profile.id and one.action in (*CHANGED, Action.SKIPPED)]
+    for place in task.profile.places:
+        names = {one.server for one in done if (one.path, one.scope) == (place.path, place.scope)}
+        if names and place.use is not Use.LEGACY:
+            for match in files.read(place, task.definitions.servers).matches:
+                if match.server.name in names and match.certain:
+                    yield place, match
+
+
+def _of_client(task: Task, operations: Sequence[Operation], files: Files, here: Here) -> Iterator[str]:
+    for place, match in registered(task, operations, files):
+        if match.transport == STDIO:
+            yield from _about_command(match.server, definition_of(match.entry, place.dialect), here)
+    changed = [one for one in operations if one.action in CHANGED]
+    places = [place for place, _ in registered(task, changed, files)]
     scopes = {place.scope for place in places}
     yield from (gate.text for gate in task.profile.gates if not scopes.isdisjoint(gate.scopes))
     for place in places:
         others = task.also_read_by(place)
         if others:
-            yield f"{place.path} is read by other clients, too: {', '.join(others)}."
-
-
-def _written(
-    task: Task, changed: Sequence[Operation], places: Sequence[Place], files: Files
-) -> Iterator[tuple[Server, Definition]]:
-    names = {one.server for one in changed}
-    for place in places:
-        for match in files.read(place, task.definitions.servers).matches:
-            if match.server.name in names and match.certain and match.transport == STDIO:
-                yield match.server, definition_of(match.entry, place.dialect)
+            yield f"'{place.path}' is read by other clients, too: {', '.join(others)}."
 
 
 def _about_command(server: Server, says: Definition, here: Here) -> Iterator[str]:
@@ -58,4 +61,7 @@ def _about_command(server: Server, says: Definition, here: Here) -> Iterator[str
         )
         yield f"{problem[0].upper()}{problem[1:]}: install it{hint}."
     elif passing(says.command, here.environ):
-        yield f"{says.command} lies where things are cleared away: install uno-devserver to stay, then register again."
+        yield (
+            f"'{says.command}' is in a folder for what is needed only for a while, and will be gone: "
+            "install the program for good ('uv tool install uno-devserver'), and register that one."
+        )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from ..issues import UserError
 from ..setup.install_plan import plan_install
+from ..setup.matching import PATH_RUNNER
 from ..setup.operations import Action
+from ..setup.profiles import Scope
 from ..setup.task import Files, Task
 from ..setup.uninstall_plan import plan_uninstall
-from .agreeing import agree_to, agreement
+from .agreeing import STILL_TRUSTED, agree_to
 from .change_text import change_text
 from .changing import CHANGED, change_all, clients_of, data_of, exit_code, ways_of
-from .install_steps import next_steps
+from .install_steps import next_steps, registered
 from .registration import asked
 from .results import Result
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from ..setup.applying import Ways
     from ..setup.asking import Answer
     from ..setup.changes import Plan
+    from ..setup.matching import Match
     from ..setup.operations import Operation
     from ..setup.profiles import Profile
     from .parse import Invocation
@@ -36,16 +39,16 @@ def install(invocation: Invocation) -> Result:
         return plan_install(_task(wanted, client), wanted.wish, files)
 
     operations = change_all(clients, plan, files, ways, _order(wanted))
-    agreed = _agree(wanted, operations, ways)
-    steps = next_steps([_task(wanted, client) for client in clients], operations, files, wanted.here)
+    tasks = [_task(wanted, client) for client in clients]
+    agreed = _agree(wanted, tasks, operations, files, ways) if _are_built_in(invocation) else ()
+    steps = next_steps(tasks, operations, files, wanted.here)
     answers = _answers(wanted, clients, operations) if invocation.on("verify") else None
     data = data_of(operations, steps, ways) | {"agreedTo": list(agreed)}
     if answers is not None:
         from .verified import verified_data
 
         data["verified"] = verified_data(answers)
-    told = (*steps, *((sentence,) if (sentence := agreement(agreed)) else ()))
-    text = change_text(INSTALL, operations, told, wanted.here, ways, answers)
+    text = change_text(INSTALL, operations, steps, wanted.here, ways, answers, agreed)
     return Result(data, text, exit_code(operations))
 
 
@@ -58,8 +61,9 @@ def uninstall(invocation: Invocation) -> Result:
         return plan_uninstall(_task(wanted, client), files, ways.folder, all_scopes=invocation.on("all-scopes"))
 
     operations = change_all(clients, plan, files, ways, _order(wanted))
-    text = change_text(UNINSTALL, operations, (), wanted.here, ways)
-    return Result(data_of(operations, (), ways), text, exit_code(operations))
+    steps = (STILL_TRUSTED,) if _are_built_in(invocation) and _is_still_trusted(wanted, operations) else ()
+    text = change_text(UNINSTALL, operations, steps, wanted.here, ways)
+    return Result(data_of(operations, steps, ways), text, exit_code(operations))
 
 
 def _refuse_both(invocation: Invocation, one: str, other: str, next_step: str) -> None:
@@ -75,16 +79,44 @@ def _order(wanted: Asked) -> tuple[str, ...]:
     return tuple(server.name for server in wanted.servers)
 
 
-def _agree(wanted: Asked, operations: tuple[Operation, ...], ways: Ways) -> tuple[str, ...]:
-    """Whoever registers the server for a workspace wants it to run there."""
-    if ways.dry_run or not any(one.action in (*CHANGED, Action.SKIPPED) for one in operations):
-        return ()
+def _are_built_in(invocation: Invocation) -> bool:
+    """Of other servers nobody knows whether they run code of the workspace."""
+    return invocation.value("server-definitions") is None
+
+
+def _agree(
+    wanted: Asked, tasks: list[Task], operations: tuple[Operation, ...], files: Files, ways: Ways
+) -> tuple[str, ...]:
+    """Whoever registers this program for a workspace wants the workspace's code to run. What was registered before
+    says nothing: the user may have taken the agreement back."""
+    changed = [one for one in operations if one.action in CHANGED and one.scope is Scope.WORKSPACE]
+    written = [match for task in tasks for _, match in registered(task, changed, files) if _is_this_program(match)]
+    directory = _directory(wanted) if written else None
+    return agree_to(directory, "mcp install", dry_run=ways.dry_run) if directory is not None else ()
+
+
+def _is_this_program(match: Match) -> bool:
+    return match.runner is not None and match.runner in (match.server.runner, PATH_RUNNER)
+
+
+def _is_still_trusted(wanted: Asked, operations: tuple[Operation, ...]) -> bool:
+    """Although this program is taken out."""
+    ours = {server.name for server in wanted.servers if PATH_RUNNER in server.runners}
+    if not any(one.action is Action.REMOVED and one.server in ours for one in operations):
+        return False
+    from ..system.folders import folders
+    from ..workspace.trust import is_agreed
+
+    directory = _directory(wanted)
+    return directory is not None and is_agreed(folders().state, directory)
+
+
+def _directory(wanted: Asked) -> str | None:
+    """That of the workspace, whose code it is; None: there are several."""
     from ..workspace.resolver import ResolutionKind, resolve
 
     workspace = resolve(wanted.here.workspace, explicit=True)
-    if workspace.kind is ResolutionKind.Ambiguous:
-        return ()
-    return agree_to(workspace.working_directory, "mcp install")
+    return None if workspace.kind is ResolutionKind.Ambiguous else workspace.working_directory
 
 
 def _answers(wanted: Asked, clients: tuple[Profile, ...], operations: tuple[Operation, ...]) -> tuple[Answer, ...]:

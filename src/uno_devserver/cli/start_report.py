@@ -10,8 +10,8 @@ from ..instances.start import How
 from ..issues import REMEDIES, UserError
 from ..workspace.addins import FOLDER as ADDINS
 from ..workspace.addins import workspace_addins
-from .agreeing import agreement
-from .results import Report, Result, Row, Section
+from .agreeing import MAY_RUN, REVOKE
+from .results import Bullets, Report, Result, Row, Section
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,9 +38,13 @@ def report(running: Running, wish: Wish, warnings: list[str], agreed: tuple[str,
         rows.append(Row("addIns", _loaded(running.launched.told) or count))
     if running.log_file:
         rows.append(Row("logFile", running.log_file))
-    hints = (_about_edits(running, wish.workspace), agreement(agreed))
-    sections = tuple(Section(hint, ()) for hint in hints if hint)
-    return Result(data, Report(_title(running), (Section("", tuple(rows)), *sections)))
+    hint = _about_edits(running, wish.workspace)
+    sections = (
+        Section("", tuple(rows)),
+        *((Section(hint, ()),) if hint else ()),
+        *((Bullets(MAY_RUN, agreed), Section(REVOKE, ())) if agreed else ()),
+    )
+    return Result(data, Report(_title(running), sections))
 
 
 def _about_edits(running: Running, folder: str) -> str | None:

@@ -18,11 +18,12 @@ def unified_diff(path: str, before: bytes | None, after: bytes | None) -> str:
     skipped = max(0, _common(old, new) - CONTEXT)
     tail = max(0, _common(old[skipped:][::-1], new[skipped:][::-1]) - CONTEXT)
     name = path.replace("\\", "/").lstrip("/")
+    end = "\t" if " " in name else ""  # tells programs that the name goes up to here
     lines = compare(
         old[skipped : len(old) - tail],
         new[skipped : len(new) - tail],
-        "/dev/null" if before is None else f"a/{name}",
-        "/dev/null" if after is None else f"b/{name}",
+        "/dev/null" if before is None else f"a/{name}{end}",
+        "/dev/null" if after is None else f"b/{name}{end}",
         n=CONTEXT,
     )
     return "".join(_finished(_HUNK.sub(lambda hunk: _moved(hunk, skipped), line)) for line in lines)

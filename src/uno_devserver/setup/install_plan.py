@@ -63,12 +63,17 @@ def _decide(task: Task, server: Server, wish: Wish, scope: Scope, readings: tupl
         reading, match = counting[0]
         if up_to_date(match, wish, reading.place.dialect):
             reason, notes = _already(match, wish), notes + _switched_off(task, match)
-            return task.operation(server, Action.SKIPPED, reading.place.path, reason).replace(notes=notes)
+            return _operation(task, server, Action.SKIPPED, reading, reason).replace(notes=notes)
     target = _target(task, scope, readings)
     if counting and not _is_shadowed_by(target, counting[0][0], scope, readings):
         return _change(task, server, wish, *counting[0], notes)
     outdated = counting[0][1] if counting else _in_legacy_place(server, readings)
     return _add(task, server, wish, target, outdated, notes + _hidden_by(task, target, found, readings))
+
+
+def _operation(task: Task, server: Server, action: Action, reading: Reading, reason: str) -> Operation:
+    place = reading.place
+    return task.operation(server, action, place.path, reason).replace(scope=place.scope)
 
 
 def _effective(reading: Reading, server: Server) -> Match | None:
@@ -131,7 +136,7 @@ def _change(task: Task, server: Server, wish: Wish, reading: Reading, match: Mat
     definition = expected(server, wish, wish.runner or match.runner)
     was = f" (was {match.variant})" if match.variant != wish.variant else ""
     reason = f"Updated {server.name} {server.transport} server{was}"
-    operation = task.operation(server, Action.UPDATED, reading.place.path, reason)
+    operation = _operation(task, server, Action.UPDATED, reading, reason)
     notes += _switched_off(task, match) + _not_accepted(task, reading)
     return _Edit(reading, match.entry.name, match, definition, server, operation.replace(notes=notes))
 
@@ -145,7 +150,7 @@ def _add(
         return task.operation(server, Action.ERROR, path, problem)
     name = outdated.entry.name if outdated is not None else server.name  # only the same name shadows an entry
     action = Action.CREATED if outdated is None else Action.UPDATED
-    operation = task.operation(server, action, path, f"Added {server.name} {server.transport} server")
+    operation = _operation(task, server, action, target, f"Added {server.name} {server.transport} server")
     notes += _not_accepted(task, target)
     runner = wish.runner or (outdated.runner if outdated is not None else None)
     return _Edit(target, name, None, expected(server, wish, runner), server, operation.replace(notes=notes))
