@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Mapping
@@ -241,6 +242,11 @@ def test_in_a_file_of_comments_the_object_comes_behind_them(before: str, after: 
             "{}",
             '{\n  "mcpServers": {\n    "UnoApp": {\n      "a": 1,\n      "b": ["c", "d"]\n    }\n  }\n}',
         ),
+        # a comment on one line keeps what joins it there
+        (
+            '{\n  "mcpServers": { /* none */ }\n}',
+            '{\n  "mcpServers": { /* none */ "UnoApp": {"a": 1, "b": ["c", "d"]} }\n}',
+        ),
         # one line for each entry
         (
             '{\n  "mcpServers": {\n    "x": { "url": "y" }\n  }\n}',
@@ -339,6 +345,14 @@ def test_an_object_in_an_entry_is_changed_member_by_member() -> None:
     assert text == '{"mcpServers":{"x":{"env":{/* b */"B":"2","C":"4","D":"5"}}}}'
 
 
+def test_a_list_in_lines_keeps_the_indentation_of_the_line_that_it_begins_in() -> None:
+    before = '{\n  "mcpServers": {\n    "x": {"args": [\n      "a"\n    ]}\n  }\n}'
+
+    text = JsonDocument(before, ROOT).put(0, "x", {"args": ["b", "c"]})
+
+    assert text == before.replace('"a"', '"b",\n      "c"')
+
+
 def test_a_setting_that_is_put_is_not_dropped() -> None:
     assert JsonDocument('{"mcpServers": {"x": {"url": 1}}}', ROOT).put(0, "x", {"url": 2}, drop=["url"]) == (
         '{"mcpServers": {"x": {"url": 2}}}'
@@ -366,6 +380,8 @@ def test_a_setting_that_is_put_is_not_dropped() -> None:
         ('\n "x": 1, "y": 2, // y\r\n "z": 3 /* z */ ', '\n "y": 2 // y\r\n /* z */ '),
         # commas before the entries
         ('\n  "x": 1\n, "y": 2\n, "z": 3\n', '\n  "y": 2\n'),
+        # a comment before its comma belongs to the entry that stays
+        ('"x": 1, "y": 2 /* y */, "z": 3', '"y": 2 /* y */'),
     ],
 )  # fmt: skip
 def test_an_entry_goes_with_its_comma_and_its_line(before: str, after: str) -> None:
@@ -517,6 +533,15 @@ def common(one: str, other: str) -> int:
     """How many characters are the same at the beginning."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (this, that) in pairs if this != that), min(len(one), len(other)))
+
+
+def test_depth_at_the_limit_of_the_reader_is_refused_and_never_a_crash() -> None:
+    for depth in range(900, 1000):
+        deep = '{"a":' * depth + "1" + "}" * depth
+        with contextlib.suppress(EditProblem):
+            JsonDocument('{"deep": ' + deep + ', "mcpServers": {"x": {"env": ' + deep + "}}}", ROOT).put(
+                0, "x", {"env": {}}
+            )
 
 
 # --- large files --------------------------------------------------------------------------------------------------
