@@ -77,6 +77,8 @@ def test_without_a_command_there_is_none(argv: list[str]) -> None:
         (["disc"], "disco"),
         (["strat"], "start"),
         (["mcp", "instal"], "mcp install"),
+        (["mcp", "foo"], None),
+        (["doctor"], "mcp doctor"),
         (["frobnicate"], None),
         (["-"], None),
     ],
@@ -389,6 +391,13 @@ def test_a_mistyped_option_is_guessed_and_the_help_is_that_of_the_command() -> N
 
     assert "Did you mean '--all'?" in error.message
     assert "uno-devserver stop --help" in error.next_step
+
+
+@pytest.mark.parametrize("option", ["--scope", "--scope=user"])
+def test_an_option_of_other_commands_is_told_with_these(option: str) -> None:
+    error = refusal("mcp", "status", option)
+
+    assert error.message == f"'mcp status' has no option '{option}'. 'mcp install', 'mcp uninstall' have it."
 
 
 def test_help_of_a_command_by_its_name() -> None:

@@ -223,6 +223,11 @@ def shown_on_terminal(report: str, columns: int = 80, **environment: str) -> lis
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     kept = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
     result = print_in_process(f"[], {report}", stdout=theirs, env={**kept, "TERM": "xterm-256color", **environment})
+    assert (result.returncode, result.stderr) == (0, b"")
+    return [line.rstrip() for line in re.sub(colours, "", _read_to_the_end(ours, theirs)).splitlines()]
+
+
+def _read_to_the_end(ours: int, theirs: int) -> str:
     os.close(theirs)
     chunks = []
     try:
@@ -231,9 +236,7 @@ def shown_on_terminal(report: str, columns: int = 80, **environment: str) -> lis
     except OSError:  # how Linux says that the other side is closed
         pass
     os.close(ours)
-    assert (result.returncode, result.stderr) == (0, b"")
-    text = b"".join(chunks).decode("utf-8", "replace")
-    return [line.rstrip() for line in re.sub(colours, "", text).splitlines()]
+    return b"".join(chunks).decode("utf-8", "replace")
 
 
 def test_a_terminal_gets_a_table_with_the_same_facts() -> None:
@@ -247,6 +250,24 @@ def test_a_terminal_gets_a_table_with_the_same_facts() -> None:
     assert facts["version"] == "6.5.31"
     assert lines[-3:] == ["warnings:", "- first", "- second"]
     assert "errors:" not in lines
+
+
+def test_an_error_is_folded_at_the_width_of_the_terminal_that_shows_it() -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 30, 0, 0))
+    code = (
+        "from uno_devserver.cli.render import render_error\nfrom uno_devserver.issues import UserError\n"
+        "render_error(UserError('A', 'Unknown is this one. Known: a, b, c, d, e, f, g, h', 'Take it.'), as_json=False)"
+    )
+
+    subprocess.run(_python(code), stderr=theirs, timeout=30, check=True)
+
+    assert _read_to_the_end(ours, theirs).splitlines() == [
+        "error: Unknown is this one.",
+        "  Known: a, b, c, d, e, f, g,",
+        "  h",
+        "next: Take it.",
+    ]
 
 
 def test_a_value_that_does_not_fit_stands_whole_below_its_key() -> None:

@@ -107,6 +107,13 @@ def test_what_does_not_fit_is_named_with_its_place(change: dict[str, object], pa
     assert (problem.path, problem.reason) == (path, reason)
 
 
+def test_what_is_mistyped_is_told_before_what_is_missing_for_that() -> None:
+    problem = first_problem({"on": 1, "pahts": ["a"]}, SCHEMA)
+
+    assert problem is not None
+    assert (problem.path, problem.reason) == ("pahts", "is not known: did you mean 'paths'?")
+
+
 @pytest.mark.parametrize(
     ("value", "reason"),
     [([], "must be an object, not an array"), ("x", "must be an object, not a string"), ({}, "'paths' is missing")],

@@ -129,12 +129,18 @@ def _command(words: tuple[str, ...]) -> Command | None:
 def _unknown_command(words: tuple[str, ...]) -> str:
     from difflib import get_close_matches
 
-    known = [command.name for command in COMMANDS]
     said = " ".join(words)
     if words == ("mcp",):
         return "'mcp' needs one of: start, serve, status, install, uninstall, restore, doctor."
-    close = get_close_matches(said, known, 1)
-    return f"There is no command '{said}'." + (f" Did you mean '{close[0]}'?" if close else "")
+    # Of two words the last one is compared: all that begin alike look alike.
+    group, last = words[:-1], words[-1]
+    known = {" ".join(command.words[len(group) :]): command.name for command in COMMANDS if _begins(command, group)}
+    close = get_close_matches(last, known, 1)
+    return f"There is no command '{said}'." + (f" Did you mean '{known[close[0]]}'?" if close else "")
+
+
+def _begins(command: Command, group: tuple[str, ...]) -> bool:
+    return command.words[: len(group)] == group
 
 
 def _is_option(token: str) -> bool:
@@ -169,10 +175,20 @@ def _anywhere(name: str) -> Option | None:
 def _unknown(token: str, command: Command | None, forwarded: list[str]) -> None:
     if command is None or command.unknown is Unknown.REFUSE:
         where = f"'{command.name}'" if command else "uno-devserver"
-        close = close_option(token, command)
-        message = f"{where} has no option '{token}'." + (f" Did you mean '{close}'?" if close else "")
-        raise UserError("UnknownOption", message, _help_of(command), exit_code=2)
+        raise UserError(
+            "UnknownOption", f"{where} has no option '{token}'.{_hint(token, command)}", _help_of(command), 2
+        )
     forwarded.append(token)
+
+
+def _hint(token: str, command: Command | None) -> str:
+    """Where else there is such an option; else the one that was probably meant."""
+    name = _split_value(token)[0]
+    others = [f"'{other.name}'" for other in COMMANDS if any(name in option.names for option in other.options)]
+    if others:
+        return f" {', '.join(others)} {'has' if len(others) == 1 else 'have'} it."
+    close = close_option(token, command)
+    return f" Did you mean '{close}'?" if close else ""
 
 
 def close_option(token: str, command: Command | None, alike: float = 0.6) -> str | None:

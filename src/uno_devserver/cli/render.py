@@ -49,9 +49,17 @@ def render_error(error: UserError, *, as_json: bool) -> None:
             pass  # it cannot be written there; stderr may take it
     try:
         if sys.stderr is not None:
-            sys.stderr.write(visible(error.explanation) + "\n")
+            sys.stderr.write(_for_its_width(visible(error.explanation)) + "\n")
     except OSError:
         pass
+
+
+def _for_its_width(text: str) -> str:
+    """A terminal would break it anywhere; others search it, line by line."""
+    if not sys.stderr.isatty():
+        return text
+    width = os.get_terminal_size(sys.stderr.fileno()).columns or USUAL_WIDTH
+    return "\n".join(part for line in text.split("\n") for part in _folded(line, width))
 
 
 def _print_json(data: object) -> None:

@@ -64,6 +64,9 @@ def _object_problems(
 ) -> Iterator[SchemaProblem]:
     known, others = schema.get("properties", {}), schema.get("additionalProperties", {})
     names = schema.get("propertyNames", {})
+    for name in value:  # before what is missing: it may be that, mistyped
+        if others is False and name not in known:
+            yield SchemaProblem(f"{path}.{name}" if path else name, f"is not known{_close(name, known)}")
     for name in schema.get("required", ()):
         if name not in value:
             yield SchemaProblem(path, f"'{name}' is missing")
@@ -73,11 +76,9 @@ def _object_problems(
         place = f"{path}.{name}" if path else name
         if name in known:
             yield from _problems(inner, known[name], whole, place)
-        elif others is False:
-            yield SchemaProblem(place, f"is not known{_close(name, known)}")
         elif "pattern" in names and not re.search(names["pattern"], name):
             yield SchemaProblem(place, f"is no name that can stand here ({names['pattern']})")
-        else:
+        elif others is not False:
             yield from _problems(inner, others, whole, place)
 
 
