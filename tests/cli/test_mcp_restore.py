@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from support.machine import Machine
@@ -58,3 +60,29 @@ def test_a_dry_run_counts_a_shared_file_once_as_the_real_run_does(clients: Clien
 
     told = [[(one["ide"], one["path"]) for one in operations(run)] for run in (tried, done)]
     assert told[0] == told[1] == [("claude-code", str(clients.at(".mcp.json")))]
+
+
+def test_by_force_a_file_that_several_clients_read_is_put_back_once(clients: Clients) -> None:
+    clients.write("~/.qwen/settings.json", "{ }")
+    clients.write("~/.claude.json", "{ }")
+    clients.write(".mcp.json", "{ }")
+    for content in ("{  }", "{   }"):
+        clients.install("claude-code")
+        clients.write(".mcp.json", content)
+
+    result = clients.mcp("restore", "--all-ides", "--force")
+
+    assert [(one["ide"], one["action"]) for one in operations(result)] == [("claude-code", "restored")]
+    assert clients.bytes(".mcp.json") == b"{  }"
+
+
+def test_what_else_is_kept_is_named_with_its_whole_path(clients: Clients) -> None:
+    clients.write(".cursor/mcp.json", "{ }")
+    clients.install("cursor")
+    clients.write(".cursor/mcp.json", "{  }")
+
+    lines = clients.text("restore", "cursor").stdout.splitlines()
+
+    (kept,) = [line for line in lines if "/backups/" in line]
+    assert Path(kept.strip().strip("'")).read_bytes() == b"{ }"
+    assert max(len(line) for line in lines if line != kept) <= 80

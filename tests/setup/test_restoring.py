@@ -33,7 +33,7 @@ class Setup:
         assert all(one.action is not Action.ERROR for one in done), done
 
     def restore(self, *, force: bool = False) -> Operation:
-        (done,) = carry_out(lambda: plan_restore(self.task, Files(), self.ways.folder, force=force), self.ways)
+        (done,) = carry_out(lambda: plan_restore(self.task, self.ways.folder, force=force), self.ways)
         return done
 
 
@@ -87,6 +87,58 @@ def test_a_file_that_the_user_has_put_back_is_left_alone(setup: Setup) -> None:
     write(setup.path, "{ }")
 
     assert setup.restore(force=True).action is Action.NOT_FOUND
+
+
+def test_what_is_kept_from_before_others_changed_the_file_is_told_of_and_reached_by_force(setup: Setup) -> None:
+    write(setup.path, "{ }")
+    setup.install()
+    setup.path.write_bytes(THEIRS)
+    setup.install()
+
+    undone = setup.restore()
+    assert undone.action is Action.RESTORED
+    assert setup.path.read_bytes() == THEIRS, "what was there before our changes since then"
+
+    told = setup.restore()
+    assert told.action is Action.NOT_FOUND
+    assert "--force" in told.reason
+    assert "undoes what others have changed" in told.reason
+    assert len(told.notes) == 1, "the one content that is kept"
+    assert setup.path.read_bytes() == THEIRS
+
+    forced = setup.restore(force=True)
+    assert setup.path.read_bytes() == b"{ }"
+    assert Path(forced.backup or "").read_bytes() == THEIRS
+    assert any("mcp restore cursor --force" in note for note in forced.notes)
+
+
+def test_by_force_all_that_is_kept_can_be_reached_and_nothing_is_lost(setup: Setup) -> None:
+    write(setup.path, "{ }")
+    setup.install()
+    for content in (b'{"a": 1}', b'{"a": 2}'):
+        setup.path.write_bytes(content)
+        setup.install()
+    setup.path.write_bytes(THEIRS)
+
+    seen = []
+    for _ in range(5):
+        assert setup.restore(force=True).action is Action.RESTORED
+        seen.append(setup.path.read_bytes())
+
+    assert seen == [b'{"a": 2}', b'{"a": 1}', b"{ }", THEIRS, b'{"a": 2}']
+
+
+def test_an_original_that_others_have_put_back_is_kept_when_an_older_one_takes_its_place(setup: Setup) -> None:
+    write(setup.path, "{ }")
+    setup.install()
+    setup.path.write_bytes(THEIRS)
+    setup.install()
+    setup.path.write_bytes(THEIRS)  # by hand
+
+    forced = setup.restore(force=True)
+
+    assert setup.path.read_bytes() == b"{ }"
+    assert Path(forced.backup or "").read_bytes() == THEIRS
 
 
 def test_a_file_that_we_made_and_others_changed_goes_by_force_and_theirs_is_kept(setup: Setup) -> None:

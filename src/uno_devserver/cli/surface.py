@@ -233,9 +233,9 @@ COMMANDS = (
     ),
     Command(
         ("mcp", "restore"),
-        "Put a client's files back as they were before the first change",
+        "Put a client's files back as they were before the changes of this program",
         "mcp_restore:run",
-        (*_CLIENT, *_CHANGE, Option(("--force",), "Also files that were changed by others since")),
+        (*_CLIENT, *_CHANGE, Option(("--force",), "Also undo what others changed; what is there now is kept")),
         (CLIENT,),
     ),
     Command(

@@ -13,13 +13,13 @@ import re
 from ..system.files import FileProblem, read_bytes, rewrite, write_atomic
 from ..system.log import log
 from ..system.values import Value
-from .backups import keep_backup
+from .backups import backups_of, keep_backup
 from .changes import FileChange
 from .exclusion import unusable
 from .operations import Action
 from .profiles import Scope
 from .reading import MAX_BYTES
-from .records import continued, forget, keep, record_of
+from .records import Original, continued, forget, keep, record_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from .changes import Plan
     from .operations import Operation
-    from .records import Original, Record
+    from .records import Record
 
 READ_ONLY = "File is read-only"
 CLASH = "Another program keeps changing it; nothing was written. Run this again"
@@ -119,13 +119,14 @@ def _write_recorded(change: FileChange, ways: Ways) -> tuple[Operation, ...]:
     earlier = record_of(ways.folder, change.path)
     missing = _missing_folders(change.path) if change.before is None else ()
     record, original = continued(earlier, change.path, change.before, change.after, missing)
-    ends = change.closes or change.after == original.content
+    undoes = earlier is not None and earlier.original(change.before) == Original(change.after)
+    ends = change.closes or undoes
     try:
         if not ends:
             record = _keep(record, original, ways)
             kept = record.backup
         else:
-            kept = _keep_unknown(change, earlier, ways.folder)
+            kept = None if undoes else _keep_present(change, ways.folder)
     except OSError as error:
         if ways.backup:
             problem = unusable(ways.folder, error)
@@ -139,7 +140,7 @@ def _write_recorded(change: FileChange, ways: Ways) -> tuple[Operation, ...]:
             _take_back(ways.folder, record, earlier)
         raise
     if ends and earlier is not None:
-        forget(ways.folder, earlier)
+        forget(ways.folder, earlier, keep_backup=not undoes)
     return tuple(one if one.action is Action.ERROR else one.replace(backup=kept) for one in change.operations)
 
 
@@ -151,10 +152,12 @@ def _keep(record: Record, original: Original, ways: Ways) -> Record:
     return record
 
 
-def _keep_unknown(change: FileChange, earlier: Record | None, folder: str) -> str | None:
-    """The content that is given up for the original, where it is not of our making."""
-    known = earlier is not None and earlier.original(change.before) is not None
-    return None if known or change.before is None else keep_backup(folder, change.path, change.before)
+def _keep_present(change: FileChange, folder: str) -> str | None:
+    """The content that is given up for an older one, unless it is kept already."""
+    if change.before is None:
+        return None
+    same = (one.path for one in backups_of(folder, change.path) if one.content == change.before)
+    return next(same, None) or keep_backup(folder, change.path, change.before)
 
 
 def _take_back(folder: str, record: Record, earlier: Record | None) -> None:

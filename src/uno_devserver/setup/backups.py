@@ -5,11 +5,38 @@ from __future__ import annotations
 import os
 import time
 
-from ..system.files import write_atomic
+from ..system.files import FileProblem, read_bytes, write_atomic
+from ..system.values import Value
+from .reading import MAX_BYTES
 from .records import FOLDER, stem
 
 BACKUPS = "backups"
 MAX_BACKUPS = 10  # per file: nobody goes back further than that, and configurations may hold secrets
+
+
+class Backup(Value):
+    path: str
+    content: bytes
+
+    @property
+    def time(self) -> str:
+        """Until when the file was like that."""
+        stamp = self.path.rpartition(".")[2]
+        day, clock = f"{stamp[:4]}-{stamp[4:6]}-{stamp[6:8]}", f"{stamp[9:11]}:{stamp[11:13]}:{stamp[13:15]}"
+        return f"{day}T{clock}Z"
+
+
+def backups_of(folder: str, path: str) -> list[Backup]:
+    """What is kept of a file, the newest first, in the folder of our state; one that cannot be read is none."""
+    into = os.path.join(folder, FOLDER, BACKUPS)
+    found = []
+    for name in reversed(_names(into, f"{os.path.basename(stem(folder, path))}.")):
+        backup = os.path.join(into, name)
+        try:
+            found.append(Backup(backup, read_bytes(backup, MAX_BYTES)))
+        except (OSError, FileProblem):
+            continue
+    return found
 
 
 def keep_backup(folder: str, path: str, content: bytes) -> str:
@@ -37,6 +64,6 @@ def _names(folder: str, beginning: str) -> list[str]:
     """The oldest first; temporary files are not among them."""
     try:
         found = os.listdir(folder)
-    except FileNotFoundError:
+    except OSError:
         return []
     return sorted(name for name in found if name.startswith(beginning) and name.rpartition("-")[2].isdigit())

@@ -92,9 +92,9 @@ def keep(folder: str, record: Record) -> None:
     write_atomic(f"{stem(folder, record.path)}.json", json.dumps(data, indent=2).encode("ascii"))
 
 
-def forget(folder: str, record: Record) -> None:
-    """The file is the original again, so neither the record nor its backup is worth anything."""
-    for path in (f"{stem(folder, record.path)}.json", record.backup):
+def forget(folder: str, record: Record, *, keep_backup: bool = False) -> None:
+    """The file is the original again, so neither the record nor, as a rule, its backup is worth anything."""
+    for path in (f"{stem(folder, record.path)}.json", None if keep_backup else record.backup):
         try:
             if path is not None:
                 os.unlink(path)

@@ -1,6 +1,8 @@
-"""Putting a client's files back as they were before our first change; what is written is planned here.
+"""Putting a client's files back as they were before our changes; what is written is planned here.
 
-What others have done to a file since is only given up when the user insists, and kept as a backup even then.
+Our own changes are undone as long as nobody else has changed the file after them. What is kept of it from before that
+is put back only when the user insists, since it undoes what others did, and the present content is kept then, too.
+Each further time it is the next older content, and after the oldest the newest: nothing that is kept is out of reach.
 """
 
 from __future__ import annotations
@@ -8,25 +10,27 @@ from __future__ import annotations
 import os
 
 from ..system.files import FileProblem, read_bytes
+from .backups import backups_of
 from .changes import FileChange
 from .operations import Action, Operation
 from .reading import MAX_BYTES
-from .records import Original, record_of
+from .records import record_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from .backups import Backup
     from .changes import Plan
     from .profiles import Place
     from .records import Record
-    from .task import Files, Task
+    from .task import Task
 
-NOTHING = "Nothing to put back: no file of it was changed by us, or all of that was undone"
+NOTHING = "Nothing to put back: each file of it is as it was before our changes, or was never changed by us"
+NOT_THERE = "Removed: it did not exist before"
 
 
-def plan_restore(task: Task, files: Files, folder: str, *, force: bool) -> Plan:
-    """`folder`: of our state. What a dry run has put back for one client is done for the others that read it."""
-    places = [place for place in task.profile.places if not files.is_planned(place.path)]
-    by_file = {os.path.realpath(place.path): place for place in reversed(places)}
+def plan_restore(task: Task, folder: str, *, force: bool) -> Plan:
+    """`folder`: of our state."""
+    by_file = {os.path.realpath(place.path): place for place in reversed(task.profile.places)}
     planned = [_of_file(task, place, folder, force=force) for place in reversed(by_file.values())]
     found = tuple(one for one in planned if one is not None)
     return found or (Operation(None, task.profile.id, Action.NOT_FOUND, None, NOTHING),)
@@ -34,24 +38,25 @@ def plan_restore(task: Task, files: Files, folder: str, *, force: bool) -> Plan:
 
 def _of_file(task: Task, place: Place, folder: str, *, force: bool) -> FileChange | Operation | None:
     record = record_of(folder, place.path)
-    if record is None:
-        return None
-    error = Operation(None, task.profile.id, Action.ERROR, place.path, "")
+    told = Operation(None, task.profile.id, Action.ERROR, place.path, "")
     try:
         content = _content(place.path)
-        original = record.original(content)
-        if original is None and not force:
-            return error.replace(reason=_changed_since(record, content))
-        if original is None:
-            original = _from_backup(record)
     except FileProblem as problem:
-        return error.replace(reason=f"Could not read '{problem.path}': {problem.reason}")
-    if original.content == content:
+        return told.replace(reason=f"Could not read '{problem.path}': {problem.reason}") if record is not None else None
+    original = record.original(content) if record is not None else None
+    if record is not None and original is not None and original.content != content:
+        reason = f"Put back as it was at {record.time}, before our changes" if record.existed else NOT_THERE
+        return _change(task, place, content, original.content, told.replace(reason=reason))
+    kept = backups_of(folder, place.path)
+    if record is not None and original is None:
+        return _changed_by_others(task, place, record, content, kept, told, force=force)
+    older = _next_older(kept, content)
+    if older is None:
         return None
-    others = ", ".join(task.also_read_by(place))
-    notes = (f"{place.path} is read by other clients, too: {others}.",) if others else ()
-    operation = Operation(None, task.profile.id, Action.RESTORED, place.path, _done(record), notes)
-    return FileChange(place.path, place.scope, content, original.content, (operation,), closes=True)
+    if force:
+        return _older(task, place, content, older, kept, told)
+    reason = f"Our changes are undone. Another content is kept, from {older.time}{_by_force(content)}"
+    return told.replace(action=Action.NOT_FOUND, reason=reason, notes=_listed(kept))
 
 
 def _content(path: str) -> bytes | None:
@@ -61,21 +66,70 @@ def _content(path: str) -> bytes | None:
         return None
 
 
-def _changed_since(record: Record, content: bytes | None) -> str:
-    what = "It was removed" if content is None else "It was changed by others"
-    return f"{what} since; --force puts it back as it was at {record.time}, and keeps what is there now as a backup"
-
-
-def _from_backup(record: Record) -> Original:
+def _changed_by_others(
+    task: Task,
+    place: Place,
+    record: Record,
+    content: bytes | None,
+    kept: list[Backup],
+    told: Operation,
+    *,
+    force: bool,
+) -> FileChange | Operation:
+    """They did so after our last change, so there is no way back without undoing theirs."""
+    changed = "It was removed" if content is None else "It was changed by others"
     if not record.existed:
-        return Original(None)
-    if record.backup is None:
-        raise FileProblem(record.path, "others have changed it since, and no backup was kept (--no-backup)")
-    try:
-        return Original(read_bytes(record.backup, MAX_BYTES))
-    except FileNotFoundError as error:
-        raise FileProblem(record.backup, "the backup is gone") from error
+        if force:
+            notes = (_again(task),)
+            return _change(task, place, content, None, told.replace(reason=NOT_THERE, notes=notes))
+        what = "--force removes it, since it did not exist before, and keeps what is there now"
+        return told.replace(reason=f"{changed} since; {what}")
+    older = _next_older(kept, content)
+    if older is None:
+        lost = f"its backup '{record.backup}' is gone" if record.backup else "no backup was kept (--no-backup)"
+        return told.replace(reason=f"{changed} since, and {lost}")
+    if force:
+        return _older(task, place, content, older, kept, told)
+    reason = f"{changed} since. What it was at {older.time} is kept{_by_force(content)}"
+    return told.replace(reason=reason, notes=_listed(kept))
 
 
-def _done(record: Record) -> str:
-    return f"Put back as it was at {record.time}" if record.existed else "Removed: it did not exist before"
+def _by_force(content: bytes | None) -> str:
+    if content is None:
+        return "; --force puts that back"
+    return "; --force puts that back, which undoes what others have changed since, and keeps what is there now"
+
+
+def _next_older(kept: list[Backup], content: bytes | None) -> Backup | None:
+    """The one behind the present content; after the oldest, and for a content that is not kept, the newest."""
+    at = next((number for number, one in enumerate(kept) if one.content == content), -1)
+    others = (*kept[at + 1 :], *kept[: at + 1])
+    return next((one for one in others if one.content != content), None)
+
+
+def _older(
+    task: Task, place: Place, content: bytes | None, older: Backup, kept: list[Backup], told: Operation
+) -> FileChange:
+    notes = (_again(task),) if content is not None or len(kept) > 1 else ()
+    operation = told.replace(reason=f"Put back as it was at {older.time}", notes=notes)
+    return _change(task, place, content, older.content, operation)
+
+
+def _change(
+    task: Task, place: Place, content: bytes | None, original: bytes | None, operation: Operation
+) -> FileChange:
+    others = ", ".join(task.also_read_by(place))
+    notes = (f"'{place.path}' is read by other clients, too: {others}.",) if others else ()
+    operation = operation.replace(action=Action.RESTORED, notes=(*notes, *operation.notes))
+    return FileChange(place.path, place.scope, content, original, (operation,), closes=True)
+
+
+def _again(task: Task) -> str:
+    return (
+        f"What is given up here is kept. 'uno-devserver mcp restore {task.profile.id} --force' puts back the next "
+        "older content each time, and after the oldest the newest again."
+    )
+
+
+def _listed(kept: list[Backup]) -> tuple[str, ...]:
+    return tuple(f"Kept from {one.time}: '{one.path}'" for one in kept)

@@ -51,9 +51,6 @@ class Files:
     def planned(self, change: FileChange) -> None:
         self._planned[os.path.realpath(change.path)] = change.after
 
-    def is_planned(self, path: str) -> bool:
-        return os.path.realpath(path) in self._planned
-
     def read(self, place: Place, servers: tuple[Server, ...]) -> Reading:
         real = os.path.realpath(place.path)
         if real not in self._planned:
