@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from ...system.values import Value
-from .document import EditProblem
+from .document import UNSAFE, EditProblem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,5 +139,5 @@ def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
     found = pattern.match(text, at)
     if found is None:  # a TOML newer than what is known here
         line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-        raise EditProblem("this line is written in a way that cannot be changed safely", line, column)
+        raise EditProblem(f"this line {UNSAFE}", line, column)
     return found.end()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from .document import EditProblem, Entry
+from .document import UNSAFE, EditProblem, Entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class TomlDocument:
 
     def _unsafe(self, *names: str) -> EditProblem:
         entries = ", ".join(f"'{'.'.join((*self._root, name))}'" for name in names)
-        return EditProblem(f"{entries} is written in a way that cannot be changed safely")
+        return EditProblem(f"{entries} {UNSAFE}")
 
 
 def _meaning(text: str) -> Table:

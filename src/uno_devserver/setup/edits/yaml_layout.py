@@ -5,9 +5,19 @@ from __future__ import annotations
 import re
 from collections import deque
 
-from .document import EditProblem
+from .document import UNSAFE, EditProblem
 from .splices import newline_of
-from .yaml_nodes import BLOCK_SCALARS, MAPPING, SEQUENCE, Node, after_blanks, content, keeps_blank_lines, walk
+from .yaml_nodes import (
+    BLOCK_SCALARS,
+    MAPPING,
+    SEQUENCE,
+    Node,
+    after_blanks,
+    content,
+    keeps_blank_lines,
+    problem_at,
+    walk,
+)
 from .yaml_writing import Style
 
 _BREAK = re.compile(r"\r\n|\r|\n")
@@ -21,8 +31,7 @@ if TYPE_CHECKING:
 
 
 def unsafe(text: str, at: int) -> EditProblem:
-    lines = _BREAK.split(text[:at])
-    return EditProblem("is written in a way that cannot be changed safely", len(lines), len(lines[-1]) + 1)
+    return problem_at(text, at, UNSAFE)
 
 
 def line_start(text: str, at: int) -> int:
