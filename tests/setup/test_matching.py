@@ -241,6 +241,15 @@ def test_an_address_is_current_when_it_is_the_same_whatever_the_variant() -> Non
     assert not up_to_date(_match({"url": URL + "0"}, "UnoDocs"), WISH, PLAIN)
 
 
+def test_an_address_without_the_type_that_its_client_needs_is_outdated() -> None:
+    needs, may_have = Dialect(types={"http": "http"}), Dialect(types={"stdio": "stdio", "http": "http"})
+    bare = _match({"url": URL}, "UnoDocs")
+
+    assert not up_to_date(bare, WISH, needs)
+    assert up_to_date(bare, WISH, may_have)
+    assert up_to_date(_match({"url": URL, "type": "streamable-http"}, "UnoDocs"), WISH, needs)
+
+
 def test_a_server_that_is_started_by_one_thing_has_no_runners() -> None:
     seed = Server("UnoApp", "stdio", {"stable": DNX}, Detection(keys=("^UnoApp$",)))
     match = matches((Entry("UnoApp", stdio(DNX)),), (seed,), PLAIN)[0]

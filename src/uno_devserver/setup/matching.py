@@ -107,7 +107,7 @@ def up_to_date(match: Match, wish: Wish, dialect: Dialect, exists: Callable[[str
         return False
     says = definition_of(match.entry, dialect)
     if match.transport == HTTP:
-        return says.url == expected(match.server, wish).url
+        return says.url == expected(match.server, wish).url and _has_needed_type(match.entry, dialect)
     if is_absolute(says.command) and not exists(says.command):
         return False
     if wish.runner is not None:
@@ -246,6 +246,11 @@ def _has_kind_of_command(entry: Entry, dialect: Dialect) -> bool:
     """A list where the client takes a list, and a string where it takes a string: others it refuses, or ignores."""
     command = (entry.settings or {}).get(dialect.command_key)
     return command is None or isinstance(command, list if dialect.one_array else str)
+
+
+def _has_needed_type(entry: Entry, dialect: Dialect) -> bool:
+    """A client whose entries have a type for addresses alone takes one without for a broken command."""
+    return set(dialect.types) != {HTTP} or "type" in (entry.settings or {})
 
 
 def _same_command(says: Definition, wanted: Definition) -> bool:
