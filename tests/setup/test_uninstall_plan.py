@@ -117,8 +117,13 @@ def test_a_shared_file_is_cleaned_by_its_scope_where_the_client_has_no_other_of_
 def test_a_legacy_file_is_cleaned_too(setup: Setup) -> None:
     path = saved(setup.root / "old.json", UnoApp=APP)
     profile = client(place(path, use=Use.LEGACY), no_client="It has none.")
+    reader = client(place(path)).replace(id="reader", name="A Reader")
 
-    assert told(setup.plan(setup.task(profile, UNO_APP)))[0][:3] == ("UnoApp", Action.REMOVED, str(path))
+    (change,) = setup.plan(setup.task(profile, UNO_APP, others=(reader,)))
+
+    assert told((change,))[0][:3] == ("UnoApp", Action.REMOVED, str(path))
+    assert isinstance(change, FileChange)
+    assert "A Reader" in change.operations[0].notes[0], "which reads it, although this client does not"
 
 
 def test_an_address_that_may_be_anybodys_is_left_and_told(setup: Setup) -> None:

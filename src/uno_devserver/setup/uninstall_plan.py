@@ -87,7 +87,7 @@ def _removal(task: Task, reading: Reading, beyond: list[Reading]) -> _Removal:
 
 
 def _consequences(task: Task, place: Place) -> tuple[str, ...]:
-    others = task.also_read_by(place) if place.use is not Use.LEGACY else ()
+    others = task.also_read_by(place)
     notes = (f"{place.path} is read by {_listed(others)}, too: it is gone there as well.",) if others else ()
     return (*notes, OTHER_WORKSPACES) if place.scope is Scope.USER else notes
 
