@@ -191,9 +191,10 @@ def test_of_two_targets_the_one_that_is_there_is_taken(tmp_path: Path) -> None:
     profile = client(place(tmp_path / "a.json"), place(there))
 
     assert only_change(plan(profile, UNO_APP)).path == str(there)
-    write(there, "{ broken")
-    assert only_operation(plan(profile, UNO_APP)).path == str(there), "the other one would be a second file beside it"
     there.unlink()
+    there.mkdir()
+    assert only_operation(plan(profile, UNO_APP)).path == str(there), "the other one would be a second file beside it"
+    there.rmdir()
     assert only_change(plan(profile, UNO_APP)).path == str(tmp_path / "a.json")
 
 
