@@ -30,6 +30,12 @@ def test_the_table_has_a_row_for_each_client_with_all_its_files() -> None:
         assert row.count(" | ") == len(COLUMNS) - 1
 
 
+def test_a_file_that_is_the_same_on_several_systems_stands_there_once() -> None:
+    for cell in re.split(r"[|\n]", table()):
+        paths = [line.partition(" (")[0] for line in cell.strip().split("<br>") if line.startswith(("`", "**`"))]
+        assert len(paths) == len(set(paths)), cell
+
+
 def test_the_example_of_a_client_of_ones_own_works(tmp_path: Path) -> None:
     (example,) = re.findall(r"```json\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     file = write(tmp_path / "mine.json", example)

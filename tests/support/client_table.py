@@ -51,21 +51,29 @@ def _scope(place: dict[str, Any]) -> str:
 
 
 def _files(data: dict[str, Any], places: list[dict[str, Any]]) -> str:
-    return "<br>".join(_file(data, place) for place in places) or "–"
+    systems: dict[tuple[str, ...], list[str]] = {}  # those on which a path is the same stand together
+    for place in places:
+        systems.setdefault(_file(data, place), []).extend(SYSTEMS[one] for one in place.get("systems", ()))
+    return "<br>".join(_line(*file, remarks=remarks) for file, remarks in systems.items()) or "–"
 
 
-def _file(data: dict[str, Any], place: dict[str, Any]) -> str:
+def _file(data: dict[str, Any], place: dict[str, Any]) -> tuple[str, ...]:
+    """The path, and what is to be said of it."""
     use, root = place.get("use", "write"), place.get("rootKey")
-    remarks = [
-        *([] if use == "write" else [use]),
-        *([SYSTEMS[one] for one in place.get("systems", ())]),
-        *([f"under `{root if isinstance(root, str) else '.'.join(map(_short, root))}`"] if root else []),
-        *([FORMATS[place["format"]]] if "format" in place else []),
-    ]
     path = f"`{_path(data, place['path'])}`"
     # Without a target, a client has one place for each system.
     path = f"**{path}**" if use == "write" and data.get("writeTarget", place["path"]) == place["path"] else path
-    return f"{path} ({', '.join(remarks)})" if remarks else path
+    return (
+        path,
+        *([] if use == "write" else [use]),
+        *([f"under `{root if isinstance(root, str) else '.'.join(map(_short, root))}`"] if root else []),
+        *([FORMATS[place["format"]]] if "format" in place else []),
+    )
+
+
+def _line(path: str, *others: str, remarks: list[str]) -> str:
+    said = ", ".join((*remarks, *others))
+    return f"{path} ({said})" if said else path
 
 
 def _path(data: dict[str, Any], template: str) -> str:
