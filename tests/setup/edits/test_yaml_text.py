@@ -318,6 +318,12 @@ def test_what_others_refer_to_is_not_changed(text: str) -> None:
         document.put(0, "uno", {"x": 2})
 
 
+def test_an_alias_that_stands_for_nothing_gives_way() -> None:
+    text = goose("none: &none\nextensions: *none\nother: *none\n").put(None, "UnoApp", {"cmd": "uvx"})
+
+    assert text == "none: &none\nextensions:\n  UnoApp:\n    cmd: uvx\nother: *none\n"
+
+
 def test_an_entry_that_is_an_alias_is_not_changed_but_can_go() -> None:
     text = "base: &b {x: 1}\nextensions:\n  uno: *b\n  o: 1\n"
     with pytest.raises(EditProblem, match="safely"):

@@ -33,7 +33,6 @@ class YamlDocument:
         self._way: list[Node] = []  # from the top to the servers, as far as that goes; without aliases
         self._positions: list[int] = []  # of the pair that was followed, in each node of the way but the last
         self._missing = root  # the keys that are not there
-        self._is_shared = False  # the way leads through an alias: others see every change
         self._find_servers()
         self._slots = self._find_slots()
         meanings = Meanings()
@@ -80,7 +79,6 @@ class YamlDocument:
             self._demand(node, SEQUENCE if self._name_key else MAPPING, len(self._root))
 
     def _enter(self, node: Node) -> Node:
-        self._is_shared = self._is_shared or node.kind == ALIAS
         self._way.append(referent(node))
         return self._way[-1]
 
@@ -250,8 +248,7 @@ class YamlDocument:
         document = self._again(splices)
         top = document._stream.top
         if (
-            self._is_shared
-            or is_referred_to(self._way[0], way, gone)
+            is_referred_to(self._way[0], way, gone)
             or top is None
             or not same(self._way[0], top, changed or way[-1], fits)
         ):
