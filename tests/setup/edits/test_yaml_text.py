@@ -283,6 +283,28 @@ def test_a_text_before_it_keeps_its_line_break() -> None:
     assert goose(text).remove([1]) == "extensions:\n  a:\n    x: |\n      line\n"
 
 
+def test_a_comment_below_a_text_before_it_ends_the_file_again() -> None:
+    text = "extensions:\n  dev:\n    about: |\n      text\n    # end"
+
+    assert goose(goose(text).put(None, "UnoApp", UNO)).remove([1]) == text
+
+
+@pytest.mark.parametrize(("before", "after"), [
+    ("extensions: {a: {}, b: {}\n}\n", "extensions: {a: {}\n}\n"),
+    ("extensions:\n  a: {}\n  ? b\n  : {}\n", "extensions:\n  a: {}\n"),
+])  # fmt: skip
+def test_an_entry_goes_in_whatever_way_it_is_written(before: str, after: str) -> None:
+    assert goose(before).remove([1]) == after
+
+
+@pytest.mark.parametrize(("before", "after"), [
+    ("extensions: {x, y: 1}\n", "extensions: {x: {cmd: a}, y: 1}\n"),
+    ("extensions: {x: , y: 1}\n", "extensions: {x: {cmd: a} , y: 1}\n"),
+])  # fmt: skip
+def test_a_name_in_brackets_with_nothing_behind_it_gets_settings(before: str, after: str) -> None:
+    assert goose(before).put(0, "x", {"cmd": "a"}) == after
+
+
 def test_a_text_before_it_gets_no_blank_lines() -> None:
     text = "extensions:\n  a:\n    x: |+\n      line\n\n  b: 1\n\n \nc: 1\n"
     assert goose(text).remove([1]) == "extensions:\n  a:\n    x: |+\n      line\n\nc: 1\n"

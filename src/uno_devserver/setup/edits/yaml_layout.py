@@ -75,6 +75,8 @@ def whole_lines(text: str, begin: int, end: int, before: Node | None = None) -> 
     """
     start = line_start(text, begin)
     leaf = deque(walk(before), maxlen=1).pop() if before is not None else None
+    if leaf is not None and text[leaf.end : start].strip():
+        leaf = None  # a comment stands between them
     breaks = _BREAKS if leaf is not None and keeps_blank_lines(text, leaf) else _BREAK
     if found := breaks.match(text, end):
         return start, found.end()
