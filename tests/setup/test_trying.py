@@ -18,7 +18,7 @@ from support.bundled import wait_for
 from support.hosts import is_running
 from support.odd_servers import Notes, odd_server
 from uno_devserver.setup.starting import Start
-from uno_devserver.setup.trying import MAX_PAGES, Trial, try_address, try_command
+from uno_devserver.setup.trying import MAX_PAGES, Trial, patience_of, try_address, try_command
 
 IMPATIENT = 1.5  # for servers that never answer
 
@@ -82,6 +82,21 @@ def test_one_that_never_answers_is_given_up(tmp_path: Path) -> None:
 
     assert trial.problem == "It gave no answer within 1.5 s."
     assert list(trial.milliseconds) == ["spawn"]
+
+
+def test_what_is_given_up_tells_how_long_its_client_would_have_waited(tmp_path: Path) -> None:
+    command = tuple(odd_server(never_reads=True))
+
+    trial = try_command(command[0], start(command, tmp_path).replace(limit_seconds=0.5), IMPATIENT)
+
+    assert trial.problem == "It gave no answer within 1.5 s; its client waits 0.5 s."
+
+
+@pytest.mark.parametrize(("limit", "patience"), [(None, 60.0), (5.0, 15.0), (30.0, 40.0), (300.0, 60.0)])
+def test_a_server_has_somewhat_longer_than_its_client_waits(
+    tmp_path: Path, limit: float | None, patience: float
+) -> None:
+    assert patience_of(start((), tmp_path).replace(limit_seconds=limit)) == patience
 
 
 def test_what_stands_where_only_messages_belong_is_shown(tmp_path: Path) -> None:
