@@ -112,6 +112,11 @@ def test_a_client_that_nobody_knows_is_a_failure_that_names_all_and_the_closest(
     assert error.next_step == "Did you mean 'cursor'?"
 
 
+@pytest.mark.usefixtures("workspace")
+def test_of_a_name_that_several_clients_begin_with_all_are_meant() -> None:
+    assert _refused("Claude").next_step == "Did you mean 'claude-code' or 'claude-desktop'?"
+
+
 @pytest.mark.parametrize("arguments", [("CURSOR",), ("--ide", "Cursor"), ("cursor", "--ide", "Cursor")])
 @pytest.mark.usefixtures("workspace")
 def test_a_client_is_named_in_any_case_as_argument_or_option(arguments: tuple[str, ...]) -> None:
@@ -136,6 +141,16 @@ def test_the_workspace_is_the_current_folder_or_the_named_one(workspace: Path) -
     assert _asked("cursor").here.workspace == str(workspace)
     assert _asked("cursor", "--workspace", "app").here.workspace == str(workspace / "app")
     assert _asked("cursor", "--solution-dir", "app").here.workspace == str(workspace / "app")
+    assert _asked("cursor", "--solution-dir", "app", "--workspace", "./app/").here.workspace == str(workspace / "app")
+
+
+def test_two_options_that_name_two_workspaces_are_a_usage_error(workspace: Path) -> None:
+    (workspace / "app").mkdir()
+
+    error = _refused("cursor", "--workspace", "app", "--solution-dir", ".")
+
+    assert error.exit_code == 2
+    assert f"two folders: {workspace / 'app'} and {workspace}" in error.message
 
 
 @pytest.mark.usefixtures("workspace")

@@ -56,8 +56,10 @@ def asked(invocation: Invocation) -> Asked:
 
 
 def _workspace(invocation: Invocation) -> str:
-    named = invocation.value("workspace") or invocation.value("solution-dir")
-    path = absolute(named or ".")
+    named = [absolute(value) for name in ("workspace", "solution-dir") if (value := invocation.value(name))]
+    if len(set(named)) > 1:
+        raise _usage(f"--workspace and --solution-dir name two folders: {' and '.join(named)}", "Name one.")
+    path = named[0] if named else absolute(".")
     if not os.path.isdir(path):
         raise _usage(f"Workspace directory does not exist: {path}", "Name an existing folder with --workspace.")
     if os.path.dirname(path) == path:
@@ -83,8 +85,9 @@ def _close(name: str, definitions: Definitions) -> str:
     from difflib import get_close_matches
 
     names = [other for one in definitions.profiles for other in (one.id, *one.aliases)]
-    close = get_close_matches(name.lower(), names, 1)
-    return f"Did you mean '{close[0]}'?" if close else "Take one of these, or describe yours with --ide-definitions."
+    family = [other for other in names if other.startswith(f"{name.lower()}-")]  # all that 'claude' may mean
+    close = " or ".join(f"'{other}'" for other in family or get_close_matches(name.lower(), names, 1))
+    return f"Did you mean {close}?" if close else "Take one of these, or describe yours with --ide-definitions."
 
 
 def _servers(invocation: Invocation, known: tuple[Server, ...]) -> tuple[Server, ...]:
