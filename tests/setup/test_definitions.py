@@ -371,6 +371,7 @@ COMMANDS = [
     "dnx -y uno.devserver@6.0.0 --mcp-app",
     "dotnet dnx -y uno.devserver --mcp-app",
     "cmd /c uvx uno-devserver --mcp-app",
+    "uvx --from uno-devserver==1.2 -- uno-devserver --mcp-app --wait-calls -l Debug",
 ]
 OTHERS = [
     "uvx uno-devserver list",
@@ -380,6 +381,11 @@ OTHERS = [
     "uvx juno-devserver --mcp-app",
     "npx @x/uno-devserver-tools --mcp-app",
     "uno-devserver --mcp-apps",
+    # A proxy in front of somebody else's server is theirs.
+    "uno-devserver mcp start -- npx one",
+    "uvx uno-devserver --mcp-app -- npx x",
+    "uvx uno-devserver --mcp-app --wait-calls --upstream-url http://x/mcp",
+    "uno-devserver --upstream-url=http://x/mcp --mcp-app",
 ]
 
 
@@ -417,6 +423,19 @@ def test_a_local_address_is_ours_for_certain_only_where_it_says_so(url: str, str
 
     assert any(re.search(one, url, re.IGNORECASE) for one in detection.urls) is strong
     assert any(re.search(one, url, re.IGNORECASE) for one in detection.weak_urls) is weak
+
+
+@pytest.mark.parametrize(
+    ("name", "says_uno"),
+    [
+        *((name, True) for name in ("uno", "Uno", "uno-devserver", "UnoApp2", "uno_app", "my uno app", "Uno Platform")),
+        *((name, False) for name in ("juno", "unoconv", "numero-uno-db", "puno", "juno-app", "figma", "my-unoapps")),
+    ],
+)
+def test_a_name_says_uno_by_that_word_and_not_by_its_letters(name: str, says_uno: bool) -> None:
+    patterns = load(machine(LINUX)).servers[0].detection.weak_keys
+
+    assert any(re.search(one, name, re.IGNORECASE) for one in patterns) is says_uno
 
 
 def test_the_app_server_has_three_runners_with_all_variants(definitions: Definitions) -> None:

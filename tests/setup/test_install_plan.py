@@ -113,6 +113,51 @@ def test_an_entry_that_another_change_moved_is_changed_and_none_that_stands_in_i
     }
 
 
+@pytest.mark.parametrize(
+    ("installed", "wish", "told"),
+    [
+        (OLD, Wish("stable", asked=False), " (was pinned:1.0.0; --version 1.0.0 keeps that)"),
+        (OLD, Wish("stable"), " (was pinned:1.0.0)"),
+        (DNX, Wish("stable", "uvx"), " (was dnx)"),
+        (DNX, Wish("prerelease", "uvx"), " (was dnx stable)"),
+        (Definition("uno-devserver", ("--mcp-app",)), Wish("stable"), " (was path)"),
+        (Definition("npx", ("else",)), Wish("stable"), ""),
+    ],
+)
+def test_the_reason_says_what_was_there_and_how_to_keep_it(
+    tmp_path: Path, installed: Definition, wish: Wish, told: str
+) -> None:
+    path = saved(tmp_path / "ws.json", UnoApp=stdio(installed))
+
+    operation = only_operation(plan(client(place(path)), UNO_APP, wish=wish))
+
+    assert operation.reason == f"Updated UnoApp stdio server{told}"
+
+
+def test_the_users_arguments_are_kept_also_where_another_file_shadows_the_entry(tmp_path: Path) -> None:
+    mine = stdio(OLD.replace(args=(*OLD.args, "--wait-calls")))
+    user = saved(tmp_path / "user.json", UnoApp=mine)
+    wanted = stdio(STABLE.replace(args=(*STABLE.args, "--wait-calls")))
+
+    shadowing = only_change(plan(client(place(tmp_path / "ws.json"), place(user, Scope.USER)), UNO_APP))
+    in_place = only_change(plan(client(place(user)), UNO_APP))
+
+    assert entries(shadowing) == entries(in_place) == {"UnoApp": wanted}
+
+
+def test_a_variant_that_a_server_does_not_have_is_told(tmp_path: Path) -> None:
+    profile = client(place(tmp_path / "x.json"))
+
+    asked = only_change(plan(profile, wish=Wish("pinned:1.2.3")))
+    detected = only_change(plan(profile, wish=Wish("prerelease", asked=False)))
+
+    assert [one.notes for one in asked.operations] == [
+        (),
+        ("UnoDocs has no pinned variant: it is registered as it always is.",),
+    ]
+    assert all(one.notes == () for one in detected.operations)
+
+
 def test_an_outdated_entry_of_the_user_is_shadowed_under_its_own_name(tmp_path: Path) -> None:
     user = saved(tmp_path / "user.json", mine=stdio(OLD))
     profile = client(place(tmp_path / "ws.json"), place(user, Scope.USER))

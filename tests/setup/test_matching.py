@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uno_devserver.setup.edits.document import Entry
-from uno_devserver.setup.matching import Match, definition_of, expected, matches, up_to_date, written
+from uno_devserver.setup.matching import Match, definition_of, expected, matches, renewed, up_to_date, written
 from uno_devserver.setup.profiles import Dialect
 from uno_devserver.setup.program import program
 from uno_devserver.setup.servers import Definition, Detection, Server, Wish
@@ -169,6 +169,7 @@ def test_an_address_for_a_server_that_is_started_is_the_old_way() -> None:
         (("/opt/uno-devserver", "--mcp-app", "--port", "1"), "path"),
         (("/usr/bin/python3", "-m", "uno_devserver", "--mcp-app"), "path"),
         (("npx", "something"), None),
+        (("uvx", "something", "--else"), None),
     ],
 )
 def test_the_runner_is_known_by_its_program(words: tuple[str, ...], runner: str | None) -> None:
@@ -186,18 +187,14 @@ def test_the_runner_is_known_by_its_program(words: tuple[str, ...], runner: str 
         (("dotnet", "dnx", "-y", "uno.devserver", "--mcp-app"), "stable", True),
         (("/there/uvx", "uno-devserver", "--mcp-app"), "stable", True),
         (("/gone/uvx", "uno-devserver", "--mcp-app"), "stable", False),
-        (("uvx", "uno-devserver", "--mcp-app", "--port", "1"), "stable", False),
+        (("uvx", "uno-devserver", "--mcp-app", "--solution-dir", "x", "--", "npx", "y"), "stable", True),
+        (("uvx", "uno-devserver", "--port", "1", "--mcp-app"), "stable", False),
         (("uvx", "uno-devserver", "--mcp-app"), "prerelease", False),
         (("uvx", "--prerelease", "allow", "uno-devserver", "--mcp-app"), "prerelease", True),
         (("dnx", "-y", "--prerelease", "uno.devserver", "--mcp-app"), "prerelease", True),
         (("uvx", "uno-devserver@1.2", "--mcp-app"), "pinned:1.2", True),
         (("uvx", "uno-devserver@1.2", "--mcp-app"), "pinned:1.3", False),
         (("dnx", "-y", "--version", "1.2", "uno.devserver", "--mcp-app"), "pinned:1.2", True),
-        (("uno-devserver", "--mcp-app"), "prerelease", True),
-        (("/there/uno-devserver", "--mcp-app"), "stable", True),
-        (("/gone/uno-devserver", "--mcp-app"), "stable", False),
-        (("/there/python3", "-m", "uno_devserver", "--mcp-app"), "stable", True),
-        (("/there/python3", "-m", "uno_devserver", "--mcp-app", "-x"), "stable", False),
         (("uno-devserver", "mcp", "start"), "stable", False),
     ],
 )
@@ -207,6 +204,48 @@ def test_without_a_wished_runner_the_form_of_any_is_current(
     match = _match(_command(*words))
 
     assert up_to_date(match, Wish(variant), PLAIN, lambda path: path.startswith("/there/")) is current
+
+
+@pytest.mark.parametrize(
+    ("words", "current"),
+    [
+        (("uno-devserver", "--mcp-app"), True),
+        (("/there/uno-devserver", "--mcp-app", "-l", "Debug"), True),
+        (("/gone/uno-devserver", "--mcp-app"), False),
+        (("/there/python3", "-m", "uno_devserver", "--mcp-app"), True),
+        (("/there/python3", "-m", "uno_devserver", "-x", "--mcp-app"), False),
+    ],
+)
+def test_a_path_is_current_unless_a_version_was_asked_for_which_it_cannot_say(
+    words: tuple[str, ...], current: bool
+) -> None:
+    match = _match(_command(*words))
+
+    for wish, is_current in ((Wish("prerelease", asked=False), current), (Wish("prerelease"), False)):
+        assert up_to_date(match, wish, PLAIN, lambda path: path.startswith("/there/")) is is_current
+    assert renewed(match, Wish("pinned:1.2")).args[:2] == ("uno-devserver@1.2", "--mcp-app")
+    assert renewed(match, Wish("stable", asked=False)).command == program()[0]
+
+
+@pytest.mark.parametrize("more", [("--prerelease",), ("--version", "1.2"), ()])
+def test_this_programs_own_version_says_nothing_about_another_program(more: tuple[str, ...]) -> None:
+    other = _match(_command("dnx", "-y", *more, "uno.devserver", "--mcp-app"))
+    odd = _match(_command("dnx", *more, "uno.devserver", "--mcp-app"))
+
+    for variant in ("stable", "prerelease"):
+        assert up_to_date(other, Wish(variant, asked=False), PLAIN)
+        assert renewed(odd, Wish(variant, asked=False)).args == other.says.args
+    assert not up_to_date(other, Wish("pinned:3.4"), PLAIN)
+    assert not up_to_date(_match(_command("uvx", "uno-devserver@1.2", "--mcp-app")), Wish("stable", asked=False), PLAIN)
+
+
+@pytest.mark.parametrize("users", [("--wait-calls",), ("-l", "Debug"), ("--", "npx", "@x/y@1.2", "--mcp-app")])
+def test_what_the_user_put_behind_our_arguments_stays(users: tuple[str, ...]) -> None:
+    match = _match(_command("uvx", "uno-devserver", "--mcp-app", *users))
+
+    assert match.variant == "stable"
+    assert renewed(match, Wish("pinned:3")).args == ("uno-devserver@3", "--mcp-app", *users)
+    assert renewed(match, Wish("stable", "dnx")).args == (*DNX.args, *users)
 
 
 def test_with_a_wished_runner_only_its_form_is_current() -> None:

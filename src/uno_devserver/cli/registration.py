@@ -124,7 +124,7 @@ def _wish(invocation: Invocation) -> tuple[Wish, str]:
         variant = PRERELEASE if invocation.on("prerelease") else STABLE
     else:
         variant = PRERELEASE if _PRERELEASE.search(__version__) else STABLE
-    return Wish(variant, runner), chosen[0] if chosen else f"auto-detected from tool v{__version__}"
+    return Wish(variant, runner, bool(chosen)), chosen[0] if chosen else f"auto-detected from tool v{__version__}"
 
 
 def _checked(version: str) -> str:
@@ -136,6 +136,8 @@ def _checked(version: str) -> str:
 
 def _check_runner(wish: Wish, servers: tuple[Server, ...]) -> None:
     known = {name for server in servers for name in (server.runner, *server.runners) if name}
+    if wish.runner is not None and not known:
+        raise _usage(f"Unknown runner '{wish.runner}'", "These servers are started in one way only: omit --runner.")
     if wish.runner is not None and wish.runner not in known:
         raise _usage(f"Unknown runner '{wish.runner}'. Known runners: {', '.join(sorted(known))}", "Take one of these.")
 

@@ -11,10 +11,11 @@ import os
 from ..system.values import Value
 from .changes import FileChange
 from .edits.document import EditProblem, open_document
-from .matching import expected, is_disabled, up_to_date, written
+from .matching import expected, is_disabled, kept_runner, meant, renewed, up_to_date, written
 from .operations import Action
 from .profiles import Format, Scope, Use
 from .reading import data_of, text_of
+from .servers import PINNED
 from .task import no_such_scope
 
 TYPE_CHECKING = False
@@ -58,7 +59,7 @@ def _decide(task: Task, server: Server, wish: Wish, scope: Scope, readings: tupl
     read = [one for one in readings if one.place.use is not Use.LEGACY]
     found = [(one, match) for one in read if (match := _effective(one, server))]
     counting = [one for one in found if task.scope is None or one[0].place.scope is task.scope]
-    notes = _left_alone(server, readings)
+    notes = _left_alone(server, readings) + _other_variant(server, wish)
     if counting:
         reading, match = counting[0]
         if up_to_date(match, wish, reading.place.dialect):
@@ -89,6 +90,13 @@ def _left_alone(server: Server, readings: tuple[Reading, ...]) -> tuple[str, ...
         for match in one.matches
         if match.server.name == server.name and not match.certain
     )
+
+
+def _other_variant(server: Server, wish: Wish) -> tuple[str, ...]:
+    kind = wish.variant.partition(":")[0]
+    if kind in server.variants or not wish.asked:
+        return ()
+    return (f"{server.name} has no {kind} variant: it is registered as it always is.",)
 
 
 def _already(match: Match, wish: Wish) -> str:
@@ -132,13 +140,21 @@ def _hidden_by(
 
 
 def _change(task: Task, server: Server, wish: Wish, reading: Reading, match: Match, notes: tuple[str, ...]) -> _Edit:
-    """An entry keeps its name and its runner."""
-    definition = expected(server, wish, wish.runner or match.runner)
-    was = f" (was {match.variant})" if match.variant != wish.variant else ""
-    reason = f"Updated {server.name} {server.transport} server{was}"
+    """An entry keeps its name, its runner, and the user's arguments."""
+    definition = renewed(match, wish)
+    reason = f"Updated {server.name} {server.transport} server{_was(match, wish)}"
     operation = _operation(task, server, Action.UPDATED, reading, reason)
     notes += _switched_off(task, match) + _not_accepted(task, reading)
     return _Edit(reading, match.entry.name, match, definition, server, operation.replace(notes=notes))
+
+
+def _was(match: Match, wish: Wish) -> str:
+    """What the entry says until now, where that is another thing, and how to keep a version that was chosen once."""
+    kind, _, version = match.variant.partition(":")
+    runner = [match.runner] if match.runner is not None and kept_runner(match, wish) != match.runner else []
+    was = " ".join([*runner, *([match.variant] if match.variant != meant(wish, match).variant else [])])
+    keeps = f"; --version {version} keeps that" if kind == PINNED and not wish.asked else ""
+    return f" (was {was}{keeps})" if was else ""
 
 
 def _add(
@@ -152,8 +168,8 @@ def _add(
     action = Action.CREATED if outdated is None else Action.UPDATED
     operation = _operation(task, server, action, target, f"Added {server.name} {server.transport} server")
     notes += _not_accepted(task, target)
-    runner = wish.runner or (outdated.runner if outdated is not None else None)
-    return _Edit(target, name, None, expected(server, wish, runner), server, operation.replace(notes=notes))
+    definition = renewed(outdated, wish) if outdated is not None else expected(server, wish)
+    return _Edit(target, name, None, definition, server, operation.replace(notes=notes))
 
 
 def _dangling(path: str, reading: Reading) -> str:

@@ -53,6 +53,7 @@ class Match(Value):
 
     server: Server
     entry: Entry
+    says: Definition  # in whatever dialect that is written
     index: int  # among the entries of the file
     transport: str  # stdio, http or unknown
     variant: str  # stable, prerelease, pinned:<version> or legacy-http
@@ -76,6 +77,7 @@ def matches(entries: Sequence[Entry], servers: Iterable[Server], dialect: Dialec
             Match(
                 server,
                 entry,
+                says,
                 index,
                 transport_of(says),
                 _variant(says, server),
@@ -101,21 +103,37 @@ def expected(server: Server, wish: Wish, runner: str | None = None) -> Definitio
     )
 
 
+def renewed(match: Match, wish: Wish) -> Definition:
+    """What an outdated entry should say, with the user's arguments behind ours."""
+    definition = expected(match.server, meant(wish, match), kept_runner(match, wish))
+    _, users = _divided(match.says.args, match.server)
+    return definition.replace(args=(*definition.args, *users))
+
+
+def kept_runner(match: Match, wish: Wish) -> str | None:
+    """What starts an entry after it was changed; None: the server's default."""
+    if wish.runner is None and wish.asked and match.runner == PATH_RUNNER:
+        return None  # a path cannot say which version
+    return wish.runner or match.runner
+
+
 def up_to_date(match: Match, wish: Wish, dialect: Dialect, exists: Callable[[str], bool] = os.path.exists) -> bool:
     """Whether the entry says what it should, in the form of any runner, or of the wished one."""
     if match.transport != match.server.transport or not _has_kind_of_command(match.entry, dialect):
         return False
-    says = definition_of(match.entry, dialect)
+    says = match.says
     if match.transport == HTTP:
         return says.url == expected(match.server, wish).url and _has_needed_type(match.entry, dialect)
     if is_absolute(says.command) and not exists(says.command):
         return False
+    says = says.replace(args=_divided(says.args, match.server)[0])
     if wish.runner is not None:
         return _same_command(says, expected(match.server, wish))
-    return any(
-        _is_our_program(says) if runner == PATH_RUNNER else _same_command(says, expected(match.server, wish, runner))
-        for runner in (match.server.runner, *match.server.runners)
-    )
+    if match.runner == PATH_RUNNER:
+        return _is_our_program(says) and not wish.asked
+    wanted = meant(wish, match)
+    others = (one for one in (match.server.runner, *match.server.runners) if one != PATH_RUNNER)
+    return any(_same_command(says, expected(match.server, wanted, one)) for one in others)
 
 
 def written(
@@ -195,7 +213,7 @@ def _owner(entry: Entry, says: Definition, servers: tuple[Server, ...]) -> tuple
     for server in servers:
         if _any(server.detection.keys, entry.name):
             return server, True
-    command = " ".join((says.command, *says.args))[:SEEN_CHARACTERS] if says.command else ""
+    command = _line(says)
     for server in servers:
         if (command and _any(server.detection.commands, command)) or (
             says.url and _any(server.detection.urls, says.url)
@@ -207,6 +225,10 @@ def _owner(entry: Entry, says: Definition, servers: tuple[Server, ...]) -> tuple
     return None
 
 
+def _line(says: Definition) -> str:
+    return " ".join((says.command, *says.args)) if says.command else ""
+
+
 def _any(patterns: tuple[str, ...], text: str) -> bool:
     # `re` keeps what it has compiled, so each pattern costs that once, and only where it is needed.
     return any(re.search(pattern, text[:SEEN_CHARACTERS], re.IGNORECASE) for pattern in patterns)
@@ -215,8 +237,9 @@ def _any(patterns: tuple[str, ...], text: str) -> bool:
 def _variant(says: Definition, server: Server) -> str:
     if server.transport == STDIO and transport_of(says) == HTTP:
         return LEGACY_HTTP
+    args, _ = _divided(says.args, server)
     unpinned = STABLE
-    for word, following in zip(says.args, (*says.args[1:], ""), strict=False):
+    for word, following in zip(args, (*args[1:], ""), strict=False):
         option, _, value = word.partition("=")
         if option == "--version" and (value or following):
             return f"{PINNED}:{value or following}"
@@ -230,7 +253,7 @@ def _variant(says: Definition, server: Server) -> str:
 
 def _runner(says: Definition, server: Server) -> str | None:
     """By its program: an entry of any version, and with any further arguments, keeps the runner that it has."""
-    if not says.command:
+    if not says.command or not (_ends(server).intersection(says.args) or _any(server.detection.commands, _line(says))):
         return None
     program = base_name(_without_dotnet(says).command)
     for name, variants in ((server.runner, server.variants), *server.runners.items()):
@@ -240,6 +263,26 @@ def _runner(says: Definition, server: Server) -> str | None:
         elif name and any(base_name(_without_dotnet(one).command) == program for one in variants.values()):
             return name
     return None
+
+
+def _divided(args: tuple[str, ...], server: Server) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What is ours of an entry's arguments, and what the user put behind that."""
+    ends = _ends(server)
+    at = next((number for number, word in enumerate(args, 1) if word in ends), len(args))
+    return args[:at], args[at:]
+
+
+def _ends(server: Server) -> set[str]:
+    """The last arguments of all definitions: for UnoApp that is `--mcp-app`, however it is started."""
+    all_variants = (server.variants, *server.runners.values())
+    return {one.args[-1] for variants in all_variants for one in variants.values() if one.args}
+
+
+def meant(wish: Wish, match: Match) -> Wish:
+    """Whoever asked for no variant gets this program's, but other programs have versions of their own."""
+    if wish.asked or wish.runner is not None or match.runner in (None, match.server.runner):
+        return wish
+    return wish.replace(variant=match.variant)
 
 
 def _has_kind_of_command(entry: Entry, dialect: Dialect) -> bool:

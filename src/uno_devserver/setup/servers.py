@@ -48,3 +48,4 @@ class Wish(Value):
 
     variant: str  # stable, prerelease or pinned:<version>
     runner: str | None = None  # None: the default for new entries; an entry keeps the runner that it has
+    asked: bool = True  # False: the variant follows from this program's own version, which says nothing about others

@@ -138,6 +138,48 @@ def test_a_file_of_5_mb_is_edited(clients: Clients) -> None:
     _comes_back(clients, text)
 
 
+# --- entries that belong to somebody else, or in part ---
+
+
+def test_an_entry_that_proxies_somebody_elses_server_stays_theirs(clients: Clients) -> None:
+    theirs = {
+        "one": {"command": "uno-devserver", "args": ["mcp", "start", "--", "npx", "one"]},
+        "two": {"command": "uvx", "args": ["uno-devserver", "--mcp-app", "--upstream-url", "http://x/mcp"]},
+        "juno": {"url": "http://localhost:5000/mcp"},
+    }
+    clients.write(FILE, {"mcpServers": theirs})
+
+    installed = clients.install("cursor", "--servers", "UnoApp")
+    clients.uninstall("cursor", "--servers", "UnoApp")
+
+    assert actions(installed) == {"UnoApp": "created"}
+    assert clients.read(FILE) == {"mcpServers": theirs}
+
+
+def test_the_users_own_arguments_and_version_of_the_dotnet_tool_stay(clients: Clients) -> None:
+    mine = {"command": "dnx", "args": ["-y", "uno.devserver", "--mcp-app", "-l", "Debug"]}
+    clients.write(FILE, {"mcpServers": {"UnoApp": mine}})
+
+    plain = clients.install("cursor", "--servers", "UnoApp")
+    unchanged = clients.read(FILE)
+    pinned = clients.install("cursor", "--servers", "UnoApp", "--version", "6.0.0")
+
+    assert (actions(plain), actions(pinned)) == ({"UnoApp": "skipped"}, {"UnoApp": "updated"})
+    assert unchanged == {"mcpServers": {"UnoApp": mine}}
+    args = ["-y", "--version", "6.0.0", "uno.devserver", "--mcp-app", "-l", "Debug"]
+    assert clients.read(FILE) == {"mcpServers": {"UnoApp": {"command": "dnx", "args": args}}}
+
+
+def test_a_version_that_a_path_cannot_say_is_written_by_the_default_runner(clients: Clients) -> None:
+    clients.write(FILE, {"mcpServers": {"UnoApp": {"command": "uno-devserver", "args": ["--mcp-app"]}}})
+
+    plain = clients.install("cursor", "--servers", "UnoApp")
+    pinned = clients.install("cursor", "--servers", "UnoApp", "--version", "6.0.0")
+
+    assert (actions(plain), actions(pinned)) == ({"UnoApp": "skipped"}, {"UnoApp": "updated"})
+    assert clients.read(FILE)["mcpServers"]["UnoApp"]["args"] == ["uno-devserver@6.0.0", "--mcp-app"]
+
+
 # --- texts that nobody can edit ---
 
 

@@ -508,6 +508,14 @@ def test_external_servers_replace_the_built_in_ones_and_not_the_profiles(clients
     assert clients.read(".vscode/mcp.json") == {"servers": {"Other": {"type": "http", "url": "https://example.org"}}}
 
 
+def test_servers_that_are_started_in_one_way_have_no_runners_to_name(clients: Clients) -> None:
+    result = clients.text("install", "cursor", "--runner", "dnx", "--server-definitions", str(SEED_SERVERS))
+
+    assert result.exit_code == 2
+    assert "Unknown runner 'dnx'\n" in result.stderr
+    assert "in one way only" in result.stderr
+
+
 def test_the_specifications_own_files_work_as_they_are(clients: Clients) -> None:
     profiles = json.loads(SEED_PROFILES.read_text("utf-8"))
 
