@@ -151,6 +151,19 @@ def test_a_folder_that_is_no_workspace_is_told(machine: Machine) -> None:
     assert "There is no .sln or .slnx file" in entry["problem"]
 
 
+def test_a_client_that_starts_everything_elsewhere_has_to_tell_the_workspace(machine: Machine) -> None:
+    write(
+        machine.home / ".config" / "Claude" / "claude_desktop_config.json",
+        json.dumps({"mcpServers": OURS}),
+    )
+    with Proxies(machine):
+        result = machine.run("mcp", "doctor", "claude-desktop", "--servers", "UnoApp")
+
+    assert result.exit_code == 0, result.stdout
+    assert " ms, and waits to be told its workspace\n" in result.stdout
+    assert "Call uno_app_initialize" in result.stdout
+
+
 def test_a_server_of_the_config_that_cannot_start_is_told(machine: Machine) -> None:
     write(
         machine.workspace / ".devtools" / "host.config.jsonc",

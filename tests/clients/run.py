@@ -87,6 +87,7 @@ class Trial:
         if [one["action"] for one in installed["operations"]] not in (["created"] * 2, ["updated"] * 2):
             yield f"mcp install says {installed}"
             return
+        self._run([PROGRAM, "trust"])  # what is registered for all workspaces is no agreement to this one
         (path,) = {Path(one["path"]) for one in installed["operations"]}
         left = path.read_bytes()
         if self.kind.approve and self.scope == WORKSPACE:

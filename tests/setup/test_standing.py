@@ -39,6 +39,11 @@ MILD = {"code": "AddInLoadFailed", "severity": "Warning", "message": "One does n
             {"toolCount": 3, "issues": [FATAL, WHY, MILD]},  # of a catalogue, and of no use
             Standing("x", None, "It was not started. Nobody agreed.", "Trust it.", fatal=True),
         ),
+        (
+            {"issues": [FATAL], "proxy": {"fallback": True}},
+            Standing("x", None, "It was not started.", "Trust it.", fatal=True, untold=True),
+        ),
+        ({"upstreamConnected": True, "toolCount": 1, "proxy": {"fallback": True}}, Standing("x", 1)),
         ({"issues": None}, Standing("x", None, "It does not say why.", fatal=True)),
         ({"issues": [5, {"message": 5}]}, Standing("x", None, "It does not say why.", fatal=True)),
     ],

@@ -89,9 +89,12 @@ def _verdict(one: Examination) -> str:
         return "not registered"
     if one.refused:
         return "not tried"
-    if not one.ok and one.health is not None:
+    if one.health is not None and (one.tools is None or not one.ok):
+        answers = f"answers in {sum(one.milliseconds.values())} ms"
+        if one.ok:
+            return f"{answers}, and waits to be told its workspace"
         behind = "there is no server behind it" if one.tools is None else "the server behind it cannot be used"
-        return f"answers in {sum(one.milliseconds.values())} ms, but {behind}"
+        return f"{answers}, but {behind}"
     if not one.ok and one.tools is None:
         return "does not work"
     times = ", ".join(f"{name} {spent} ms" for name, spent in one.milliseconds.items())

@@ -105,14 +105,14 @@ def _examined(location: Location, profile: Profile, here: Here, trusted: bool) -
     if not start.command:
         from .trying import try_address
 
-        return _judged(blank, try_address(start), start, match, profile)
+        return _judged(blank, try_address(start), start, match, profile, here)
     program = _program(start, here)
     if program is None:
         problem, step = _not_found(start, match, profile, here)
         return blank.replace(problem=problem, next_step=step)
     from .trying import try_command
 
-    return _judged(blank, try_command(program, start), start, match, profile)
+    return _judged(blank, try_command(program, start), start, match, profile, here)
 
 
 def _hindrance(location: Location, profile: Profile) -> tuple[str, str] | None:
@@ -148,7 +148,7 @@ def _not_found(start: Start, match: Match, profile: Profile, here: Here) -> tupl
     return f"{name} is not on PATH." + _unset(start), _by_path(match, profile, f"Install {name}")
 
 
-def _judged(blank: Examination, trial: Trial, start: Start, match: Match, profile: Profile) -> Examination:
+def _judged(blank: Examination, trial: Trial, start: Start, match: Match, profile: Profile, here: Here) -> Examination:
     tried = blank.replace(milliseconds=trial.milliseconds, tools=trial.tools)
     limit = start.limit_seconds
     if trial.problem:
@@ -160,7 +160,9 @@ def _judged(blank: Examination, trial: Trial, start: Start, match: Match, profil
         return tried.replace(problem=problem, next_step=_by_path(match, profile, again))
     if behind is None:
         return tried
-    in_part = bool(behind.problem) and not behind.fatal
+    # In a client that starts everything elsewhere, a proxy has to be told the workspace.
+    waits = behind.untold and start.folder != here.workspace
+    in_part = bool(behind.problem) and (not behind.fatal or waits)
     return tried.replace(health=behind.health, problem=behind.problem, next_step=behind.next_step, in_part=in_part)
 
 

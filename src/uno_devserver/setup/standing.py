@@ -34,6 +34,7 @@ class Standing(Value):
     problem: str = ""  # as sentences
     next_step: str = ""
     fatal: bool = False  # because of the problem nothing can be used
+    untold: bool = False  # the problem is that nobody has told it its workspace, as a client or an agent may later
 
 
 async def standing(connection: Connection, peer: Peer, connected: Callable[[], None]) -> Standing | None:
@@ -81,7 +82,8 @@ def judged(report: Mapping[str, Any]) -> Standing:
     if tools is None:
         problem = problem or "It does not say why."
     step = _text(issues[0].get("remediation")) if issues else ""
-    return Standing(report["status"], tools, problem, step, fatal=severe or (bool(problem) and not tools))
+    untold = tools is None and _object(report.get("proxy")).get("fallback") is True
+    return Standing(report["status"], tools, problem, step, severe or (bool(problem) and not tools), untold)
 
 
 def _object(value: object) -> Mapping[str, Any]:
