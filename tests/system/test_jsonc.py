@@ -282,3 +282,7 @@ def test_every_value_begins_where_its_place_says(value: object) -> None:
 
     text = json.dumps(value, indent=2)
     check(value, ())
+
+
+def test_a_carriage_return_alone_ends_a_comment() -> None:
+    assert parse('// one\r{"a": 1}') == {"a": 1}
