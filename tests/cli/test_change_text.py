@@ -42,6 +42,17 @@ def test_a_line_has_server_action_path_and_reason_in_columns(here: Here) -> None
     ]
 
 
+def test_what_is_wrong_with_a_file_is_told_once_for_all_servers(here: Here) -> None:
+    error = Operation("UnoApp", "cursor", Action.ERROR, "/x", "File is read-only")
+
+    shown = lines(here, error, error.replace(server="UnoDocs"), error.replace(path="/y"))
+
+    assert shown[3:] == [
+        "  UnoApp, UnoDocs  error  /x   File is read-only",
+        "  UnoApp           error  /y   File is read-only",
+    ]
+
+
 def test_what_has_no_path_has_its_reason_behind_the_action(here: Here) -> None:
     shown = lines(here, Operation("UnoApp", "cursor", Action.NOT_FOUND, None, "Not found in any config file"))
 

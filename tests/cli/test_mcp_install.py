@@ -73,6 +73,17 @@ def test_what_is_left_to_do_in_the_client_is_told_after_a_change_and_only_then(c
     assert [step for step in second.json["nextSteps"] if "PATH" not in step] == []
 
 
+def test_what_to_do_about_a_file_that_cannot_be_changed_is_told(clients: Clients) -> None:
+    broken = clients.write(".cursor/mcp.json", "{ broken")
+    protected = clients.write(".kiro/settings/mcp.json", "{}")
+    protected.chmod(0o444)
+    step = f"Repair the file '{broken}', or take it away, and run this again."
+
+    assert clients.install("cursor").json["nextSteps"] == [step]
+    assert clients.uninstall("cursor").json["nextSteps"] == [step]
+    assert clients.install("kiro").json["nextSteps"] == [f"Make '{protected}' writable, and run this again."]
+
+
 def test_an_entry_that_cannot_start_is_told_of_as_long_as_that_is_so(clients: Clients) -> None:
     clients.install("cursor")
 

@@ -74,7 +74,7 @@ def test_what_is_registered_is_skipped_and_its_place_is_told(tmp_path: Path) -> 
     profile = client(place(tmp_path / "ws.json"), place(user, Scope.USER))
 
     assert only_operation(plan(profile, UNO_APP)) == Operation(
-        "UnoApp", "cursor", Action.SKIPPED, str(user), "Already registered"
+        "UnoApp", "cursor", Action.SKIPPED, str(user), "Already registered", scope=Scope.USER
     )
 
 
@@ -217,18 +217,61 @@ def test_a_scope_that_is_asked_for_gets_an_entry_although_the_other_has_one(tmp_
     change = only_change(plan(profile, UNO_APP, scope=Scope.USER))
 
     assert change.path == str(tmp_path / "user.json")
-    assert str(workspace) in change.operations[0].notes[0], "that one comes first"
+    (note,) = change.operations[0].notes
+    assert f"takes the entry in '{workspace}' first" in note
+    assert "'uno-devserver mcp uninstall cursor --scope workspace'" in note
 
 
-def test_a_legacy_entry_does_not_count_and_its_name_and_runner_are_kept(tmp_path: Path) -> None:
+def test_two_places_in_one_file_are_told_apart(tmp_path: Path) -> None:
+    content = {"projects": {"/ws": {"mcpServers": {"UnoApp": stdio(STABLE)}}}}
+    path = write(tmp_path / "both.json", json.dumps(content))
+    first = place(path, use=Use.READ, root=("projects", "/ws", "mcpServers"))
+
+    change = only_change(plan(client(first, place(path, Scope.USER)), UNO_APP, scope=Scope.USER))
+
+    assert f"under 'projects > /ws > mcpServers' in '{path}' first" in change.operations[0].notes[0]
+
+
+def test_another_entry_for_the_server_in_the_same_file_is_left_and_told_of(tmp_path: Path) -> None:
+    path = saved(tmp_path / "ws.json", UnoApp=stdio(STABLE), mine=stdio(STABLE))
+
+    (note,) = only_operation(plan(client(place(path)), UNO_APP)).notes
+
+    assert note.startswith(f"The entry 'mine' in '{path}' is for UnoApp, too, and stays")
+    assert note.endswith("remove one of them.")
+
+
+def test_a_file_of_the_workspace_with_a_path_of_this_machine_is_not_one_to_commit(tmp_path: Path) -> None:
+    workspace, user = tmp_path / "ws.json", tmp_path / "user.json"
+    profile, wish = client(place(workspace), place(user, Scope.USER)), Wish("stable", "path")
+
+    ours, own = (only_change(plan(profile, UNO_APP, wish=wish, scope=scope)) for scope in (None, Scope.USER))
+
+    assert f"do not commit '{workspace}'" in ours.operations[0].notes[0]
+    assert own.operations[0].notes == ()
+
+
+def test_a_file_that_is_broken_is_an_error_with_a_next_step(tmp_path: Path) -> None:
+    path = write(tmp_path / "ws.json", "{ broken")
+
+    operation = only_operation(plan(client(place(path)), UNO_APP))
+
+    assert operation.action is Action.ERROR
+    assert operation.next_step == f"Repair the file '{path}', or take it away, and run this again."
+
+
+def test_an_entry_that_the_client_does_not_read_says_nothing_about_the_new_one(tmp_path: Path) -> None:
     legacy = saved(tmp_path / "old.json", mine=stdio(DNX))
     profile = client(place(tmp_path / "ws.json"), place(legacy, use=Use.LEGACY))
 
     change = only_change(plan(profile, UNO_APP))
 
     assert change.path == str(tmp_path / "ws.json")
-    assert entries(change) == {"mine": stdio(DNX)}
-    assert change.operations[0].action is Action.UPDATED
+    assert entries(change) == {"UnoApp": stdio(STABLE)}
+    (operation,) = change.operations
+    assert operation.action is Action.UPDATED
+    assert operation.reason == f"Added UnoApp stdio server; Cursor does not read '{legacy}'"
+    assert f"'uno-devserver mcp uninstall cursor' takes the entry out of '{legacy}', too." in operation.notes
 
 
 def test_of_two_targets_the_one_that_is_there_is_taken(tmp_path: Path) -> None:

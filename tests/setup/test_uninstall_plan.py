@@ -18,7 +18,7 @@ from uno_devserver.setup.operations import Action, Operation
 from uno_devserver.setup.profiles import Format, Profile, Scope, Use
 from uno_devserver.setup.servers import Server
 from uno_devserver.setup.task import Files, Task
-from uno_devserver.setup.uninstall_plan import NOT_FOUND, OTHER_WORKSPACES, plan_uninstall
+from uno_devserver.setup.uninstall_plan import NOT_FOUND, plan_uninstall
 
 APP, DOCS = stdio(STABLE), {"url": URL}
 
@@ -73,7 +73,8 @@ def test_all_entries_of_all_scopes_go_and_others_stay(setup: Setup) -> None:
     assert planned[0].after is not None
     assert json.loads(planned[0].after) == {"mcpServers": {"other": {}}}
     assert isinstance(planned[1], FileChange)
-    assert OTHER_WORKSPACES in planned[1].operations[0].notes
+    note = f"'{user}' is your own configuration: other workspaces lose the server, too."
+    assert note in planned[1].operations[0].notes
 
 
 def test_a_scope_reaches_its_own_files_only(setup: Setup) -> None:
@@ -95,7 +96,7 @@ def test_a_shared_file_is_only_cleaned_on_request_and_told_otherwise(setup: Setu
 
     assert isinstance(left, Operation)
     assert left.action is Action.NOT_FOUND
-    assert f"Still reachable through {path}, shared with Its Owner" in left.notes[0]
+    assert f"Still reachable through '{path}', shared with Its Owner" in left.notes[0]
     assert isinstance(taken, FileChange)
     assert "Its Owner" in taken.operations[0].notes[0]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..setup.operations import Action
 from ..system.text import visible
 from .agreeing import MAY_RUN, REVOKE, WOULD_RUN
 from .folding import WIDTH, folded
@@ -57,7 +58,7 @@ def change_text(
 def _table(operations: Sequence[Operation], here: Here) -> Iterator[str]:
     rows = [
         (one.server or WHOLE_FILE, one.action.value, shown_path(one.path, here) if one.path else "", one.reason)
-        for one in operations
+        for one in _with_errors_once(operations)
     ]
     server, action, path = (max(len(row[column]) for row in rows) for column in range(3))
     for name, done, where, reason in rows:
@@ -71,6 +72,19 @@ def _table(operations: Sequence[Operation], here: Here) -> Iterator[str]:
         else:
             yield f"{begin}  {where}".rstrip()
             yield from folded(reason, " " * _DEEPER, " " * _DEEPER)
+
+
+def _with_errors_once(operations: Sequence[Operation]) -> Iterator[Operation]:
+    """What is wrong with a file is the same for all servers."""
+    told: dict[tuple[object, ...], list[str]] = {}
+    for one in operations:
+        if one.action is Action.ERROR and one.server:
+            told.setdefault((one.path, one.reason), []).append(one.server)
+    for one in operations:
+        if one.action is not Action.ERROR or not one.server:
+            yield one
+        elif servers := told.pop((one.path, one.reason), None):
+            yield one.replace(server=", ".join(servers))
 
 
 def _patch(diff: str) -> Iterator[str]:

@@ -89,6 +89,11 @@ def data_of(operations: tuple[Operation, ...], next_steps: tuple[str, ...], ways
     return {**data, "dryRun": True} if ways.dry_run else data
 
 
+def after_errors(operations: tuple[Operation, ...]) -> tuple[str, ...]:
+    """What to do about files that could not be changed."""
+    return tuple(dict.fromkeys(one.next_step for one in operations if one.next_step))
+
+
 def exit_code(operations: tuple[Operation, ...]) -> int:
     return 1 if failed(operations) else 0
 

@@ -11,7 +11,7 @@ from ..setup.task import Files, Task
 from ..setup.uninstall_plan import plan_uninstall
 from .agreeing import STILL_TRUSTED, agree_to
 from .change_text import change_text
-from .changing import CHANGED, change_all, clients_of, data_of, exit_code, ways_of
+from .changing import CHANGED, after_errors, change_all, clients_of, data_of, exit_code, ways_of
 from .install_steps import next_steps, registered
 from .registration import asked
 from .results import Result
@@ -41,7 +41,7 @@ def install(invocation: Invocation) -> Result:
     operations = change_all(clients, plan, files, ways, _order(wanted))
     tasks = [_task(wanted, client) for client in clients]
     agreed = _agree(wanted, tasks, operations, files, ways) if _are_built_in(invocation) else ()
-    steps = next_steps(tasks, operations, files, wanted.here)
+    steps = (*next_steps(tasks, operations, files, wanted.here), *after_errors(operations))
     answers = _answers(wanted, clients, operations) if invocation.on("verify") else None
     data = data_of(operations, steps, ways) | {"agreedTo": list(agreed)}
     if answers is not None:
@@ -61,7 +61,9 @@ def uninstall(invocation: Invocation) -> Result:
         return plan_uninstall(_task(wanted, client), files, ways.folder, all_scopes=invocation.on("all-scopes"))
 
     operations = change_all(clients, plan, files, ways, _order(wanted))
-    steps = (STILL_TRUSTED,) if _are_built_in(invocation) and _is_still_trusted(wanted, operations) else ()
+    steps = after_errors(operations)
+    if _are_built_in(invocation) and _is_still_trusted(wanted, operations):
+        steps += (STILL_TRUSTED,)
     text = change_text(UNINSTALL, operations, steps, wanted.here, ways)
     return Result(data_of(operations, steps, ways), text, exit_code(operations))
 

@@ -8,7 +8,7 @@ from ..setup.operations import Action
 from ..setup.restoring import plan_restore
 from ..setup.task import Files, Task
 from .change_text import change_text
-from .changing import change_all, clients_of, data_of, exit_code, ways_of
+from .changing import after_errors, change_all, clients_of, data_of, exit_code, ways_of
 from .registration import asked
 from .results import Result
 
@@ -33,7 +33,8 @@ def run(invocation: Invocation) -> Result:
 
     operations = change_all(clients, plan, files, ways, ())
     done = tuple(one for one in operations if one.action is not Action.NOT_FOUND or one.path) or operations
-    return Result(data_of(done, (), ways), change_text(TITLE, done, (), wanted.here, ways), exit_code(done))
+    steps = after_errors(done)
+    return Result(data_of(done, steps, ways), change_text(TITLE, done, steps, wanted.here, ways), exit_code(done))
 
 
 def _divided(clients: tuple[Profile, ...]) -> dict[str, tuple[Place, ...]]:

@@ -83,7 +83,7 @@ def _apply(change: FileChange, ways: Ways) -> tuple[Operation, ...]:
     if change.before == change.after:
         return change.operations
     if _is_write_protected(change.path):
-        return _failed(change, READ_ONLY)
+        return _failed(change, READ_ONLY, f"Make '{change.path}' writable, and run this again.")
     if ways.dry_run:
         from .diffs import unified_diff
 
@@ -97,8 +97,8 @@ def _apply(change: FileChange, ways: Ways) -> tuple[Operation, ...]:
         return _failed(change, _reason(error, change.path))
 
 
-def _failed(change: FileChange, reason: str) -> tuple[Operation, ...]:
-    return tuple(one.replace(action=Action.ERROR, reason=reason, notes=()) for one in change.operations)
+def _failed(change: FileChange, reason: str, next_step: str = "") -> tuple[Operation, ...]:
+    return tuple(one.failed(reason, next_step) for one in change.operations)
 
 
 def _is_write_protected(path: str) -> bool:
@@ -111,7 +111,7 @@ def _is_write_protected(path: str) -> bool:
 def _reason(error: OSError, path: str) -> str:
     refused = error.errno in (errno.EACCES, errno.EPERM, errno.EROFS)
     if refused and isinstance(error.filename, str) and error.filename != os.path.realpath(path):
-        return f"Could not be written: {os.path.dirname(error.filename)} is a folder that may not be changed"
+        return f"Could not be written: '{os.path.dirname(error.filename)}' is a folder that may not be changed"
     return f"Could not be written: {error.strerror or error}"
 
 

@@ -44,7 +44,7 @@ def exclusively(folder: str, work: Callable[[], T], *, required: bool) -> T:
 
 
 def unusable(folder: str, error: OSError) -> UserError:
-    message = f"The folder {folder}, for backups and what undoes a change, cannot be used: {error.strerror}."
+    message = f"The folder '{folder}', for backups and what undoes a change, cannot be used: {error.strerror}."
     next_step = "Make it writable; install and uninstall can do without: --no-backup."
     return UserError("StateNotWritable", message, next_step)
 

@@ -10,13 +10,14 @@ import os
 
 from ..system.values import Value
 from .changes import FileChange
+from .commands import is_absolute
 from .edits.document import EditProblem, open_document
 from .matching import expected, is_disabled, kept_runner, meant, renewed, up_to_date, written
 from .operations import Action
 from .profiles import Format, Scope, Use
 from .reading import data_of, text_of
 from .servers import PINNED
-from .task import no_such_scope
+from .task import no_such_scope, repair
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,14 +63,16 @@ def _decide(task: Task, server: Server, wish: Wish, scope: Scope, readings: tupl
     notes = _left_alone(server, readings) + _other_variant(server, wish)
     if counting:
         reading, match = counting[0]
+        notes += _others_in_file(reading, match)
         if up_to_date(match, wish, reading.place.dialect):
             reason, notes = _already(match, wish), notes + _switched_off(task, match)
             return _operation(task, server, Action.SKIPPED, reading, reason).replace(notes=notes)
     target = _target(task, scope, readings)
     if counting and not _is_shadowed_by(target, counting[0][0], scope, readings):
         return _change(task, server, wish, *counting[0], notes)
-    outdated = counting[0][1] if counting else _in_legacy_place(server, readings)
-    return _add(task, server, wish, target, outdated, notes + _hidden_by(task, target, found, readings))
+    outdated = counting[0][1] if counting else None
+    unread = _not_read(server, readings) if not counting else None
+    return _add(task, server, wish, target, outdated, unread, notes + _hidden_by(task, target, found, readings))
 
 
 def _operation(task: Task, server: Server, action: Action, reading: Reading, reason: str) -> Operation:
@@ -85,7 +88,7 @@ def _effective(reading: Reading, server: Server) -> Match | None:
 
 def _left_alone(server: Server, readings: tuple[Reading, ...]) -> tuple[str, ...]:
     return tuple(
-        f"The entry '{match.entry.name}' in {one.place.path} was left alone: its address may be another program's."
+        f"The entry '{match.entry.name}' in '{one.place.path}' stays as it is: its address may be another program's."
         for one in readings
         for match in one.matches
         if match.server.name == server.name and not match.certain
@@ -97,6 +100,16 @@ def _other_variant(server: Server, wish: Wish) -> tuple[str, ...]:
     if kind in server.variants or not wish.asked:
         return ()
     return (f"{server.name} has no {kind} variant: it is registered as it always is.",)
+
+
+def _others_in_file(reading: Reading, match: Match) -> tuple[str, ...]:
+    """Nobody knows which of them the user wants to keep."""
+    return tuple(
+        f"The entry '{one.entry.name}' in '{reading.place.path}' is for {match.server.name}, too, and stays as it is: "
+        "remove one of them."
+        for one in reading.matches
+        if one.server.name == match.server.name and one.certain and one.index != match.index
+    )
 
 
 def _already(match: Match, wish: Wish) -> str:
@@ -125,18 +138,24 @@ def _is_shadowed_by(target: Reading, found: Reading, scope: Scope, readings: tup
     return not own and readings.index(target) < readings.index(found)
 
 
-def _in_legacy_place(server: Server, readings: tuple[Reading, ...]) -> Match | None:
+def _not_read(server: Server, readings: tuple[Reading, ...]) -> str | None:
+    """The file with an entry that the client does not read (any more)."""
     legacy = (one for one in readings if one.place.use is Use.LEGACY)
-    return next((match for one in legacy if (match := _effective(one, server))), None)
+    return next((one.place.path for one in legacy if _effective(one, server)), None)
 
 
 def _hidden_by(
     task: Task, target: Reading, found: list[tuple[Reading, Match]], readings: tuple[Reading, ...]
 ) -> tuple[str, ...]:
-    first = next((one for one, _ in found if readings.index(one) < readings.index(target)), None)
+    first = next((one.place for one, _ in found if readings.index(one) < readings.index(target)), None)
     if first is None:
         return ()
-    return (f"{task.profile.name} takes the entry in {first.place.path} first, so this one does not count yet.",)
+    same_file = first.path == target.place.path
+    where = f"under '{' > '.join(first.root)}' in '{first.path}'" if same_file else f"in '{first.path}'"
+    step = f"take it out by 'uno-devserver mcp uninstall {task.profile.id} --scope {first.scope.value}'"
+    if first.use is Use.SHARED:
+        step = "take it out there"
+    return (f"{task.profile.name} takes the entry {where} first: for the new one to count, {step}.",)
 
 
 def _change(task: Task, server: Server, wish: Wish, reading: Reading, match: Match, notes: tuple[str, ...]) -> _Edit:
@@ -144,7 +163,7 @@ def _change(task: Task, server: Server, wish: Wish, reading: Reading, match: Mat
     definition = renewed(match, wish)
     reason = f"Updated {server.name} {server.transport} server{_was(match, wish)}"
     operation = _operation(task, server, Action.UPDATED, reading, reason)
-    notes += _switched_off(task, match) + _not_accepted(task, reading)
+    notes += _switched_off(task, match) + _not_accepted(task, reading) + _of_this_machine(reading, definition)
     return _Edit(reading, match.entry.name, match, definition, server, operation.replace(notes=notes))
 
 
@@ -158,17 +177,27 @@ def _was(match: Match, wish: Wish) -> str:
 
 
 def _add(
-    task: Task, server: Server, wish: Wish, target: Reading, outdated: Match | None, notes: tuple[str, ...]
+    task: Task,
+    server: Server,
+    wish: Wish,
+    target: Reading,
+    outdated: Match | None,
+    unread: str | None,
+    notes: tuple[str, ...],
 ) -> _Edit | Operation:
     path = target.place.path
     problem = target.problem or _dangling(path, target)
     if problem:
-        return task.operation(server, Action.ERROR, path, problem)
+        return task.broken(server, path, problem)
     name = outdated.entry.name if outdated is not None else server.name  # only the same name shadows an entry
-    action = Action.CREATED if outdated is None else Action.UPDATED
-    operation = _operation(task, server, action, target, f"Added {server.name} {server.transport} server")
-    notes += _not_accepted(task, target)
+    action = Action.CREATED if outdated is None and unread is None else Action.UPDATED
+    reason = f"Added {server.name} {server.transport} server"
+    if unread is not None:
+        reason += f"; {task.profile.name} does not read '{unread}'"
+        notes += (f"'uno-devserver mcp uninstall {task.profile.id}' takes the entry out of '{unread}', too.",)
+    operation = _operation(task, server, action, target, reason)
     definition = renewed(outdated, wish) if outdated is not None else expected(server, wish)
+    notes += _not_accepted(task, target) + _of_this_machine(target, definition)
     return _Edit(target, name, None, definition, server, operation.replace(notes=notes))
 
 
@@ -176,6 +205,12 @@ def _dangling(path: str, reading: Reading) -> str:
     if reading.content is None and os.path.islink(path):
         return f"Could not read config file '{path}': it is a link to a file that does not exist"
     return ""
+
+
+def _of_this_machine(reading: Reading, definition: Definition) -> tuple[str, ...]:
+    if reading.place.scope is not Scope.WORKSPACE or not is_absolute(definition.command):
+        return ()
+    return (f"The entry names a program by its path on this machine: do not commit '{reading.place.path}'.",)
 
 
 def _not_accepted(task: Task, reading: Reading) -> tuple[str, ...]:
@@ -208,7 +243,7 @@ def _file_change(edits: list[_Edit]) -> FileChange:
             operations.append(edit.operation)
         except EditProblem as problem:
             reason = f"Could not change config file '{place.path}': {problem}"
-            operations.append(edit.operation.replace(action=Action.ERROR, reason=reason, notes=()))
+            operations.append(edit.operation.failed(reason, repair(place.path)))
     return FileChange(place.path, place.scope, before, after, tuple(operations))
 
 

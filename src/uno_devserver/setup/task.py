@@ -29,6 +29,10 @@ class Task(Value):
     def errors(self, reason: str) -> tuple[Operation, ...]:
         return tuple(self.operation(server, Action.ERROR, None, reason) for server in self.servers)
 
+    def broken(self, server: Server, path: str, problem: str) -> Operation:
+        """A file of it is not what it should be."""
+        return self.operation(server, Action.ERROR, path, problem).replace(next_step=repair(path))
+
     def also_read_by(self, place: Place) -> tuple[str, ...]:
         """The other clients that would notice a change there, by their names."""
         return tuple(
@@ -57,6 +61,10 @@ class Files:
             return read_place(place, servers)
         content = self._planned[real]
         return Reading(place) if content is None else understood(place, content, servers)
+
+
+def repair(path: str) -> str:
+    return f"Repair the file '{path}', or take it away, and run this again."
 
 
 def no_such_scope(profile: Profile, scope: Scope, known: set[Scope]) -> str:

@@ -16,7 +16,7 @@ from .operations import Action
 from .profiles import Scope, Use
 from .reading import data_of, text_of
 from .records import record_of
-from .task import no_such_scope
+from .task import no_such_scope, repair
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from .task import Files, Task
 
 NOT_FOUND = "Not found in any config file"
-OTHER_WORKSPACES = "It is the user's own configuration: other workspaces lose it, too."
 
 
 def plan_uninstall(task: Task, files: Files, folder: str, *, all_scopes: bool) -> Plan:
@@ -45,10 +44,7 @@ def plan_uninstall(task: Task, files: Files, folder: str, *, all_scopes: bool) -
     removals = [_removal(task, one, beyond) for one in reached if _ours(task, one)]
     told = {operation.server for one in removals for operation in one.operations}
     problems = [
-        task.operation(server, Action.ERROR, one.place.path, one.problem)
-        for server in task.servers
-        for one in reached
-        if one.problem
+        task.broken(server, one.place.path, one.problem) for server in task.servers for one in reached if one.problem
     ]
     missing = [
         task.operation(server, Action.NOT_FOUND, None, NOT_FOUND).replace(notes=_still(task, server, reached, beyond))
@@ -88,20 +84,22 @@ def _removal(task: Task, reading: Reading, beyond: list[Reading]) -> _Removal:
 
 def _consequences(task: Task, place: Place) -> tuple[str, ...]:
     others = task.also_read_by(place)
-    notes = (f"{place.path} is read by {_listed(others)}, too: it is gone there as well.",) if others else ()
-    return (*notes, OTHER_WORKSPACES) if place.scope is Scope.USER else notes
+    notes = [f"'{place.path}' is read by {_listed(others)}, too: they lose the server as well."] if others else []
+    if place.scope is Scope.USER:
+        notes.append(f"'{place.path}' is your own configuration: other workspaces lose the server, too.")
+    return tuple(notes)
 
 
 def _still(task: Task, server: Server, reached: list[Reading], beyond: list[Reading]) -> tuple[str, ...]:
     """What is left of a server, and why."""
     left = [
-        f"The entry '{match.entry.name}' in {one.place.path} was left alone: its address may be another program's."
+        f"The entry '{match.entry.name}' in '{one.place.path}' stays as it is: its address may be another program's."
         for one in reached
         for match in one.matches
         if match.server.name == server.name and not match.certain
     ]
     shared = [
-        f"Still reachable through {one.place.path}, shared with {_listed(task.also_read_by(one.place))}; "
+        f"Still reachable through '{one.place.path}', shared with {_listed(task.also_read_by(one.place))}; "
         "--all-scopes takes it out there, too."
         for one in beyond
         if any(match.server.name == server.name and match.certain for match in one.matches)
@@ -132,7 +130,7 @@ def _file_change(removals: list[_Removal], folder: str) -> FileChange:
             operations += one.operations
         except EditProblem as problem:
             reason = f"Could not change config file '{its.path}': {problem}"
-            operations += (each.replace(action=Action.ERROR, reason=reason, notes=()) for each in one.operations)
+            operations += (each.failed(reason, repair(its.path)) for each in one.operations)
     nothing_done = all(one.action is Action.ERROR for one in operations)
     after = before if nothing_done else _as_before(folder, place, before, text, data_of(text, bom, encoding))
     return FileChange(place.path, place.scope, before, after, tuple(operations))

@@ -396,7 +396,7 @@ def test_a_folder_that_may_not_be_written_is_named(clients: Clients, content: st
     after = clients.tree()
     folder.chmod(0o755)
     assert actions(result) == {"UnoApp": "error", "UnoDocs": "error"}
-    assert f"{folder} is a folder that may not be changed" in operations(result)[0]["reason"]
+    assert f"'{folder}' is a folder that may not be changed" in operations(result)[0]["reason"]
     assert after == before
 
 
