@@ -17,12 +17,21 @@ ENTRY = '{"mcpServers": {"UnoApp": {"command": "uvx"}}}'
 
 
 def test_a_file_that_is_not_there_is_no_problem(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
 
-    for name in ("none.json", "no-folder/none.json", "link"):
+    for name in ("none.json", "no-folder/none.json"):
         reading = read_place(place(tmp_path / name), SERVERS)
 
         assert (reading.content, reading.document, reading.problem, reading.matches) == (None, None, "", ())
+
+
+def test_a_link_that_leads_nowhere_is_one(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "nowhere")
+
+    reading = read_place(place(link), SERVERS)
+
+    assert reading.content is None
+    assert reading.problem == f"Could not read config file '{link}': it is a link to a file that does not exist"
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
@@ -55,8 +64,18 @@ def test_a_file_without_servers_holds_none(content: str, tmp_path: Path) -> None
         (b"a: [", Format.YAML, "Invalid YAML in config file '{path}': "),
         (b"[]", Format.JSON, "Config file '{path}' does not contain a JSON object at root level"),
         (b"null", Format.JSONC, "Config file '{path}' does not contain a JSON object at root level"),
-        (b'{"mcpServers": []}', Format.JSONC, "Invalid JSON in config file '{path}': \"mcpServers\" is an array"),
-        (b"mcpServers = 1", Format.TOML, "Invalid TOML in config file '{path}': 'mcpServers' is "),
+        (
+            b'{"mcpServers": []}',
+            Format.JSONC,
+            "Config file '{path}': \"mcpServers\" is an array, not an object (line 1, ",
+        ),
+        (
+            b'{"a": ["NaN", NaN]}',
+            Format.JSONC,
+            "Invalid JSON in config file '{path}': NaN is no JSON (line 1, column 15",
+        ),
+        (b"mcpServers = 1", Format.TOML, "Config file '{path}': 'mcpServers' is "),
+        (b"mcpServers: 1", Format.YAML, "Config file '{path}': 'mcpServers' is "),
         (b"\xff\xfe\x00", Format.JSONC, "Could not read config file '{path}': it is not UTF-16-LE text"),
         (b'{"a": "\xe4"}', Format.JSONC, "Could not read config file '{path}': it is not UTF-8 text: byte 7 "),
     ],

@@ -143,6 +143,8 @@ def _members(members: list[list[str]], chance: random.Random) -> list[str]:
         "[1, # hash\n]",
         "\0",
         "nul",
+        "NaN",
+        "// NaN\n[-Infinity]",
     ],
 )
 def test_what_is_still_no_json_is_a_problem(text: str) -> None:

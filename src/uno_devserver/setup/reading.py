@@ -5,9 +5,11 @@ Never raises for what is, or is not, on the disk.
 
 from __future__ import annotations
 
+import os
+
 from ..system.files import FileProblem, encoding_of, read_bytes
 from ..system.values import Value
-from .edits.document import NO_ROOT_OBJECT, EditProblem, open_document
+from .edits.document import NO_ROOT_OBJECT, EditProblem, WrongKind, open_document
 from .matching import matches
 from .profiles import Format
 
@@ -38,10 +40,16 @@ def read_place(place: Place, servers: Iterable[Server]) -> Reading:
     try:
         content = read_bytes(place.path, MAX_BYTES)
     except FileNotFoundError:
-        return Reading(place)
+        return Reading(place, problem=_dangling(place.path))
     except FileProblem as problem:
         return Reading(place, problem=f"Could not read config file '{place.path}': {problem.reason}")
     return understood(place, content, servers)
+
+
+def _dangling(path: str) -> str:
+    if not os.path.islink(path):
+        return ""
+    return f"Could not read config file '{path}': it is a link to a file that does not exist"
 
 
 def understood(place: Place, content: bytes, servers: Iterable[Server]) -> Reading:
@@ -60,6 +68,8 @@ def understood(place: Place, content: bytes, servers: Iterable[Server]) -> Readi
 def _explained(problem: EditProblem, place: Place) -> str:
     if problem.reason == NO_ROOT_OBJECT:
         return f"Config file '{place.path}' {problem}"
+    if isinstance(problem, WrongKind):
+        return f"Config file '{place.path}': {problem}"
     return f"Invalid {_FORMATS[place.format]} in config file '{place.path}': {problem}"
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 # costs no more than its length. An unclosed string or comment is one piece as well, left for the parser to report.
 _STRING = r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"?'
 _COMMENT = rf"{_STRING}|(//[^\r\n]*|/\*.*?\*/)|/\*.*"
+_NO_NUMBER = rf"{_STRING}|(NaN|-?Infinity)"  # Python's, and nobody else's
 _TRAILING_COMMA = rf"{_STRING}|[\[{{]\s*,|(,)(?=\s*[\]}}])"  # behind nothing it is none, and a fault
 
 
@@ -56,8 +57,12 @@ def parse(data: bytes | str) -> object:
 
 
 def parse_strict(text: str) -> object:
+    def refuse(word: str) -> None:
+        at = next(found.start() for found in re.finditer(_NO_NUMBER, text, re.DOTALL) if found.group(1))
+        raise JsonProblem(f"{word} is no JSON", *_line_and_column(text, at))
+
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=refuse)
     except json.JSONDecodeError as error:
         raise JsonProblem(error.msg, error.lineno, error.colno) from error
     except RecursionError as error:
@@ -79,7 +84,7 @@ def position(data: bytes | str, trail: Sequence[str], *, at_key: bool = False) -
             break
         at = twins[-1].value
         found = twins[-1].key if at_key and depth == len(trail) - 1 else at
-    return text.count("\n", 0, found) + 1, found - text.rfind("\n", 0, found)
+    return _line_and_column(text, found)
 
 
 def without_comments(text: str) -> str:
@@ -105,6 +110,10 @@ def members(text: str, at: int) -> list[Member]:
         if text[at] == ",":
             at = _after_blanks(text, at + 1)
     return found
+
+
+def _line_and_column(text: str, at: int) -> tuple[int, int]:
+    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
 
 
 def _after_blanks(text: str, at: int) -> int:

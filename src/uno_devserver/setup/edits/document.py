@@ -61,6 +61,10 @@ class EditProblem(Exception):
         self.column = column
 
 
+class WrongKind(EditProblem):
+    """The text is right, but something else stands where the servers should be."""
+
+
 def open_document(text: str, form: Format, root: tuple[str, ...], name_key: str | None = None) -> Document:
     """Read a text; raises EditProblem. A blank text, or one of comments only, holds no entries and can get some."""
     if form is Format.TOML:

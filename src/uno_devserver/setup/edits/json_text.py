@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 from ...system.jsonc import JsonProblem, members, parse_strict, without_comments, without_trailing_commas
-from .document import NO_ROOT_OBJECT, UNSAFE, EditProblem, Entry, Remark
+from .document import NO_ROOT_OBJECT, UNSAFE, EditProblem, Entry, Remark, WrongKind
 from .json_object import JsonObject, same
 from .json_style import Style, style_of, written
 from .splices import newline_of, spliced
@@ -108,7 +108,7 @@ class JsonDocument:
         kind = _KINDS.get(self._plain[self._start], "a number")
         line = self._plain.count("\n", 0, self._start) + 1
         column = self._start - self._plain.rfind("\n", 0, self._start)
-        return EditProblem(f"{json.dumps(name, ensure_ascii=False)} is {kind}, not an object", line, column)
+        return WrongKind(f"{json.dumps(name, ensure_ascii=False)} is {kind}, not an object", line, column)
 
     def _object(self) -> JsonObject:
         """The servers, or the last object on the way to them that is there."""

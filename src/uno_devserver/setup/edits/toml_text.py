@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from .document import UNSAFE, EditProblem, Entry
+from .document import UNSAFE, EditProblem, Entry, WrongKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def _table_at(data: Table, path: Path) -> Table:
         value = table.get(key, {})
         if not isinstance(value, dict):
             kind = _KINDS.get(type(value), "a date or time")
-            raise EditProblem(f"'{'.'.join(path[:depth])}' is {kind}, not a table")
+            raise WrongKind(f"'{'.'.join(path[:depth])}' is {kind}, not a table")
         table = value
     return table
 

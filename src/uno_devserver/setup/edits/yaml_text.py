@@ -7,7 +7,7 @@ by reading the text again (see `yaml_check`); one that would change anything els
 from __future__ import annotations
 
 from . import yaml_block, yaml_flow
-from .document import EditProblem, Entry
+from .document import EditProblem, Entry, WrongKind
 from .splices import newline_of, spliced
 from .yaml_check import alike, is_referred_to, same, same_items
 from .yaml_layout import column_of, style_of, unsafe
@@ -85,7 +85,8 @@ class YamlDocument:
     def _demand(self, node: Node, kind: str, depth: int) -> None:
         if node.kind != kind:
             name = f"'{'.'.join(self._root[:depth])}'" if depth else "the top level"
-            raise problem_at(self._text, node.begin, f"{name} is {kind_of(node)}, not a {kind}")
+            found = problem_at(self._text, node.begin, f"{name} is {kind_of(node)}, not a {kind}")
+            raise WrongKind(found.reason, found.line, found.column)
 
     def _find_slots(self) -> list[int]:
         """The positions of the entries among the pairs, or items, of the servers."""
