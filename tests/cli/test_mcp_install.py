@@ -134,7 +134,7 @@ def test_a_dry_run_tells_what_would_be_agreed_to_and_agrees_to_nothing(clients: 
     data, text = clients.install("cursor", "--dry-run").json, clients.text("install", "cursor", "--dry-run").stdout
 
     assert (data["dryRun"], data["agreedTo"]) == (True, [str(addin)])
-    assert f"\nCode of this workspace that would be agreed to:\n- {addin}\n" in text
+    assert f"\nCode of this workspace that would be agreed to:\n- {addin}\n\n" in text
     assert agreements(clients) == []
 
 

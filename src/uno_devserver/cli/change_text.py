@@ -42,7 +42,8 @@ def change_text(
     if backups:  # not folded: nobody could copy such a path, and there is a blank in each
         lines += ["", "Backups (for 'uno-devserver mcp restore'):", *(f"- {one}" for one in backups)]
     if agreed:  # the same
-        lines += ["", f"{WOULD_RUN if ways.dry_run else MAY_RUN}:", *(f"- {one}" for one in agreed), REVOKE]
+        lines += ["", f"{WOULD_RUN if ways.dry_run else MAY_RUN}:", *(f"- {one}" for one in agreed)]
+        lines += [] if ways.dry_run else [REVOKE]
     lines += _bullets("Next steps", next_steps)
     if answers is not None:
         from .verified import verified_lines
