@@ -186,9 +186,8 @@ def _add(
     notes: tuple[str, ...],
 ) -> _Edit | Operation:
     path = target.place.path
-    problem = target.problem or _dangling(path, target)
-    if problem:
-        return task.broken(server, path, problem)
+    if target.problem:
+        return task.broken(server, path, target.problem)
     name = outdated.entry.name if outdated is not None else server.name  # only the same name shadows an entry
     action = Action.CREATED if outdated is None and unread is None else Action.UPDATED
     reason = f"Added {server.name} {server.transport} server"
@@ -199,12 +198,6 @@ def _add(
     definition = renewed(outdated, wish) if outdated is not None else expected(server, wish)
     notes += _not_accepted(task, target) + _of_this_machine(target, definition)
     return _Edit(target, name, None, definition, server, operation.replace(notes=notes))
-
-
-def _dangling(path: str, reading: Reading) -> str:
-    if reading.content is None and os.path.islink(path):
-        return f"Could not read config file '{path}': it is a link to a file that does not exist"
-    return ""
 
 
 def _of_this_machine(reading: Reading, definition: Definition) -> tuple[str, ...]:
