@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import threading
 import time
 
 from ...system.files import FileProblem, read_bytes, write_atomic
@@ -35,6 +34,8 @@ class StatusFile:
     """The file of this process."""
 
     def __init__(self, state: str) -> None:
+        import threading  # commands only read and remove such files, and need none
+
         self._path = os.path.join(state, FOLDER, f"{os.getpid()}.json")
         self._facts: ProxyFacts | None = None  # what is to be written
         self._removing = False
