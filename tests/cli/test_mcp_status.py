@@ -136,13 +136,15 @@ def test_a_file_that_the_client_reads_no_more_is_a_legacy_location(clients: Clie
     assert warning.startswith(f"VS Code does not read '{path}'; it looks in '")
 
 
-def test_a_client_that_reads_a_file_of_others_is_listed_although_it_is_not_detected(clients: Clients) -> None:
+def test_a_file_that_clients_share_lists_only_those_that_are_here_and_the_caller(clients: Clients) -> None:
     clients.write(".mcp.json", _servers(("UnoApp", UVX)))
+    clients.write(".vscode/mcp.json", {"servers": {"UnoApp": UVX}})
 
-    told = clients.status("--release")
+    told = clients.status("copilot-cli", "--release").json
 
-    assert "copilot-cli" not in told.json["detectedIdes"]
-    assert of_client(told, "UnoApp", "copilot-cli")["status"] == "registered"
+    for server in told["servers"]:
+        assert {one["ide"] for one in server["ides"]} == {*told["detectedIdes"], "copilot-cli"}
+    assert {"unknown", "visual-studio", "copilot-cli"}.isdisjoint(told["detectedIdes"])
 
 
 def test_the_wished_definition_is_shown(clients: Clients) -> None:
@@ -161,7 +163,7 @@ def test_people_get_a_line_per_client_and_entry(clients: Clients) -> None:
 
     lines = clients.text("status", "kiro", "--release").stdout.splitlines()
 
-    assert lines[:21] == [
+    assert lines == [
         "MCP Server Status",
         "=================",
         "",
@@ -170,7 +172,7 @@ def test_people_get_a_line_per_client_and_entry(clients: Clients) -> None:
         "Expected:      stable (--release)",
         "",
         "UnoApp (stdio)",
-        "  cursor  registered stable         .cursor/mcp.json (as mine)",
+        "  cursor  registered dnx stable     .cursor/mcp.json (as mine)",
         "                     stable         ~/.cursor/mcp.json",
         "          ⚠ Registered in multiple config files",
         "  kiro    missing",
@@ -179,10 +181,75 @@ def test_people_get_a_line_per_client_and_entry(clients: Clients) -> None:
         "  cursor  missing",
         "  kiro    registered stable         ~/.kiro/settings/mcp.json",
         "",
-        *lines[17:21],
+        "Next steps:",
+        "- Run 'uno-devserver mcp install kiro --release' to register what is missing or",
+        "  outdated.",
     ]
-    assert lines[17].startswith("'uno-devserver mcp install <client>' also knows: vscode, ")
-    assert not any(name in " ".join(lines[17:]).replace(",", " ").split() for name in ("cursor", "kiro", "aider"))
+
+
+def test_without_a_caller_one_line_is_for_all_that_lack_something_and_the_last_names_the_rest(clients: Clients) -> None:
+    clients.write(".cursor/mcp.json", _servers(("mine", UVX), ("UnoApp", UVX)))
+    clients.write("~/.kiro/settings/mcp.json", "{")
+    clients.write(".gemini/settings.json", _servers(("UnoDocs", DOCS)))
+
+    text = clients.text("status", "--release").stdout
+
+    run = "Run 'uno-devserver mcp install <client> --release' for each of cursor, gemini-cli, or with --all-ides"
+    steps, known = text.split("\nNext steps:\n")[1].split("\n\n")
+    assert [" ".join(step.split()) for step in steps.removeprefix("- ").split("\n- ")] == [
+        "Repair the file '~/.kiro/settings/mcp.json', or take it away, and run this again.",
+        f"{run} for all at once, to register what is missing or outdated.",
+        "Remove one of the entries 'mine', 'UnoApp' from '.cursor/mcp.json': one is enough for UnoApp.",
+    ]
+    assert known.startswith("'uno-devserver mcp install <client>' also knows: vscode, ")
+    assert {"cursor", "kiro", "aider", "unknown"}.isdisjoint(known.replace(",", " ").split())
+
+
+def test_what_is_said_to_run_means_the_same_workspace(clients: Clients) -> None:
+    other = clients.workspace / "a b"
+    other.mkdir()
+
+    text = clients.text("status", "kiro", "--workspace", str(other), "--runner", "dnx").stdout
+
+    assert f"mcp install kiro --workspace '{other}' --runner dnx' to" in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    ("entry", "shown"),
+    [
+        ({"command": "uno-devserver", "args": ["--mcp-app"]}, "registered path           .cursor"),
+        ({"command": "npx", "args": ["something"]}, "outdated   other          .cursor"),
+        ({"command": "uvx", "args": ["something"]}, "outdated   other          .cursor"),
+        ({}, "outdated   other          .cursor"),
+        ({"url": "http://localhost:1/mcp"}, "outdated   legacy-http    .cursor"),
+        ({"command": "uvx", "args": ["uno-devserver@1", "--mcp-app"]}, "outdated   pinned:1       .cursor"),
+    ],
+)
+def test_what_starts_an_entry_is_shown_where_it_is_not_the_usual(
+    clients: Clients, entry: dict[str, Any], shown: str
+) -> None:
+    clients.write(".cursor/mcp.json", _servers(("UnoApp", entry)))
+
+    assert f"  cursor  {shown}/mcp.json\n" in clients.text("status", "cursor").stdout
+
+
+def test_two_parts_of_one_file_are_told_apart(clients: Clients) -> None:
+    off = {**UVX, "disabled": True}
+    projects = {str(clients.workspace): _servers(("UnoApp", off))}
+    path = clients.write("~/.claude.json", {"projects": projects, **_servers(("UnoApp", UVX))})
+
+    found = of_client(clients.status("claude-code", "--release"), "UnoApp", "claude-code")
+    text = clients.text("status", "claude-code", "--release").stdout
+
+    assert found["warnings"] == [
+        f"Registered several times in '{path}'",
+        f"The entry 'UnoApp' is disabled in '{path}', this project",
+    ]
+    assert " ~/.claude.json, this project\n" in text
+    assert " ~/.claude.json\n" in text
+
+    clients.write("~/.claude.json", "{")
+    assert len(of_client(clients.status("claude-code"), "UnoApp", "claude-code")["warnings"]) == 1
 
 
 def test_lines_fit_80_columns_also_with_many_clients_long_versions_and_broken_files(clients: Clients) -> None:

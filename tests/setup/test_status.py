@@ -72,7 +72,6 @@ def test_a_current_entry_in_the_users_file_is_enough(local: Place, users: Place,
     assert [one.status for one in found.registrations] == [Status.REGISTERED, Status.REGISTERED]
     assert all(one.warnings == () for one in found.registrations)
     assert found.detected
-    assert found.on_disk
 
 
 def test_a_client_without_files_misses_everything(local: Place, users: Place, here: Here) -> None:
@@ -80,7 +79,6 @@ def test_a_client_without_files_misses_everything(local: Place, users: Place, he
 
     assert [(one.status, one.locations, one.warnings) for one in found.registrations] == [(Status.MISSING, (), ())] * 2
     assert not found.detected
-    assert not found.on_disk
 
 
 def test_of_several_entries_in_a_file_the_first_counts_and_of_twins_the_last(local: Place, here: Here) -> None:
@@ -102,6 +100,9 @@ def test_an_uncertain_entry_counts_only_where_there_is_no_other(local: Place, us
     beside = _app(client(local, users), here)
 
     assert (alone.status, [one.match.variant for one in alone.locations]) == (Status.OUTDATED, ["legacy-http"])
+    assert alone.warnings == (
+        f"The entry 'figma' in '{local.path}' may be another program's: 'mcp install' leaves it alone",
+    )
     assert (beside.status, [one.path for one in beside.locations]) == (Status.REGISTERED, [users.path])
     assert beside.warnings == ()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..setup.operations import Action
 from ..system.text import visible
 from .agreeing import MAY_RUN, REVOKE, WOULD_RUN
-from .folding import WIDTH, folded
+from .folding import WIDTH, bullets, folded
 from .registration_text import shown_path
 
 TYPE_CHECKING = False
@@ -37,14 +37,14 @@ def change_text(
         by_client.setdefault(one.ide, []).append(one)
     for client, its in by_client.items():
         lines += ["", *((client,) if len(by_client) > 1 else ()), *_table(its, here)]
-    lines += _bullets("Notes", dict.fromkeys(note for one in operations for note in one.notes))
+    lines += bullets("Notes", dict.fromkeys(note for one in operations for note in one.notes))
     backups = dict.fromkeys(one.backup for one in operations if one.backup)
     if backups:  # not folded: nobody could copy such a path, and there is a blank in each
         lines += ["", "Backups (for 'uno-devserver mcp restore'):", *(f"- {one}" for one in backups)]
     if agreed:  # the same
         lines += ["", f"{WOULD_RUN if ways.dry_run else MAY_RUN}:", *(f"- {one}" for one in agreed)]
         lines += [] if ways.dry_run else [REVOKE]
-    lines += _bullets("Next steps", next_steps)
+    lines += bullets("Next steps", next_steps)
     if answers is not None:
         from .verified import verified_lines
 
@@ -94,10 +94,3 @@ def _patch(diff: str) -> Iterator[str]:
         content = line.removesuffix("\r")
         safe = "\t".join(visible(piece, keep_odd_bytes=True) for piece in content.split("\t"))
         yield safe + line[len(content) :]
-
-
-def _bullets(title: str, items: Sequence[str] | dict[str, None]) -> Iterator[str]:
-    if items:
-        yield from ("", f"{title}:")
-    for item in items:
-        yield from folded(item, "- ", "  ")

@@ -9,7 +9,7 @@ import re
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
 WIDTH = 80
 # A quote may also be inside a path, or behind a name: it opens behind a blank, and closes before none of a word.
@@ -25,3 +25,11 @@ def folded(text: str, first: str = "", others: str = "") -> Iterator[str]:
             line, is_empty = others, True
         line, is_empty = (line + word if is_empty else f"{line} {word}"), False
     yield line
+
+
+def bullets(title: str, items: Collection[str]) -> Iterator[str]:
+    """A list with its title; nothing where there are no items."""
+    if items:
+        yield from ("", f"{title}:")
+    for item in items:
+        yield from folded(item, "- ", "  ")

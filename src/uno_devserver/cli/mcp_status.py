@@ -72,7 +72,7 @@ def _client(client: ClientStatus) -> dict[str, object]:
 
 
 def _server(server: Server, wanted: Asked, clients: list[ClientStatus]) -> dict[str, object]:
-    listed = [one for one in clients if one.detected or one.on_disk or one.profile is wanted.client]
+    listed = [one for one in clients if one.detected or one.profile is wanted.client]
     return {
         "name": server.name,
         "transport": server.transport,

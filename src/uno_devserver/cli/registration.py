@@ -17,6 +17,8 @@ from .directory import absolute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ..setup.places import Here
     from ..setup.profiles import Profile
     from ..setup.servers import Server
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
 
 _PRERELEASE = re.compile(r"-|\d(a|b|rc|\.?dev)\d*", re.IGNORECASE)  # by SemVer, and by Python's rules
 _VERSION = re.compile(r"[A-Za-z0-9*][A-Za-z0-9.+!*_-]*")  # SemVer's, Python's, and NuGet's `5.*`
+# What decides what is meant, besides the client.
+_REPEATED = {"workspace", "solution-dir", "servers", "ide-definitions", "server-definitions"}
+_REPEATED |= {"release", "prerelease", "version", "channel", "runner"}
 _CHANNELS = {"stable": STABLE, "prerelease": PRERELEASE}
 
 
@@ -35,6 +40,7 @@ class Asked(Value):
     wish: Wish
     wish_from: str  # "auto-detected from tool v5.6.0", "--version"
     scope: Scope | None
+    options: tuple[str, ...]  # how all of this was said, but for the client: to say it again
 
 
 def asked(invocation: Invocation) -> Asked:
@@ -52,6 +58,7 @@ def asked(invocation: Invocation) -> Asked:
         wish,
         wish_from,
         _scope(invocation),
+        tuple(_said(invocation)),
     )
 
 
@@ -150,6 +157,16 @@ def _scope(invocation: Invocation) -> Scope | None:
     if scope is None:
         raise _usage(f"Invalid value for --scope '{named}'. Valid values: workspace, user", "Take one of these.")
     return scope
+
+
+def _said(invocation: Invocation) -> Iterator[str]:
+    for name, value in invocation.options.items():
+        if name in _REPEATED and isinstance(value, str):
+            from shlex import quote
+
+            yield f"--{name} {quote(value)}"
+        elif name in _REPEATED and value:
+            yield f"--{name}"
 
 
 def _usage(message: str, next_step: str) -> UserError:

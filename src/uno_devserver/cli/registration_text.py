@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from ..setup.status import Status
+from ..setup.matching import PATH_RUNNER
+from ..setup.profiles import HTTP, Use
+from ..setup.status import Status, in_words, several
+from ..setup.task import repair
 from ..system.text import visible
-from .folding import WIDTH, folded
+from .folding import WIDTH, bullets, folded
 from .verified import verified_lines
 
 TYPE_CHECKING = False
@@ -12,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from ..setup.asking import Answer
+    from ..setup.matching import Match
     from ..setup.places import Here
     from ..setup.servers import Server
     from ..setup.status import ClientStatus, Location, Registration
@@ -41,9 +45,7 @@ def shown_path(path: str, here: Here) -> str:
 
 def _lines(wanted: Asked, clients: Sequence[ClientStatus], answers: Sequence[Answer] | None) -> Iterator[str]:
     listed = [one for one in clients if one.detected or one.profile is wanted.client]
-    others = [
-        one.profile.id for one in clients if not (one.detected or one.profile is wanted.client or one.profile.no_client)
-    ]
+    others = [one.profile.id for one in clients if not (one.detected or one.profile.hidden or one.profile.no_client)]
     yield from (TITLE, "=" * len(TITLE), "")
     yield from _head("IDEs detected:", ", ".join(one.profile.id for one in clients if one.detected) or "none")
     if wanted.client is not None:
@@ -55,7 +57,8 @@ def _lines(wanted: Asked, clients: Sequence[ClientStatus], answers: Sequence[Ans
     if answers is not None:
         yield ""
         yield from verified_lines(answers)
-    if others:
+    yield from bullets("Next steps", dict.fromkeys(_next_steps(wanted, listed)))
+    if others and wanted.client is None:
         yield ""
         yield from folded(f"'uno-devserver mcp install <client>' also knows: {', '.join(others)}", "", "  ")
 
@@ -80,7 +83,7 @@ def _client(first: str, found: Registration, cannot: str, here: Here) -> Iterato
         yield f"{first}{found.status.value:<{_STATUS}}{cannot}".rstrip()
     for number, location in enumerate(found.locations):
         before = f"{first}{found.status.value:<{_STATUS}}" if number == 0 else " " * (len(first) + _STATUS)
-        line, path = f"{before}{location.match.variant:<{_VARIANT - 1}} ", _where(location, found.server, here)
+        line, path = f"{before}{_how(location.match):<{_VARIANT - 1}} ", _where(location, found.server, here)
         if len(line) + len(path) <= WIDTH:
             yield line + path
         else:
@@ -90,10 +93,50 @@ def _client(first: str, found: Registration, cannot: str, here: Here) -> Iterato
         yield from folded(_with_shown_paths(warning, here), f"{indent}⚠ ", f"{indent}  ")
 
 
+def _how(match: Match) -> str:
+    """The version, and what starts it where that is not the usual."""
+    if match.server.runner and match.runner is None and match.transport != HTTP:
+        return "other"
+    if match.runner == PATH_RUNNER:
+        return PATH_RUNNER  # the version that is there
+    return match.variant if match.runner in (None, match.server.runner) else f"{match.runner} {match.variant}"
+
+
 def _where(location: Location, server: Server, here: Here) -> str:
     remarks = [f"as {location.match.entry.name}"] if location.match.entry.name != server.name else []
     remarks += ["not read any more"] if location.legacy else []
-    return shown_path(location.path, here) + (f" ({', '.join(remarks)})" if remarks else "")
+    where = _with_shown_paths(in_words(location.reading.place, here), here).replace("'", "", 2)
+    return where + (f" ({', '.join(remarks)})" if remarks else "")
+
+
+def _next_steps(wanted: Asked, listed: Sequence[ClientStatus]) -> Iterator[str]:
+    meant = [one for one in listed if wanted.client in (None, one.profile)]
+    unread = {
+        reading.place.path: client
+        for client in meant
+        for reading in client.readings
+        if reading.problem and reading.place.use is not Use.LEGACY
+    }
+    yield from (_with_shown_paths(repair(path), wanted.here) for path in unread)
+    lacking = [one.profile.id for one in meant if one not in unread.values() and _is_lacking(one)]
+    if lacking:
+        call = " ".join(("uno-devserver mcp install", lacking[0] if len(lacking) == 1 else "<client>", *wanted.options))
+        everyone = f" for each of {', '.join(lacking)}, or with --all-ides for all at once," if len(lacking) > 1 else ""
+        yield f"Run '{call}'{everyone} to register what is missing or outdated."
+    for client in meant:
+        for reading in client.readings:
+            for server in wanted.servers:
+                names = ", ".join(f"'{name}'" for name in several(reading, server))
+                if names:
+                    where = _with_shown_paths(in_words(reading.place, wanted.here), wanted.here)
+                    yield f"Remove one of the entries {names} from {where}: one is enough for {server.name}."
+
+
+def _is_lacking(client: ClientStatus) -> bool:
+    return not client.profile.no_client and any(
+        one.status is not Status.REGISTERED and one.server.transport in client.profile.transports
+        for one in client.registrations
+    )
 
 
 def _with_shown_paths(sentence: str, here: Here) -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from .matching import Match
     from .places import Here
-    from .profiles import Profile
+    from .profiles import Place, Profile
     from .reading import Reading
     from .servers import Server, Wish
 
@@ -68,11 +68,6 @@ class ClientStatus(Value):
     readings: tuple[Reading, ...]  # one per place
     registrations: tuple[Registration, ...]  # one per server
 
-    @property
-    def on_disk(self) -> bool:
-        """One of its files is there, whoever wrote it."""
-        return any(reading.content is not None or reading.problem for reading in self.readings)
-
 
 def status_of(profile: Profile, servers: tuple[Server, ...], wish: Wish, here: Here) -> ClientStatus:
     readings = tuple(read_place(place, servers) for place in profile.places)
@@ -90,7 +85,8 @@ def _registration(
         found = found.replace(status=Status.REGISTERED)
     elif locations:
         found = found.replace(status=Status.OUTDATED)
-    return found.replace(warnings=tuple(_warnings(profile, readings, found, here)))
+    warnings = dict.fromkeys(_warnings(profile, readings, found, here))  # a file can be two places, and wrong once
+    return found.replace(warnings=tuple(warnings))
 
 
 def locations_of(readings: tuple[Reading, ...], server: Server) -> tuple[Location, ...]:
@@ -110,10 +106,13 @@ def _warnings(profile: Profile, readings: tuple[Reading, ...], found: Registrati
     effective = found.effective
     if effective is None and found.locations and not profile.no_client:
         yield _elsewhere(profile, found)
-    if len({id(one.reading) for one in found.locations if not one.legacy}) > 1:
-        yield IN_FILES
-    if any(_has_several(reading, found.server) for reading in readings):
+    yield from _registered_twice(found)
+    if any(several(reading, found.server) for reading in readings):
         yield f"Multiple entries match server {found.server.name}"
+    for location in found.locations:
+        if not location.match.certain:
+            entry = f"The entry '{location.match.entry.name}' in '{location.path}'"
+            yield f"{entry} may be another program's: 'mcp install' leaves it alone"
     for reading in readings:
         if reading.place.use is not Use.LEGACY:
             yield from warnings_of_file(profile, reading)
@@ -127,8 +126,25 @@ def _elsewhere(profile: Profile, found: Registration) -> str:
     return f"{profile.name} does not read {files}{now}"
 
 
-def _has_several(reading: Reading, server: Server) -> bool:
-    return sum(match.server.name == server.name and match.certain for match in reading.matches) > 1
+def _registered_twice(found: Registration) -> Iterator[str]:
+    read = {id(one.reading): one.path for one in found.locations if not one.legacy}
+    files = set(read.values())
+    if len(files) > 1:
+        yield IN_FILES
+    for path in files:
+        if list(read.values()).count(path) > 1:
+            yield f"Registered several times in '{path}'"
+
+
+def several(reading: Reading, server: Server) -> tuple[str, ...]:
+    """The names of a server's entries in one place, if there are more than the one that counts."""
+    names = tuple(match.entry.name for match in reading.matches if match.server.name == server.name and match.certain)
+    return names if len(names) > 1 else ()
+
+
+def in_words(place: Place, here: Here) -> str:
+    """Its path, quoted; Claude Code keeps all projects' servers in one file, beside the user's."""
+    return f"'{place.path}'" + (", this project" if here.workspace in place.root else "")
 
 
 def warnings_of_file(profile: Profile, reading: Reading) -> Iterator[str]:
@@ -144,7 +160,7 @@ def warnings_of_file(profile: Profile, reading: Reading) -> Iterator[str]:
 def _of_entry(location: Location, here: Here) -> Iterator[str]:
     entry = location.match.entry
     if is_disabled(entry):
-        yield f"The entry '{entry.name}' is disabled in '{location.path}'"
+        yield f"The entry '{entry.name}' is disabled in {in_words(location.reading.place, here)}"
     says = definition_of(entry, location.reading.place.dialect)
     if location.match.transport != STDIO or "$" in says.env.get("PATH", ""):  # which the client fills in
         return
