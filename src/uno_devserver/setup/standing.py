@@ -44,12 +44,15 @@ async def standing(connection: Connection, peer: Peer, connected: Callable[[], N
     """
     deadline = time.monotonic() + SETTLE_SECONDS
     is_connected = False
+    before: Standing | None = None  # a proxy learns one thing after the other: what it says twice is what it means
     while (report := await _asked(connection, peer)) is not None:
         if report.get("upstreamConnected") is True and not is_connected:
             is_connected = True
             connected()
-        if _is_settled(report) or time.monotonic() >= deadline:
-            return judged(report)
+        now = judged(report)
+        if (_is_settled(report) and now == before) or time.monotonic() >= deadline:
+            return now
+        before = now
         await asyncio.sleep(POLL_SECONDS)
     return None
 

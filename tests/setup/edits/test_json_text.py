@@ -408,8 +408,8 @@ def test_nothing_to_take_out_changes_nothing() -> None:
 
 # --- any text -----------------------------------------------------------------------------------------------------
 
-MANY = settings(deadline=None, max_examples=300, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is
-FEW = settings(MANY, max_examples=120)
+MANY = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is
+FEW = settings(MANY, max_examples=60)
 
 
 @MANY
@@ -547,12 +547,11 @@ def test_depth_at_the_limit_of_the_reader_is_refused_and_never_a_crash() -> None
 # --- large files --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("comment", ["", "// settings\n"])
-def test_five_megabytes_are_changed_in_no_time_that_anybody_would_notice(comment: str) -> None:
+def test_five_megabytes_are_changed_in_no_time_that_anybody_would_notice() -> None:
     # Given what a client keeps of its conversations, before and behind the servers
     history = [{"display": f'say {number} "quoted" // and more', "pasted": {}} for number in range(30_000)]
     document = {"before": history, "mcpServers": {"x": {"command": "y"}}, "projects": {"/a": {"history": history}}}
-    text = comment + json.dumps(document, indent=2)
+    text = "// settings\n" + json.dumps(document, indent=2)
     assert len(text) > 5_000_000
 
     # When an entry is put and taken out again
@@ -561,5 +560,5 @@ def test_five_megabytes_are_changed_in_no_time_that_anybody_would_notice(comment
     assert removed(changed, 1) == text
     took = time.process_time() - begin
 
-    # Then that took seconds only where comments were in the way, if at all
-    assert took < 12  # as a rule 1 s, and 2 s with a comment; Python looking at every character would take a minute
+    # Then that took seconds, although a comment was in the way
+    assert took < 12  # as a rule 2 s; Python looking at every character would take a minute

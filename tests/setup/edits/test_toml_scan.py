@@ -27,7 +27,7 @@ def leaves(data: dict[str, object], path: tuple[str, ...] = ()) -> Iterator[tupl
             yield (*path, key), value
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(toml_texts())
 def test_whatever_is_written_each_key_is_found_with_the_bytes_of_its_value(text: str) -> None:
     found = pairs(text)
@@ -40,7 +40,7 @@ def test_whatever_is_written_each_key_is_found_with_the_bytes_of_its_value(text:
                 assert same(tomllib.loads("it = " + text[slice(*one.value)])["it"], value)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(toml_texts())
 def test_statements_cover_all_but_blank_lines_and_comments(text: str) -> None:
     end = 0

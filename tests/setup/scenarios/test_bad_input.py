@@ -576,17 +576,6 @@ def test_an_install_waits_for_the_one_before_it(clients: Clients) -> None:
     assert [one["action"] for one in json.loads(out)["operations"]] == ["created", "created"]
 
 
-def test_an_install_that_waits_too_long_names_who_is_at_it(clients: Clients) -> None:
-    lock = _held_lock(clients.machine)
-
-    result = clients.install("cursor")
-
-    lock.release()
-    assert result.exit_code == 1
-    assert str(os.getpid()) in result.stdout + result.stderr
-    assert not clients.at(FILE).exists()
-
-
 def test_dry_runs_and_status_do_not_wait(clients: Clients) -> None:
     lock = _held_lock(clients.machine)
     before = clients.tree()
