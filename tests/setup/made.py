@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from uno_devserver.setup.edits.document import Entry
+from uno_devserver.setup.matching import Match, matches
 from uno_devserver.setup.places import Here
 from uno_devserver.setup.profiles import Dialect, Format, Place, Profile, Scope, Use
 from uno_devserver.setup.servers import Definition, Detection, Server, Wish
@@ -49,6 +51,17 @@ SERVERS = (UNO_APP, UNO_DOCS)
 PLAIN = Dialect()
 MERGED = Dialect(env_key="environment", one_array=True, types={"stdio": "local", "http": "remote"})
 WISH = Wish("stable")
+
+
+def match_of(settings: Any, name: str = "UnoApp", dialect: Dialect = PLAIN) -> Match:
+    """What an entry with these settings is; it must be ours."""
+    found = matches((Entry(name, settings),), SERVERS, dialect)
+    assert len(found) == 1, found
+    return found[0]
+
+
+def command(*words: str) -> dict[str, Any]:
+    return {"command": words[0], "args": list(words[1:])}
 
 
 def stdio(definition: Definition) -> dict[str, Any]:

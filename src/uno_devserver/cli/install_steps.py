@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..setup.commands import missing
-from ..setup.matching import PATH_RUNNER, definition_of
+from ..setup.matching import PATH_RUNNER
 from ..setup.operations import Action
 from ..setup.profiles import STDIO, Use
 from ..setup.program import passing
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ..setup.operations import Operation
     from ..setup.places import Here
     from ..setup.profiles import Place
-    from ..setup.servers import Definition, Server
     from ..setup.task import Files, Task
 
 
@@ -40,9 +39,9 @@ def registered(task: Task, operations: Sequence[Operation], files: Files) -> Ite
 
 
 def _of_client(task: Task, operations: Sequence[Operation], files: Files, here: Here) -> Iterator[str]:
-    for place, match in registered(task, operations, files):
+    for _, match in registered(task, operations, files):
         if match.transport == STDIO:
-            yield from _about_command(match.server, definition_of(match.entry, place.dialect), here)
+            yield from _about_command(match, here)
     changed = [one for one in operations if one.action in CHANGED]
     places = [place for place, _ in registered(task, changed, files)]
     scopes = {place.scope for place in places}
@@ -53,15 +52,15 @@ def _of_client(task: Task, operations: Sequence[Operation], files: Files, here: 
             yield f"'{place.path}' is read by other clients, too: {', '.join(others)}."
 
 
-def _about_command(server: Server, says: Definition, here: Here) -> Iterator[str]:
-    problem = missing(says.command, here.environ, here.platform)
+def _about_command(match: Match, here: Here) -> Iterator[str]:
+    command = match.says.command
+    problem = missing(command, here.environ, here.platform)
     if problem:
-        hint = (
-            f", or register this program by its path: --runner {PATH_RUNNER}" if PATH_RUNNER in server.runners else ""
-        )
+        by_path = PATH_RUNNER in match.server.runners
+        hint = f", or register this program by its path: --runner {PATH_RUNNER}" if by_path else ""
         yield f"{problem[0].upper()}{problem[1:]}: install it{hint}."
-    elif passing(says.command, here.environ):
+    elif passing(command, here.environ):
         yield (
-            f"'{says.command}' is in a folder for what is needed only for a while, and will be gone: "
+            f"'{command}' is in a folder for what is needed only for a while, and will be gone: "
             "install the program for good ('uv tool install uno-devserver'), and register that one."
         )

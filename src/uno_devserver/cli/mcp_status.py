@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import __version__
-from ..setup.matching import expected
+from ..setup.expectation import expected
 from ..setup.profiles import HTTP
 from ..setup.status import status_of
 from .registration import asked

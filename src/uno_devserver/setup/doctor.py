@@ -11,7 +11,8 @@ import os
 from ..system.log import log
 from ..system.programs import candidates
 from ..system.values import Value
-from .matching import PATH_RUNNER, UNKNOWN, definition_of, is_disabled
+from .dialects import UNKNOWN, is_disabled
+from .matching import PATH_RUNNER
 from .origin import may_be_foreign
 from .profiles import Use
 from .reading import read_place
@@ -89,7 +90,7 @@ def _examined(location: Location, profile: Profile, here: Here, trusted: bool) -
         match.entry.name,
         place.path,
         match.transport,
-        _shown(definition_of(match.entry, place.dialect)),
+        _shown(match.says),
         start.folder if start.command else None,
         {},
         None,

@@ -11,8 +11,9 @@ import os
 from ..system.values import Value
 from .changes import FileChange
 from .commands import is_absolute
+from .dialects import is_disabled, written
 from .edits.document import EditProblem, open_document
-from .matching import expected, is_disabled, kept_runner, meant, renewed, up_to_date, written
+from .expectation import expected, kept_runner, meant, renewed, up_to_date
 from .operations import Action
 from .profiles import Format, Scope, Use
 from .reading import data_of, text_of

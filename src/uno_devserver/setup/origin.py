@@ -12,7 +12,8 @@ import re
 
 from ..system.programs import candidates
 from .commands import base_name
-from .matching import PATH_RUNNER, definition_of, expected
+from .expectation import expected
+from .matching import PATH_RUNNER
 from .profiles import HTTP
 from .program import program
 from .servers import PINNED, Wish
@@ -32,7 +33,7 @@ _DECIDES_MORE = ("cwd", "working_directory", "headers", "http_headers", "bearer_
 
 
 def may_be_foreign(match: Match, place: Place, here: Here) -> bool:
-    return _is_in_workspace(place.path, here) and not _is_as_installed(match, place, here)
+    return _is_in_workspace(place.path, here) and not _is_as_installed(match, here)
 
 
 def _is_in_workspace(path: str, here: Here) -> bool:
@@ -41,8 +42,8 @@ def _is_in_workspace(path: str, here: Here) -> bool:
     return str(rules.normcase(rules.normpath(path))).startswith(folder)
 
 
-def _is_as_installed(match: Match, place: Place, here: Here) -> bool:
-    says = definition_of(match.entry, place.dialect)
+def _is_as_installed(match: Match, here: Here) -> bool:
+    says = match.says
     if says.env or any(key in (match.entry.settings or {}) for key in _DECIDES_MORE):
         return False
     server = match.server

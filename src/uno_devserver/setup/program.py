@@ -28,11 +28,10 @@ def program(executable: str = sys.executable, called: str | None = None) -> tupl
     return (os.path.abspath(executable), "-m", MODULE)
 
 
-def passing(path: str, environ: Mapping[str, str] | None = None) -> bool:
+def passing(path: str, environ: Mapping[str, str]) -> bool:
     """It lies where things are cleared away sooner or later, so that an entry would point to nothing."""
     if not os.path.isabs(path):
         return False  # a name, which is looked for anew each time
-    environ = os.environ if environ is None else environ
     cleared = [environ[name] for name in _PASSING if environ.get(name)]
     cleared += [*_TEMPORARY, *_caches(environ)]
     places = (os.path.realpath(path), os.path.abspath(path))

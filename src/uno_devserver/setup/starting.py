@@ -12,7 +12,7 @@ import posixpath
 import re
 
 from ..system.values import Value
-from .matching import definition_of
+from .dialects import definition_of
 from .profiles import Scope
 
 TYPE_CHECKING = False

@@ -11,7 +11,8 @@ from enum import Enum
 from ..system.values import Value
 from .commands import missing
 from .detecting import detected
-from .matching import definition_of, is_disabled, up_to_date
+from .dialects import is_disabled
+from .expectation import up_to_date
 from .profiles import STDIO, Format, Use
 from .reading import read_place
 
@@ -161,7 +162,7 @@ def _of_entry(location: Location, here: Here) -> Iterator[str]:
     entry = location.match.entry
     if is_disabled(entry):
         yield f"The entry '{entry.name}' is disabled in {in_words(location.reading.place, here)}"
-    says = definition_of(entry, location.reading.place.dialect)
+    says = location.match.says
     if location.match.transport != STDIO or "$" in says.env.get("PATH", ""):  # which the client fills in
         return
     problem = missing(says.command, {**here.environ, **says.env}, here.platform)
