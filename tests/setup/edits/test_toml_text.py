@@ -185,7 +185,7 @@ def test_lines_end_as_those_of_the_file() -> None:
 
 
 def test_names_and_values_are_quoted_where_they_must_be() -> None:
-    values = {"odd key": 'a"\\\n\x7f\x01é', "env": {"A.B": "1", "E": {}}, "on": True, "n": [1, -2.5, ("x",)]}
+    values = {"odd key": 'a"\\\n\x7f\x01é', "env": {"A.B": "1", "E": {}}, "on": True, "n": [1, -2.5, ["x"]]}
 
     text = added("", values, "Uno App")
 

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
         def put(self, at: int | None, name: str, settings: Mapping[str, object], drop: Collection[str] = ()) -> str:
             """The text with `settings` in the entry at that index, or in a new one of that name behind the others.
 
-            Only these settings change: others of the entry stay, except those named by `drop`.
+            Only these settings change: others of the entry stay, except those named by `drop`. Values are plain, as a
+            parser of JSON gives them.
             """
 
         def remove(self, indexes: Collection[int]) -> str:

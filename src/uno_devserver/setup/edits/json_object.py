@@ -69,7 +69,7 @@ class JsonObject:
         member = self.members[at]
         style, indent = self._local_style(), self._indent_at(member.key)
         in_its_lines = has_newline(self.text[member.value : member.end])
-        if isinstance(old, list) and isinstance(value, list | tuple) and value and in_its_lines:
+        if isinstance(old, list) and isinstance(value, list) and value and in_its_lines:
             items = [written(item, style, None) for item in value]
             return self.with_text(at, "[" + in_lines(items, style, indent) + "]")
         return self.with_text(at, written(value, style, indent if self._begins_line(at) else None))

@@ -49,7 +49,7 @@ def written(value: object, style: Style, indent: str | None) -> str:
         if indent is None:
             return "{" + style.pad + ("," + style.gap).join(members) + style.pad + "}"
         return "{" + in_lines(members, style, indent) + "}"
-    if isinstance(value, list | tuple):
+    if isinstance(value, list):
         return "[" + ("," + style.gap).join(written(item, style, None) for item in value) + "]"
     return quoted(value)
 

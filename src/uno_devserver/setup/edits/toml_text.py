@@ -7,13 +7,12 @@ that change, and if all that is stated beside the entry is still written as it w
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from .document import UNSAFE, EditProblem, Entry, WrongKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from .document import Remark
 
@@ -43,7 +42,7 @@ class TomlDocument:
         from . import toml_edit  # only for changes: its patterns cost 3 ms
 
         name = name if at is None else self.entries[at].name
-        new = {key: _plain(value) for key, value in settings.items()}
+        new = dict(settings)
         old = self._servers.get(name)
         if isinstance(old, dict):
             gone = [key for key in old if key in drop and key not in new]
@@ -132,12 +131,3 @@ def _holding(data: Table, path: Path, table: Table) -> Table:
     inner = data.get(path[0])
     held = _holding(inner if isinstance(inner, dict) else {}, path[1:], table)
     return {**rest, path[0]: held} if held else rest
-
-
-def _plain(value: object) -> object:
-    """What tomllib would make of it."""
-    if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(inner) for inner in value]
-    return value

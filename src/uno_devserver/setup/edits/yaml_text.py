@@ -12,7 +12,7 @@ from .splices import newline_of, spliced
 from .yaml_check import alike, is_referred_to, same, same_items
 from .yaml_layout import column_of, style_of, unsafe
 from .yaml_nodes import ALIAS, MAPPING, SEQUENCE, Node, after_colon, after_properties, content, problem_at, read
-from .yaml_values import Meanings, equal, is_merge, is_null, kind_of, name_of, plain, referent
+from .yaml_values import Meanings, equal, is_merge, is_null, kind_of, name_of, referent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class YamlDocument:
         self.entries = tuple(self._entry(slot, meanings) for slot in self._slots)
 
     def put(self, at: int | None, name: str, settings: Mapping[str, object], drop: Collection[str] = ()) -> str:
-        wanted = {key: plain(value) for key, value in settings.items() if key != self._name_key}
+        wanted = {key: value for key, value in settings.items() if key != self._name_key}
         unwanted = [key for key in drop if key not in wanted and key != self._name_key]
         if at is None:
             document, at = self._with_entry(name, wanted), len(self.entries)
@@ -275,7 +275,8 @@ def _gained(node: Node, *values: object) -> Callable[[Node], bool]:
 
     def fits(new: Node) -> bool:
         kept, more = new.items[: -len(values)], new.items[-len(values) :]
-        return alike(node, new) and same_items(node.items, kept) and equal([Meanings().of(one) for one in more], values)
+        added = [Meanings().of(one) for one in more]
+        return alike(node, new) and same_items(node.items, kept) and equal(added, list(values))
 
     return fits
 

@@ -6,7 +6,6 @@ No tag makes anything but text, numbers, truth, nothing, lists and dictionaries,
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from .document import EditProblem
 from .yaml_nodes import ALIAS, MAPPING, SCALAR, SEQUENCE, Node
@@ -83,8 +82,8 @@ def is_null(node: Node) -> bool:
 
 
 def equal(one: object, other: object) -> bool:
-    """The same value; truth is no number, and a tuple is a list."""
-    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+    """The same value; truth is no number."""
+    if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(equal, one, other))
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(equal(one[key], other[key]) for key in one)
@@ -117,10 +116,3 @@ def _resolved(text: str) -> object:
     if _FLOAT.fullmatch(text):
         return float(text.lower().replace(".inf", "inf").replace(".nan", "nan"))
     return text
-
-
-def plain(value: object) -> object:
-    """A value of settings as lists and dictionaries."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    return [plain(item) for item in value] if isinstance(value, (list, tuple)) else value
