@@ -9,6 +9,7 @@ from ..setup.detecting import detected
 from ..setup.exclusion import exclusively
 from ..setup.operations import Action, failed
 from ..system.folders import folders
+from .registration import PROTOCOL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from .parse import Invocation
     from .registration import Asked
 
-PROTOCOL = "1.0"  # of the JSON that IDE extensions read
 CHANGED = (Action.CREATED, Action.UPDATED)
 
 

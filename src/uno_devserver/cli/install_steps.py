@@ -47,9 +47,7 @@ def _of_client(task: Task, operations: Sequence[Operation], files: Files, here: 
     scopes = {place.scope for place in places}
     yield from (gate.text for gate in task.profile.gates if not scopes.isdisjoint(gate.scopes))
     for place in places:
-        others = task.also_read_by(place)
-        if others:
-            yield f"'{place.path}' is read by other clients, too: {', '.join(others)}."
+        yield from task.note_on_others(place)
 
 
 def _about_command(match: Match, here: Here) -> Iterator[str]:

@@ -10,7 +10,7 @@ from ..setup.profiles import HTTP
 from ..system.text import visible
 from ..workspace.trust import is_trusted
 from .folding import folded
-from .registration import asked
+from .registration import PROTOCOL, asked
 from .results import Result
 
 TYPE_CHECKING = False
@@ -32,7 +32,7 @@ def run(invocation: Invocation) -> Result:
     trusted = invocation.on("force") or is_trusted(os.environ, request.here.workspace)
     found = tuple((profile, examine(profile, request.servers, request.here, trusted=trusted)) for profile in profiles)
     data = {
-        "version": "1.0",
+        "version": PROTOCOL,
         "ide": request.client.id if request.client is not None else None,
         "entries": [_data(one) for _, examinations in found for one in examinations],
     }
@@ -45,7 +45,7 @@ def run(invocation: Invocation) -> Result:
 
 
 def _registered(request: Asked) -> tuple[Profile, ...]:
-    known = (one for one in request.definitions.profiles if not one.hidden and detected(one, request.here))
+    known = (one for one in request.definitions.profiles if detected(one, request.here))
     return tuple(profile for profile in known if has_entries(profile, request.servers))
 
 

@@ -24,7 +24,6 @@ TITLE = "MCP Restore"
 def run(invocation: Invocation) -> Result:
     wanted = asked(invocation)
     clients, ways, files = clients_of(invocation, wanted, "restore"), ways_of(invocation), Files()
-
     its_files = _divided(clients)
 
     def plan(client: Profile) -> Plan:

@@ -6,7 +6,7 @@ from .. import __version__
 from ..setup.expectation import expected
 from ..setup.profiles import HTTP
 from ..setup.status import status_of
-from .registration import asked
+from .registration import PROTOCOL, asked
 from .registration_text import status_text
 from .results import Result
 from .verified import verified_data
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ..setup.status import ClientStatus, Location, Registration
     from .parse import Invocation
     from .registration import Asked
-
-PROTOCOL = "1.0"  # of the JSON that IDE extensions read
 
 
 def run(invocation: Invocation) -> Result:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..setup.servers import Server
     from .parse import Invocation
 
+PROTOCOL = "1.0"  # of the JSON that IDE extensions read
 _PRERELEASE = re.compile(r"-|\d(a|b|rc|\.?dev)\d*", re.IGNORECASE)  # by SemVer, and by Python's rules
 _VERSION = re.compile(r"[A-Za-z0-9*][A-Za-z0-9.+!*_-]*")  # SemVer's, Python's, and NuGet's `5.*`
 # What decides what is meant, besides the client.

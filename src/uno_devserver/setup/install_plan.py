@@ -18,7 +18,7 @@ from .operations import Action
 from .profiles import Format, Scope, Use
 from .reading import data_of, text_of
 from .servers import PINNED
-from .task import no_such_scope, repair
+from .task import left_alone, no_such_scope, not_changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _decide(task: Task, server: Server, wish: Wish, scope: Scope, readings: tupl
     read = [one for one in readings if one.place.use is not Use.LEGACY]
     found = [(one, match) for one in read if (match := _effective(one, server))]
     counting = [one for one in found if task.scope is None or one[0].place.scope is task.scope]
-    notes = _left_alone(server, readings) + _other_variant(server, wish)
+    notes = left_alone(server, readings) + _other_variant(server, wish)
     if counting:
         reading, match = counting[0]
         notes += _others_in_file(reading, match)
@@ -85,15 +85,6 @@ def _effective(reading: Reading, server: Server) -> Match | None:
     """The entry that counts in a file. Of twins clients take the last; of other matches the first is as good as any."""
     ours = (one for one in reading.matches if one.server.name == server.name and one.certain)
     return next((one for one in ours if not one.shadowed), None)
-
-
-def _left_alone(server: Server, readings: tuple[Reading, ...]) -> tuple[str, ...]:
-    return tuple(
-        f"The entry '{match.entry.name}' in '{one.place.path}' stays as it is: its address may be another program's."
-        for one in readings
-        for match in one.matches
-        if match.server.name == server.name and not match.certain
-    )
 
 
 def _other_variant(server: Server, wish: Wish) -> tuple[str, ...]:
@@ -236,8 +227,7 @@ def _file_change(edits: list[_Edit]) -> FileChange:
             after, text = data_of(changed, bom, encoding), changed
             operations.append(edit.operation)
         except EditProblem as problem:
-            reason = f"Could not change config file '{place.path}': {problem}"
-            operations.append(edit.operation.failed(reason, repair(place.path)))
+            operations.append(not_changed(edit.operation, place.path, problem))
     return FileChange(place.path, place.scope, before, after, tuple(operations))
 
 

@@ -118,9 +118,8 @@ def _older(
 def _change(
     task: Task, place: Place, content: bytes | None, original: bytes | None, operation: Operation
 ) -> FileChange:
-    others = ", ".join(task.also_read_by(place))
-    notes = (f"'{place.path}' is read by other clients, too: {others}.",) if others else ()
-    operation = operation.replace(action=Action.RESTORED, notes=(*notes, *operation.notes))
+    notes = (*task.note_on_others(place), *operation.notes)
+    operation = operation.replace(action=Action.RESTORED, notes=notes)
     return FileChange(place.path, place.scope, content, original, (operation,), closes=True)
 
 

@@ -1,4 +1,4 @@
-"""What a registration command is asked to do, and the files as it sees them."""
+"""What a registration command is asked to do, the files as it sees them, and what all plans say of these."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from .reading import Reading, read_place, understood
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from .changes import FileChange
     from .definitions import Definitions
+    from .edits.document import EditProblem
     from .profiles import Place, Profile
     from .servers import Server
 
@@ -45,6 +48,10 @@ class Task(Value):
             )
         )
 
+    def note_on_others(self, place: Place) -> tuple[str, ...]:
+        others = ", ".join(self.also_read_by(place))
+        return (f"'{place.path}' is read by other clients, too: {others}.",) if others else ()
+
 
 class Files:
     """What is on the disk, and over it what a dry run has planned so far."""
@@ -61,6 +68,20 @@ class Files:
             return read_place(place, servers)
         content = self._planned[real]
         return Reading(place) if content is None else understood(place, content, servers)
+
+
+def left_alone(server: Server, readings: Iterable[Reading]) -> tuple[str, ...]:
+    """Of which entries nobody knows whether they are the server's."""
+    return tuple(
+        f"The entry '{match.entry.name}' in '{one.place.path}' stays as it is: its address may be another program's."
+        for one in readings
+        for match in one.matches
+        if match.server.name == server.name and not match.certain
+    )
+
+
+def not_changed(operation: Operation, path: str, problem: EditProblem) -> Operation:
+    return operation.failed(f"Could not change config file '{path}': {problem}", repair(path))
 
 
 def repair(path: str) -> str:

@@ -16,7 +16,7 @@ from .operations import Action
 from .profiles import Scope, Use
 from .reading import data_of, text_of
 from .records import record_of
-from .task import no_such_scope, repair
+from .task import left_alone, no_such_scope, not_changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -92,19 +92,13 @@ def _consequences(task: Task, place: Place) -> tuple[str, ...]:
 
 def _still(task: Task, server: Server, reached: list[Reading], beyond: list[Reading]) -> tuple[str, ...]:
     """What is left of a server, and why."""
-    left = [
-        f"The entry '{match.entry.name}' in '{one.place.path}' stays as it is: its address may be another program's."
-        for one in reached
-        for match in one.matches
-        if match.server.name == server.name and not match.certain
-    ]
     shared = [
         f"Still reachable through '{one.place.path}', shared with {_listed(task.also_read_by(one.place))}; "
         "--all-scopes takes it out there, too."
         for one in beyond
         if any(match.server.name == server.name and match.certain for match in one.matches)
     ]
-    return (*left, *shared)
+    return (*left_alone(server, reached), *shared)
 
 
 def _listed(names: tuple[str, ...]) -> str:
@@ -129,8 +123,7 @@ def _file_change(removals: list[_Removal], folder: str) -> FileChange:
             text = open_document(text, its.format, its.root, its.dialect.name_key).remove(one.indexes)
             operations += one.operations
         except EditProblem as problem:
-            reason = f"Could not change config file '{its.path}': {problem}"
-            operations += (each.failed(reason, repair(its.path)) for each in one.operations)
+            operations += (not_changed(each, its.path, problem) for each in one.operations)
     nothing_done = all(one.action is Action.ERROR for one in operations)
     after = before if nothing_done else _as_before(folder, place, before, text, data_of(text, bom, encoding))
     return FileChange(place.path, place.scope, before, after, tuple(operations))
