@@ -104,7 +104,7 @@ def test_the_client_and_the_server_of_the_registration_guide_can_be_installed(ma
 
     assert [one["action"] for one in installed.json["operations"]] == ["created"]
     written = json.loads((machine.workspace / ".my-editor" / "mcp.json").read_text("utf-8"))
-    assert written == {"mcpServers": {"my-server": {"command": "npx", "args": ["-y", "my-server"]}}}
+    assert written == {"mcpServers": {"my-server": json.loads(server)["my-server"]["variants"]["stable"]}}
     assert [one["status"] for one in status.json["servers"][0]["ides"]] == ["registered"]
 
 
