@@ -114,7 +114,7 @@ def test_one_that_fails_says_why_and_what_to_do(machine: Machine, workspace: Pat
 
     assert result.exit_code == 1
     assert "  UnoApp: does not work\n" in result.stdout
-    assert "    uvx is not on PATH.\n" in result.stdout
+    assert "    'uvx' is not on PATH.\n" in result.stdout
     assert "'uno-devserver mcp install claude-code --runner path'." in " ".join(result.stdout.split())
     assert all(len(line) <= 80 for line in result.stdout.splitlines() if "/" not in line)
 

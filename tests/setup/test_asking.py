@@ -175,7 +175,7 @@ def test_a_client_that_is_not_installed_says_so(programs: Path) -> None:
     profile = client(programs, "")
     os.remove(programs / "client")
 
-    assert ask(profile, SERVERS, str(programs)).problem == "client is not on PATH"
+    assert ask(profile, SERVERS, str(programs)).problem == "'client' is not on PATH"
 
 
 def test_a_client_without_a_list_command_is_not_asked(programs: Path) -> None:

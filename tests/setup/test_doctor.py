@@ -112,8 +112,8 @@ def test_a_command_on_the_users_path_alone_is_not_found_by_a_client_with_windows
 
     one = desk.the_one(in_terminal=False)
 
-    assert one.problem == f"uvx is at {uvx} on your own PATH, but Editor is started without it."
-    assert one.next_step == f"Put {uvx} into the entry, {BY_PATH}"
+    assert one.problem == f"'uvx' is at '{uvx}' on your own PATH, but Editor is started without it."
+    assert one.next_step == f"Put '{uvx}' into the entry, {BY_PATH}"
 
 
 def test_a_command_that_is_nowhere_is_to_be_installed(desk: Desk) -> None:
@@ -121,7 +121,7 @@ def test_a_command_that_is_nowhere_is_to_be_installed(desk: Desk) -> None:
 
     one = desk.the_one()
 
-    assert (one.problem, one.next_step) == ("uvx is not on PATH.", f"Install uvx, {BY_PATH}")
+    assert (one.problem, one.next_step) == ("'uvx' is not on PATH.", f"Install 'uvx', {BY_PATH}")
 
 
 def test_a_path_that_leads_nowhere_says_so(desk: Desk) -> None:
@@ -129,7 +129,7 @@ def test_a_path_that_leads_nowhere_says_so(desk: Desk) -> None:
 
     one = desk.the_one()
 
-    assert (one.problem, one.next_step) == ("/gone/uno-devserver does not exist.", "Correct the entry.")
+    assert (one.problem, one.next_step) == ("'/gone/uno-devserver' does not exist.", "Correct the entry.")
 
 
 def test_a_file_that_cannot_be_executed_says_so(desk: Desk) -> None:
@@ -137,7 +137,7 @@ def test_a_file_that_cannot_be_executed_says_so(desk: Desk) -> None:
     path.chmod(0o644)
     desk.register(UnoApp=stdio(str(path), "--mcp-app"))
 
-    assert desk.the_one().problem == f"{path} is a file that cannot be executed."
+    assert desk.the_one().problem == f"'{path}' is a file that cannot be executed."
 
 
 def test_one_that_dies_is_to_be_run_by_hand(desk: Desk) -> None:
@@ -150,7 +150,7 @@ def test_one_that_dies_is_to_be_run_by_hand(desk: Desk) -> None:
         "It ended with exit code 1 before it answered. Its last words: no such package"
         " It refers to ${VERSION}, which is not set here."
     )
-    assert one.next_step == f"Run it yourself in {desk.workspace} to see more, {BY_PATH}"
+    assert one.next_step == f"Run it yourself in '{desk.workspace}' to see more, {BY_PATH}"
 
 
 def test_one_that_is_slower_than_the_client_waits_works_and_fails(desk: Desk) -> None:
@@ -167,7 +167,7 @@ def test_one_that_is_slower_than_the_client_waits_works_and_fails(desk: Desk) ->
 def test_a_folder_that_is_not_there_is_to_be_made(desk: Desk) -> None:
     desk.register(UnoApp=stdio(sys.executable, cwd="gone"))
 
-    assert desk.the_one().next_step == f"Make the folder {desk.workspace / 'gone'}, or correct the entry."
+    assert desk.the_one().next_step == f"Make the folder '{desk.workspace / 'gone'}', or correct the entry."
 
 
 def test_what_may_have_come_with_a_workspace_is_shown_and_not_started(desk: Desk) -> None:
@@ -205,7 +205,7 @@ def test_an_entry_that_is_switched_off_is_not_started(desk: Desk, switch: dict[s
     desk.tool("server", f"open({str(began)!r}, 'w')")
     desk.register(UnoApp=stdio("server", **switch))
 
-    assert desk.the_one().problem == f"It is switched off in {desk.config}."
+    assert desk.the_one().problem == f"It is disabled in '{desk.config}'."
     assert not began.exists()
 
 
@@ -224,7 +224,7 @@ def test_an_entry_that_says_nothing_is_to_be_installed_again(desk: Desk) -> None
 
     one = desk.the_one()
 
-    assert one.problem == f"The entry in {desk.config} names neither a command nor an address."
+    assert one.problem == f"The entry in '{desk.config}' names neither a command nor an address."
     assert one.next_step == "Run 'uno-devserver mcp install editor'."
 
 

@@ -189,7 +189,7 @@ def test_a_program_that_cannot_be_executed_says_why(tmp_path: Path) -> None:
 
     trial = try_command(str(script), start((str(script),), tmp_path))
 
-    assert trial.problem == f"{script} cannot be started: Exec format error."
+    assert trial.problem == f"'{script}' cannot be started: Exec format error."
 
 
 def test_a_folder_that_is_not_there_says_so(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def ask(profile: Profile, servers: tuple[Server, ...], workspace: str) -> Answer
     environ = {**os.environ, **profile.program.environ}
     path = find_program(name, environ)
     if path is None:
-        return Answer(profile.id, command, {}, problem=f"{name} is not on PATH")
+        return Answer(profile.id, command, {}, problem=f"'{name}' is not on PATH")
     line = (path, *profile.program.list)
     outcome = run(line, cwd=workspace, environ=environ, seconds=SECONDS, keep_bytes=KEEP_BYTES)
     printed = _plain(outcome.output)

@@ -18,6 +18,7 @@ from .profiles import Use
 from .reading import read_place
 from .starting import start_of
 from .status import locations_of, warnings_of_file
+from .task import repair
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,9 +124,9 @@ def _hindrance(location: Location, profile: Profile) -> tuple[str, str] | None:
     if warning is not None:
         return f"{warning}.", "Take that out of the file."
     if is_disabled(match.entry):
-        return f"It is switched off in {place.path}.", f"Switch it on in {profile.name}, or take that out of the file."
+        return f"It is disabled in '{place.path}'.", f"Switch it on in {profile.name}, or take that out of the file."
     if match.transport == UNKNOWN:
-        return f"The entry in {place.path} names neither a command nor an address.", _install(profile)
+        return f"The entry in '{place.path}' names neither a command nor an address.", _install(profile)
     if match.transport not in profile.transports:
         return f"{profile.name} cannot use a server of the kind '{match.transport}'.", _install(profile)
     return None
@@ -140,13 +141,13 @@ def _not_found(start: Start, match: Match, profile: Profile, here: Here) -> tupl
     name = start.command[0]
     own = _program(start.replace(environ=here.environ), here)
     if own is not None:
-        problem = f"{name} is at {own} on your own PATH, but {profile.name} is started without it."
-        return problem + _unset(start), _by_path(match, profile, f"Put {own} into the entry")
+        problem = f"'{name}' is at '{own}' on your own PATH, but {profile.name} is started without it."
+        return problem + _unset(start), _by_path(match, profile, f"Put '{own}' into the entry")
     if os.path.dirname(name):
         there = candidates(name, start.folder, start.environ, here.platform)[0]
         state = "is a file that cannot be executed" if os.path.isfile(there) else "does not exist"
-        return f"{there} {state}." + _unset(start), _by_path(match, profile, "Correct the entry")
-    return f"{name} is not on PATH." + _unset(start), _by_path(match, profile, f"Install {name}")
+        return f"'{there}' {state}." + _unset(start), _by_path(match, profile, "Correct the entry")
+    return f"'{name}' is not on PATH." + _unset(start), _by_path(match, profile, f"Install '{name}'")
 
 
 def _judged(blank: Examination, trial: Trial, start: Start, match: Match, profile: Profile, here: Here) -> Examination:
@@ -171,8 +172,8 @@ def _after_failure(start: Start, match: Match, profile: Profile) -> str:
     if not start.command:
         return "See that the address is right, and that this machine reaches it."
     if not os.path.isdir(start.folder):
-        return f"Make the folder {start.folder}, or correct the entry."
-    return _by_path(match, profile, f"Run it yourself in {start.folder} to see more")
+        return f"Make the folder '{start.folder}', or correct the entry."
+    return _by_path(match, profile, f"Run it yourself in '{start.folder}' to see more")
 
 
 def _by_path(match: Match, profile: Profile, first: str) -> str:
@@ -187,8 +188,7 @@ def _unset(start: Start) -> str:
 
 
 def _unreadable(profile: Profile, path: str, problem: str) -> Examination:
-    step = f"Correct the file: {profile.name} cannot read it, either."
-    return Examination(profile.id, None, None, path, None, None, None, {}, None, None, f"{problem}.", step)
+    return Examination(profile.id, None, None, path, None, None, None, {}, None, None, f"{problem}.", repair(path))
 
 
 def _missing(profile: Profile, server: Server) -> Examination:

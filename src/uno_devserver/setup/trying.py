@@ -103,7 +103,7 @@ async def _over_pipes(program: str, start: Start, output: Output, patience: floa
         child = spawn(line, folder=start.folder, environ=start.environ, output=output, spoken_to=True)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        return Trial({}, problem=f"{program} cannot be started: {reason}.")
+        return Trial({}, problem=f"'{program}' cannot be started: {reason}.")
     watch.lap("spawn")
     assert child.pipes is not None
     strays: list[bytes] = []
