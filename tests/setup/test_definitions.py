@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from support.systems import LINUX, MACOS, WINDOWS, machine
-from uno_devserver.setup.definitions import CLIENTS, SERVERS, Definitions, load
+from uno_devserver.setup.definitions import CLIENTS, SERVERS, Definitions, load, packaged
 from uno_devserver.setup.profiles import HTTP, STDIO, TRANSPORTS, Format, Place, Profile, Scope, Use
 from uno_devserver.setup.servers import PINNED, PRERELEASE, STABLE
 
@@ -334,10 +334,11 @@ def test_only_aider_has_no_client_and_only_the_unknown_one_is_not_looked_for(def
 
 
 def test_every_client_says_how_and_when_that_was_found_out(definitions: Definitions) -> None:
+    data = packaged(f"{CLIENTS}.json")
     for profile in definitions.profiles:
         assert profile.name
-        assert re.match(r"(RUN|SRC|DOC|2nd)\b", profile.evidence), profile.id
-        assert profile.checked == "2026-11"
+        assert re.match(r"(RUN|SRC|DOC|2nd)\b", data[profile.id]["evidence"]), profile.id
+        assert data[profile.id]["checked"] == "2026-11"
         assert all(gate.text.endswith(".") and gate.scopes for gate in profile.gates)
 
 

@@ -44,8 +44,6 @@ def profile_from(id_: str, data: Mapping[str, Any], here: Here) -> Profile:
         connect_seconds=data.get("connectSeconds"),
         gates=tuple(_gate(gate) for gate in data.get("gates", ())),
         no_client=data.get("noClient", ""),
-        evidence=data.get("evidence", ""),
-        checked=data.get("checked", ""),
     )
 
 

@@ -95,8 +95,6 @@ class Profile(Value):
     connect_seconds: float | None = None  # how long it waits for a server, where that is known
     gates: tuple[Gate, ...] = ()
     no_client: str = ""  # why nothing can be registered there, as a sentence
-    evidence: str = ""
-    checked: str = ""  # when, as YYYY-MM
 
     def targets(self, scope: Scope) -> tuple[Place, ...]:
         """Where an entry of that scope may be put, the preferred place first.
