@@ -6,7 +6,7 @@ from ..setup.operations import Action
 from ..system.text import visible
 from .agreeing import MAY_RUN, REVOKE, WOULD_RUN
 from .folding import WIDTH, bullets, folded
-from .registration_text import shown_path
+from .status_text import shown_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from ..setup.expectation import expected
 from ..setup.profiles import HTTP
 from ..setup.status import status_of
 from .registration import PROTOCOL, asked
-from .registration_text import status_text
 from .results import Result
+from .status_text import status_text
 from .verified import verified_data
 
 TYPE_CHECKING = False
