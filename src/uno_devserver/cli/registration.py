@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 PROTOCOL = "1.0"  # of the JSON that IDE extensions read
 _PRERELEASE = re.compile(r"-|\d(a|b|rc|\.?dev)\d*", re.IGNORECASE)  # by SemVer, and by Python's rules
 _VERSION = re.compile(r"[A-Za-z0-9*][A-Za-z0-9.+!*_-]*")  # SemVer's, Python's, and NuGet's `5.*`
-# What decides what is meant, besides the client.
-_REPEATED = {"workspace", "solution-dir", "servers", "ide-definitions", "server-definitions"}
+# What decides what is meant, besides the client: `mcp status` repeats it where it names `mcp install`.
+_REPEATED = {"workspace", "solution-dir", "ide-definitions", "server-definitions"}
 _REPEATED |= {"release", "prerelease", "version", "channel", "runner"}
 _CHANNELS = {"stable": STABLE, "prerelease": PRERELEASE}
 
