@@ -1,25 +1,23 @@
 """Planned changes, written: each file all or nothing, with a way back, and none of them stops the others.
 
 What undoes a change is on the disk before the change is. A file that somebody else changes at the same moment is
-planned again, once. A killed run leaves at most a temporary file beside the real one, which the next removes.
+planned again, once.
 """
 
 from __future__ import annotations
 
 import errno
 import os
-import re
 
-from ..system.files import FileProblem, read_bytes, rewrite, write_atomic
+from ..system.files import FileProblem
 from ..system.log import log
 from ..system.values import Value
 from .backups import backups_of, keep_backup
 from .changes import FileChange
 from .exclusion import unusable
 from .operations import Action
-from .profiles import Scope
-from .reading import MAX_BYTES
 from .records import Original, continued, forget, keep, record_of
+from .writing import ClashError, missing_folders, write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,8 +29,6 @@ if TYPE_CHECKING:
 
 READ_ONLY = "File is read-only"
 CLASH = "Another program keeps changing it; nothing was written. Run this again"
-WORKSPACE_MODE = 0o644  # before the umask: such files are shared through the repository
-USER_MODE = 0o600  # configurations of clients hold tokens, sooner or later
 
 
 class Ways(Value):
@@ -50,16 +46,12 @@ def carry_out(plan: Callable[[], Plan], ways: Ways) -> tuple[Operation, ...]:
     for item in plan():
         try:
             done += _apply(item, ways) if isinstance(item, FileChange) else (item,)
-        except _ClashError:
+        except ClashError:
             assert isinstance(item, FileChange)
             clashed.append(item)
     if clashed:
         done += _once_more(plan(), clashed, done, ways)
     return tuple(done)
-
-
-class _ClashError(Exception):
-    """The file is no longer what the change was planned for."""
 
 
 def _once_more(plan: Plan, clashed: list[FileChange], told: list[Operation], ways: Ways) -> list[Operation]:
@@ -72,7 +64,7 @@ def _once_more(plan: Plan, clashed: list[FileChange], told: list[Operation], way
             if item.path in paths:
                 try:
                     done += _apply(item, ways)
-                except _ClashError:
+                except ClashError:
                     done += _failed(item, CLASH)
         elif item not in told and (item.path in paths or item.server in servers):
             done.append(item)
@@ -117,7 +109,7 @@ def _reason(error: OSError, path: str) -> str:
 
 def _write_recorded(change: FileChange, ways: Ways) -> tuple[Operation, ...]:
     earlier = record_of(ways.folder, change.path)
-    missing = _missing_folders(change.path) if change.before is None else ()
+    missing = missing_folders(change.path) if change.before is None else ()
     record, original = continued(earlier, change.path, change.before, change.after, missing)
     undoes = earlier is not None and earlier.original(change.before) == Original(change.after)
     ends = change.closes or undoes
@@ -134,7 +126,7 @@ def _write_recorded(change: FileChange, ways: Ways) -> tuple[Operation, ...]:
         log.warn(f"{change.path} cannot be put back later: {error}")
         kept = None
     try:
-        _write(change, (earlier or record).folders)
+        write(change, (earlier or record).folders)
     except BaseException:
         if not ends:
             _take_back(ways.folder, record, earlier)
@@ -169,85 +161,3 @@ def _take_back(folder: str, record: Record, earlier: Record | None) -> None:
             forget(folder, record)
     except OSError as error:
         log.debug(f"the record of {record.path} stays as it is, and holds for both contents: {error}")
-
-
-def _write(change: FileChange, folders: tuple[str, ...]) -> None:
-    if change.after is None:
-        assert change.before is not None
-        _remove(change.path, change.before, folders)
-        return
-    _sweep(os.path.realpath(change.path))
-    if change.before is None:
-        _create(change, change.after)
-        return
-    try:
-        rewrite(change.path, change.after, was=change.before)
-    except (FileProblem, FileNotFoundError) as error:
-        if _content(change.path) != change.before:
-            raise _ClashError from error
-        raise
-
-
-def _create(change: FileChange, data: bytes) -> None:
-    made = _missing_folders(change.path)
-    try:
-        os.makedirs(os.path.dirname(change.path), exist_ok=True)  # with the usual mode: it is not ours
-        try:
-            write_atomic(change.path, data, WORKSPACE_MODE if change.scope is Scope.WORKSPACE else USER_MODE, new=True)
-        except FileExistsError as error:
-            raise _ClashError from error
-    except BaseException:
-        _remove_empty(made)
-        raise
-
-
-def _remove(path: str, was: bytes, folders: tuple[str, ...]) -> None:
-    if _content(path) != was:
-        raise _ClashError
-    os.unlink(os.path.realpath(path))
-    _remove_empty(folders)
-
-
-def _content(path: str) -> bytes | None:
-    try:
-        return read_bytes(path, MAX_BYTES)
-    except (FileNotFoundError, FileProblem):
-        return None
-
-
-def _missing_folders(path: str) -> tuple[str, ...]:
-    """Those that have to be made for a file, the outermost first."""
-    missing: list[str] = []
-    folder = os.path.dirname(path)
-    while not os.path.lexists(folder) and os.path.dirname(folder) != folder:  # a drive may be missing, too
-        missing.insert(0, folder)
-        folder = os.path.dirname(folder)
-    return tuple(missing)
-
-
-def _remove_empty(folders: tuple[str, ...]) -> None:
-    for folder in reversed(folders):
-        try:
-            os.rmdir(folder)
-        except OSError:
-            return  # somebody has put something there, or it is gone
-
-
-def _sweep(path: str) -> None:
-    """Remove what killed runs left beside a file: named like our temporary files, and of a process that is gone."""
-    folder, name = os.path.split(path)
-    left = re.compile(re.escape(name) + r"\.(\d{1,9})-\d+\.tmp")
-    try:
-        found = [(one, match) for one in os.listdir(folder) if (match := left.fullmatch(one))]
-    except OSError:
-        return
-    if not found:
-        return
-    from ..system.processes import is_alive
-
-    for one, match in found:
-        if not is_alive(int(match[1])):
-            try:
-                os.unlink(os.path.join(folder, one))
-            except OSError as error:
-                log.debug(f"{one} stays: {error}")
