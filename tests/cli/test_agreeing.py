@@ -34,6 +34,16 @@ def test_an_empty_workspace_is_not_agreed_to_since_code_may_come_later(workspace
     assert not is_trusted({"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}, str(workspace))
 
 
+@pytest.mark.parametrize("config", ["{}", '{"proxy": {"waitCalls": true}}', '{"nonsense": 1}'])
+def test_a_config_that_names_no_command_is_not_agreed_to_since_code_may_come_later(
+    workspace: Path, tmp_path: Path, config: str
+) -> None:
+    write(workspace / ".devtools" / "host.config.jsonc", config)
+
+    assert agree_to(str(workspace), "start") == ()
+    assert not is_trusted({"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path / "data")}, str(workspace))
+
+
 def test_a_config_that_cannot_be_seen_is_not_agreed_to(workspace: Path) -> None:
     write(workspace / ".devtools" / "host.config.jsonc", "{ broken")
 

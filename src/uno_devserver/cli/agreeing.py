@@ -21,12 +21,12 @@ def agree_to(directory: str, command: str, *, dry_run: bool = False) -> tuple[st
     state = folders().state
     try:
         asked = question(directory)
-        if asked.empty or is_agreed(state, asked.directory):  # what comes later into an empty one was not agreed to
+        if asked.empty or is_agreed(state, asked.directory):
             return ()
         from .trust import may_run
 
         runs = (*asked.addins, *may_run(asked))
-        if not dry_run:
+        if runs and not dry_run:  # where nothing was shown, nothing was agreed to: neither now nor what comes later
             agree(state, asked, command)
     except (FileProblem, OSError, UserError) as error:
         log.debug(f"that the workspace is trusted is not kept: {error}")
