@@ -69,7 +69,8 @@ def test_what_is_left_to_do_in_the_client_is_told_after_a_change_and_only_then(c
     steps = first.json["nextSteps"]
     assert any("approve" in step for step in steps)
     assert any("'uvx' is not on PATH" in step and "--runner path" in step for step in steps)
-    assert any("VS Code" in step for step in steps)
+    assert not any("VS Code" in step for step in steps), "it is nothing to do"
+    assert all("VS Code" in one["note"] for one in operations(first))
     assert [step for step in second.json["nextSteps"] if "PATH" not in step] == []
 
 
@@ -302,3 +303,67 @@ def test_uninstall_of_all_clients_also_cleans_what_no_client_reads(clients: Clie
     done = clients.uninstall("--all-ides", "--servers", "UnoDocs")
 
     assert [(one["ide"], one["action"]) for one in operations(done)] == [("aider", "removed")]
+
+
+@pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])
+def test_what_the_same_run_takes_out_for_another_client_is_not_reachable_any_more(
+    clients: Clients, dry_run: tuple[str, ...]
+) -> None:
+    for folder in ("~/.claude", "~/.qwen", ".vscode"):
+        clients.at(folder).mkdir()
+    clients.install("claude-code")
+
+    alone = clients.uninstall("qwen")
+    everyone = clients.uninstall("--all-ides", *dry_run)
+
+    assert "Still reachable" in operations(alone)[0]["note"]
+    assert "Still reachable" not in everyone.stdout
+
+
+def test_entries_of_another_name_are_told_by_it(clients: Clients) -> None:
+    servers = {"y": UVX_PRERELEASE, "uno-http": {"url": "http://localhost:5000/uno-devserver/mcp"}, "UnoDocs": DOCS}
+    clients.write(".cursor/mcp.json", {"mcpServers": servers})
+
+    skipped = clients.install("cursor", "--dry-run", "--prerelease")
+    text = clients.text("uninstall", "cursor", "--dry-run").stdout
+    removed = clients.uninstall("cursor")
+
+    assert {one["server"]: one["keys"] for one in operations(skipped)} == {"UnoApp": ["y"], "UnoDocs": ["UnoDocs"]}
+    assert {one["server"]: one["keys"] for one in operations(removed)} == {
+        "UnoApp": ["y", "uno-http"],
+        "UnoDocs": ["UnoDocs"],
+    }
+    assert ".cursor/mcp.json (as y, uno-http)" in text
+    assert "as UnoDocs" not in text
+    assert all("keys" not in one for one in operations(clients.uninstall("cursor"))), "there is no entry"
+
+
+def test_a_file_of_the_user_is_not_the_workspaces_although_it_has_a_part_for_it(clients: Clients) -> None:
+    write(clients.workspace / ADDIN, "")
+    project = {"mcpServers": {"UnoApp": {"command": "uvx", "args": ["uno-devserver@0.0.1", "--mcp-app"]}}}
+    clients.write("~/.claude.json", {"projects": {str(clients.workspace): project}})
+
+    done = clients.install("claude-code", "--servers", "UnoApp", "--runner", "path")
+
+    (operation,) = operations(done)
+    assert (operation["action"], operation["path"]) == ("updated", str(clients.at("~/.claude.json")))
+    assert "commit" not in operation.get("note", "")
+    assert done.json["agreedTo"] == []
+    assert agreements(clients) == []
+
+
+def test_what_is_no_file_is_to_be_taken_away_and_not_repaired(clients: Clients) -> None:
+    folder = clients.at(".cursor/mcp.json")
+    folder.mkdir(parents=True)
+
+    assert clients.install("cursor").json["nextSteps"] == [
+        f"Take '{folder}' away, or make it a file, and run this again."
+    ]
+
+
+@pytest.mark.parametrize("argv", [("aider",), ("claude-desktop", "--scope", "workspace")])
+def test_what_cannot_be_registered_has_a_next_step(clients: Clients, argv: tuple[str, ...]) -> None:
+    result = clients.install(*argv)
+
+    assert result.exit_code == 1
+    assert len(result.json["nextSteps"]) == 1

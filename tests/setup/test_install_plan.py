@@ -74,7 +74,7 @@ def test_what_is_registered_is_skipped_and_its_place_is_told(tmp_path: Path) -> 
     profile = client(place(tmp_path / "ws.json"), place(user, Scope.USER))
 
     assert only_operation(plan(profile, UNO_APP)) == Operation(
-        "UnoApp", "cursor", Action.SKIPPED, str(user), "Already registered", scope=Scope.USER
+        "UnoApp", "cursor", Action.SKIPPED, str(user), "Already registered", scope=Scope.USER, keys=("UnoApp",)
     )
 
 

@@ -96,9 +96,10 @@ def test_a_shared_file_is_only_cleaned_on_request_and_told_otherwise(setup: Setu
 
     assert isinstance(left, Operation)
     assert left.action is Action.NOT_FOUND
+    assert left.reason == "Only in a file that other clients share"
     assert f"Still reachable through '{path}', shared with Its Owner" in left.notes[0]
     assert isinstance(taken, FileChange)
-    assert "Its Owner" in taken.operations[0].notes[0]
+    assert taken.operations[0].notes == (f"'{path}' is read by Its Owner, too: it loses the server as well.",)
 
 
 def test_a_shared_file_is_cleaned_by_its_scope_where_the_client_has_no_other_of_it(setup: Setup) -> None:

@@ -58,7 +58,7 @@ def change_text(
 
 def _table(operations: Sequence[Operation], here: Here) -> Iterator[str]:
     rows = [
-        (one.server or WHOLE_FILE, one.action.value, shown_path(one.path, here) if one.path else "", one.reason)
+        (one.server or WHOLE_FILE, one.action.value, _where(one, here), one.reason)
         for one in _with_errors_once(operations)
     ]
     server, action, path = (max(len(row[column]) for row in rows) for column in range(3))
@@ -73,6 +73,12 @@ def _table(operations: Sequence[Operation], here: Here) -> Iterator[str]:
         else:
             yield f"{begin}  {where}".rstrip()
             yield from folded(reason, " " * _DEEPER, " " * _DEEPER)
+
+
+def _where(one: Operation, here: Here) -> str:
+    """The file, and the entries in it that have another name than the server."""
+    names = f" (as {', '.join(one.keys)})" if one.keys not in ((), (one.server,)) else ""
+    return shown_path(one.path, here) + names if one.path else ""
 
 
 def _with_errors_once(operations: Sequence[Operation]) -> Iterator[Operation]:

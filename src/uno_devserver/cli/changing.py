@@ -106,5 +106,5 @@ def _operation(one: Operation) -> dict[str, object]:
         "path": one.path,
         "reason": one.reason,
     }
-    optional = {"note": " ".join(one.notes), "backup": one.backup, "diff": one.diff}
+    optional = {"keys": list(one.keys), "note": " ".join(one.notes), "backup": one.backup, "diff": one.diff}
     return told | {key: value for key, value in optional.items() if value}

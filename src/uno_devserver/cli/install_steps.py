@@ -43,11 +43,8 @@ def _of_client(task: Task, operations: Sequence[Operation], files: Files, here: 
         if match.transport == STDIO:
             yield from _about_command(match, here)
     changed = [one for one in operations if one.action in CHANGED]
-    places = [place for place, _ in registered(task, changed, files)]
-    scopes = {place.scope for place in places}
+    scopes = {place.scope for place, _ in registered(task, changed, files)}
     yield from (gate.text for gate in task.profile.gates if not scopes.isdisjoint(gate.scopes))
-    for place in places:
-        yield from task.note_on_others(place)
 
 
 def _about_command(match: Match, here: Here) -> Iterator[str]:

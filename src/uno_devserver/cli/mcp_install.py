@@ -56,9 +56,12 @@ def uninstall(invocation: Invocation) -> Result:
     _refuse_both(invocation, "scope", "all-scopes", "Take one of them, or none for all files of the client.")
     wanted = asked(invocation)
     clients, ways, files = clients_of(invocation, wanted, "uninstall"), ways_of(invocation), Files()
+    all_scopes = invocation.on("all-scopes")
+    reach = (place for client in clients for place in _task(wanted, client).reach(all_scopes=all_scopes))
+    cleaned = frozenset(place.path for place in reach)
 
     def plan(client: Profile) -> Plan:
-        return plan_uninstall(_task(wanted, client), files, ways.folder, all_scopes=invocation.on("all-scopes"))
+        return plan_uninstall(_task(wanted, client), files, ways.folder, all_scopes=all_scopes, cleaned=cleaned)
 
     operations = change_all(clients, plan, files, ways, _order(wanted))
     steps = after_errors(operations)
@@ -91,8 +94,12 @@ def _agree(
 ) -> tuple[str, ...]:
     """Whoever registers this program for a workspace wants the workspace's code to run. What was registered before
     says nothing: the user may have taken the agreement back."""
-    changed = [one for one in operations if one.action in CHANGED and one.scope is Scope.WORKSPACE]
-    written = [match for task in tasks for _, match in registered(task, changed, files) if _is_this_program(match)]
+    changed = [one for one in operations if one.action in CHANGED]
+    written = any(
+        _is_this_program(match) and task.profile.holder(place) is Scope.WORKSPACE
+        for task in tasks
+        for place, match in registered(task, changed, files)
+    )
     directory = _directory(wanted) if written else None
     return agree_to(directory, "mcp install", dry_run=ways.dry_run) if directory is not None else ()
 

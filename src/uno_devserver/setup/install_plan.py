@@ -18,7 +18,7 @@ from .operations import Action
 from .profiles import Format, Scope, Use
 from .reading import data_of, text_of
 from .servers import PINNED
-from .task import left_alone, no_such_scope, not_changed
+from .task import OMIT_SCOPE, left_alone, no_such_scope, not_changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 def plan_install(task: Task, wish: Wish, files: Files) -> Plan:
     profile = task.profile
     if profile.no_client:
-        return task.errors(profile.no_client)
+        return task.errors(profile.no_client, "'uno-devserver mcp status' shows the clients that there are.")
     scope = task.scope or profile.default_scope
     if not profile.targets(scope):
         known = {place.scope for place in profile.places if place.use is Use.WRITE}
-        return task.errors(no_such_scope(profile, scope, known))
+        return task.errors(no_such_scope(profile, scope, known), OMIT_SCOPE)
     readings = tuple(files.read(place, task.definitions.servers) for place in profile.places)
     return _gathered([_decide(task, server, wish, scope, readings) for server in task.servers])
 
@@ -67,7 +67,8 @@ def _decide(task: Task, server: Server, wish: Wish, scope: Scope, readings: tupl
         notes += _others_in_file(reading, match)
         if up_to_date(match, wish, reading.place.dialect):
             reason, notes = _already(match, wish), notes + _switched_off(task, match)
-            return _operation(task, server, Action.SKIPPED, reading, reason).replace(notes=notes)
+            skipped = _operation(task, server, Action.SKIPPED, reading, reason)
+            return skipped.replace(notes=notes, keys=(match.entry.name,))
     target = _target(task, scope, readings)
     if counting and not _is_shadowed_by(target, counting[0][0], scope, readings):
         return _change(task, server, wish, *counting[0], notes)
@@ -155,7 +156,7 @@ def _change(task: Task, server: Server, wish: Wish, reading: Reading, match: Mat
     definition = renewed(match, wish)
     reason = f"Updated {server.name} {server.transport} server{_was(match, wish)}"
     operation = _operation(task, server, Action.UPDATED, reading, reason)
-    notes += _switched_off(task, match) + _not_accepted(task, reading) + _of_this_machine(reading, definition)
+    notes += _switched_off(task, match) + _about_file(task, reading, definition)
     return _Edit(reading, match.entry.name, match, definition, server, operation.replace(notes=notes))
 
 
@@ -188,12 +189,18 @@ def _add(
         notes += (f"'uno-devserver mcp uninstall {task.profile.id}' takes the entry out of '{unread}', too.",)
     operation = _operation(task, server, action, target, reason)
     definition = renewed(outdated, wish) if outdated is not None else expected(server, wish)
-    notes += _not_accepted(task, target) + _of_this_machine(target, definition)
+    notes += _about_file(task, target, definition)
     return _Edit(target, name, None, definition, server, operation.replace(notes=notes))
 
 
-def _of_this_machine(reading: Reading, definition: Definition) -> tuple[str, ...]:
-    if reading.place.scope is not Scope.WORKSPACE or not is_absolute(definition.command):
+def _about_file(task: Task, reading: Reading, definition: Definition) -> tuple[str, ...]:
+    """Who reads it, who does not, and what becomes of it elsewhere."""
+    others = task.note_on_others(reading.place)
+    return _not_accepted(task, reading) + _of_this_machine(task, reading, definition) + others
+
+
+def _of_this_machine(task: Task, reading: Reading, definition: Definition) -> tuple[str, ...]:
+    if task.profile.holder(reading.place) is not Scope.WORKSPACE or not is_absolute(definition.command):
         return ()
     return (f"The entry names a program by its path on this machine: do not commit '{reading.place.path}'.",)
 
@@ -223,21 +230,23 @@ def _file_change(edits: list[_Edit]) -> FileChange:
     after, operations = before, []
     for edit in edits:
         try:
-            changed = _put(edit, text)
+            changed, name = _put(edit, text)
             after, text = data_of(changed, bom, encoding), changed
-            operations.append(edit.operation)
+            operations.append(edit.operation.replace(keys=(name,)))
         except EditProblem as problem:
             operations.append(not_changed(edit.operation, place.path, problem))
     return FileChange(place.path, place.scope, before, after, tuple(operations))
 
 
-def _put(edit: _Edit, text: str) -> str:
+def _put(edit: _Edit, text: str) -> tuple[str, str]:
+    """The new text, and the entry's name in it."""
     place = edit.reading.place
     document = open_document(text, place.format, place.root, place.dialect.name_key)
     settings, drop = written(edit.definition, edit.server, place.dialect, edit.was)
     if edit.was is not None:
-        return document.put(_index_now(edit.was, document), edit.name, settings, drop)
-    return document.put(None, _free_name(edit, document), settings, drop)
+        return document.put(_index_now(edit.was, document), edit.name, settings, drop), edit.name
+    name = _free_name(edit, document)
+    return document.put(None, name, settings, drop), name
 
 
 def _index_now(was: Match, document: Document) -> int:

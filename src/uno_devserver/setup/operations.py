@@ -30,12 +30,13 @@ class Operation(Value):
     notes: tuple[str, ...] = ()  # what else the user should know: shared files, other workspaces, left entries
     backup: str | None = None  # where the file's content before the change is kept
     scope: Scope | None = None  # of an entry: a file may hold those of both
+    keys: tuple[str, ...] = ()  # the entries' names, where there are, or were, any
     next_step: str = ""  # after an error: what to do about it
     diff: str = ""  # of a dry run, the first operation on a file has all of it
 
     def failed(self, reason: str, next_step: str = "") -> Operation:
         """What was meant to be done and could not."""
-        return self.replace(action=Action.ERROR, reason=reason, next_step=next_step, notes=())
+        return self.replace(action=Action.ERROR, reason=reason, next_step=next_step, notes=(), keys=())
 
 
 def failed(operations: tuple[Operation, ...]) -> bool:

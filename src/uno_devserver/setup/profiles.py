@@ -96,6 +96,11 @@ class Profile(Value):
     gates: tuple[Gate, ...] = ()
     no_client: str = ""  # why nothing can be registered there, as a sentence
 
+    def holder(self, place: Place) -> Scope:
+        """Whose the whole file is: Claude Code keeps what belongs to a workspace in the user's own."""
+        users = any(one.path == place.path and one.scope is Scope.USER for one in self.places)
+        return Scope.USER if users else place.scope
+
     def targets(self, scope: Scope) -> tuple[Place, ...]:
         """Where an entry of that scope may be put, the preferred place first.
 

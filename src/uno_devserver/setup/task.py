@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from .servers import Server
 
 
+OMIT_SCOPE = "Take a scope that it has, or leave --scope out."
+
+
 class Task(Value):
     profile: Profile
     servers: tuple[Server, ...]  # those that are meant
@@ -29,8 +32,20 @@ class Task(Value):
     def operation(self, server: Server, action: Action, path: str | None, reason: str) -> Operation:
         return Operation(server.name, self.profile.id, action, path, reason)
 
-    def errors(self, reason: str) -> tuple[Operation, ...]:
-        return tuple(self.operation(server, Action.ERROR, None, reason) for server in self.servers)
+    def errors(self, reason: str, next_step: str) -> tuple[Operation, ...]:
+        return tuple(
+            self.operation(server, Action.ERROR, None, reason).replace(next_step=next_step) for server in self.servers
+        )
+
+    def reach(self, *, all_scopes: bool) -> tuple[Place, ...]:
+        """Whose content may be taken out. Nobody knows for whom a shared file was written, so it is meant only where
+        all are, or where the client has no other of the scope that was named: `install` wrote there."""
+        meant = self.profile.targets(self.scope) if self.scope is not None else ()
+        return tuple(
+            place
+            for place in self.profile.places
+            if self.scope in (None, place.scope) and (all_scopes or place.use is not Use.SHARED or place in meant)
+        )
 
     def broken(self, server: Server, path: str, problem: str) -> Operation:
         """A file of it is not what it should be."""
@@ -85,7 +100,13 @@ def not_changed(operation: Operation, path: str, problem: EditProblem) -> Operat
 
 
 def repair(path: str) -> str:
+    if os.path.lexists(path) and not os.path.isfile(path):  # a folder, a link to nothing
+        return f"Take '{path}' away, or make it a file, and run this again."
     return f"Repair the file '{path}', or take it away, and run this again."
+
+
+def listed(names: tuple[str, ...]) -> str:
+    return " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else "".join(names) or "other clients"
 
 
 def no_such_scope(profile: Profile, scope: Scope, known: set[Scope]) -> str:

@@ -13,14 +13,15 @@ from .changes import FileChange
 from .edits.document import EditProblem, open_document
 from .meaning import means_the_same
 from .operations import Action
-from .profiles import Scope, Use
+from .profiles import Scope
 from .reading import data_of, text_of
 from .records import record_of
-from .task import left_alone, no_such_scope, not_changed
+from .task import OMIT_SCOPE, left_alone, listed, no_such_scope, not_changed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .changes import Plan
+    from .matching import Match
     from .operations import Operation
     from .profiles import Place
     from .reading import Reading
@@ -28,26 +29,32 @@ if TYPE_CHECKING:
     from .task import Files, Task
 
 NOT_FOUND = "Not found in any config file"
+ONLY_SHARED = "Only in a file that other clients share"
 
 
-def plan_uninstall(task: Task, files: Files, folder: str, *, all_scopes: bool) -> Plan:
-    """`folder`: of our state, which knows what the files were."""
+def plan_uninstall(
+    task: Task, files: Files, folder: str, *, all_scopes: bool, cleaned: frozenset[str] = frozenset()
+) -> Plan:
+    """`folder`: of our state, which knows what the files were; `cleaned`: the files that the same run takes the
+    servers out of, for whatever client."""
     places = [place for place in task.profile.places if task.scope in (None, place.scope)]
     if task.scope is not None and not places:
         known = {place.scope for place in task.profile.places}
-        return task.errors(no_such_scope(task.profile, task.scope, known))
+        return task.errors(no_such_scope(task.profile, task.scope, known), OMIT_SCOPE)
     readings = [files.read(place, task.definitions.servers) for place in places]
-    # A file that is shared is meant where the client has no other of the scope that was named: `install` wrote there.
-    meant = task.profile.targets(task.scope) if task.scope is not None else ()
-    reached = [one for one in readings if all_scopes or one.place.use is not Use.SHARED or one.place in meant]
-    beyond = [one for one in readings if one not in reached]
-    removals = [_removal(task, one, beyond) for one in reached if _ours(task, one)]
+    reach = task.reach(all_scopes=all_scopes)
+    reached = [one for one in readings if one.place in reach]
+    beyond = [one for one in readings if one.place not in reach]
+    staying = [one for one in beyond if one.place.path not in cleaned]
+    removals = [_removal(task, one, staying) for one in reached if _ours(task, one)]
     told = {operation.server for one in removals for operation in one.operations}
     problems = [
         task.broken(server, one.place.path, one.problem) for server in task.servers for one in reached if one.problem
     ]
     missing = [
-        task.operation(server, Action.NOT_FOUND, None, NOT_FOUND).replace(notes=_still(task, server, reached, beyond))
+        task.operation(server, Action.NOT_FOUND, None, ONLY_SHARED if _is_in(server, beyond) else NOT_FOUND).replace(
+            notes=_still(task, server, reached, staying)
+        )
         for server in task.servers
         if server.name not in told and not problems
     ]
@@ -75,7 +82,8 @@ def _removal(task: Task, reading: Reading, beyond: list[Reading]) -> _Removal:
     reason = f"Removed from {place.scope.value} config"
     operations = tuple(
         task.operation(server, Action.REMOVED, place.path, reason).replace(
-            notes=_consequences(task, place) + _still(task, server, [reading], beyond)
+            keys=tuple(dict.fromkeys(one.entry.name for one in _certain(reading, server))),
+            notes=_consequences(task, place) + _still(task, server, [reading], beyond),
         )
         for server in servers
     )
@@ -84,7 +92,8 @@ def _removal(task: Task, reading: Reading, beyond: list[Reading]) -> _Removal:
 
 def _consequences(task: Task, place: Place) -> tuple[str, ...]:
     others = task.also_read_by(place)
-    notes = [f"'{place.path}' is read by {_listed(others)}, too: they lose the server as well."] if others else []
+    lose = "it loses" if len(others) == 1 else "they lose"
+    notes = [f"'{place.path}' is read by {listed(others)}, too: {lose} the server as well."] if others else []
     if place.scope is Scope.USER:
         notes.append(f"'{place.path}' is your own configuration: other workspaces lose the server, too.")
     return tuple(notes)
@@ -93,16 +102,20 @@ def _consequences(task: Task, place: Place) -> tuple[str, ...]:
 def _still(task: Task, server: Server, reached: list[Reading], beyond: list[Reading]) -> tuple[str, ...]:
     """What is left of a server, and why."""
     shared = [
-        f"Still reachable through '{one.place.path}', shared with {_listed(task.also_read_by(one.place))}; "
+        f"Still reachable through '{one.place.path}', shared with {listed(task.also_read_by(one.place))}; "
         "--all-scopes takes it out there, too."
         for one in beyond
-        if any(match.server.name == server.name and match.certain for match in one.matches)
+        if _certain(one, server)
     ]
     return (*left_alone(server, reached), *shared)
 
 
-def _listed(names: tuple[str, ...]) -> str:
-    return " and ".join((", ".join(names[:-1]), names[-1])) if len(names) > 1 else "".join(names) or "other clients"
+def _is_in(server: Server, readings: list[Reading]) -> bool:
+    return any(_certain(one, server) for one in readings)
+
+
+def _certain(reading: Reading, server: Server) -> list[Match]:
+    return [one for one in reading.matches if one.server.name == server.name and one.certain]
 
 
 def _gathered(removals: list[_Removal], folder: str) -> tuple[FileChange, ...]:
