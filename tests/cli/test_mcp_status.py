@@ -187,6 +187,18 @@ def test_people_get_a_line_per_client_and_entry(clients: Clients) -> None:
     ]
 
 
+def test_an_entry_started_in_a_way_of_its_own_is_registered_and_has_no_runner(clients: Clients) -> None:
+    own = {"command": "uvx", "args": ["--python", "3.12", "uno-devserver@1.2", "--mcp-app"]}
+    clients.write(".cursor/mcp.json", _servers(("UnoApp", own)))
+
+    found = of_client(clients.status("cursor"), "UnoApp", "cursor")
+
+    assert found["status"] == "registered"
+    assert "runner" not in found["locations"][0]
+    assert "  cursor  registered own            .cursor/mcp.json\n" in clients.text("status").stdout
+    assert of_client(clients.status("cursor", "--runner", "uvx"), "UnoApp", "cursor")["status"] == "outdated"
+
+
 def test_without_a_caller_one_line_is_for_all_that_lack_something_and_the_last_names_the_rest(clients: Clients) -> None:
     clients.write(".cursor/mcp.json", _servers(("mine", UVX), ("UnoApp", UVX)))
     clients.write("~/.kiro/settings/mcp.json", "{")

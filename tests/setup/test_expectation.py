@@ -48,7 +48,7 @@ def test_without_a_wished_runner_the_form_of_any_is_current(
         (("/there/uno-devserver", "--mcp-app", "-l", "Debug"), True),
         (("/gone/uno-devserver", "--mcp-app"), False),
         (("/there/python3", "-m", "uno_devserver", "--mcp-app"), True),
-        (("/there/python3", "-m", "uno_devserver", "-x", "--mcp-app"), False),
+        (("/there/python3", "-m", "uno_devserver", "-x", "--mcp-app"), True),
     ],
 )
 def test_a_path_is_current_unless_a_version_was_asked_for_which_it_cannot_say(
@@ -74,6 +74,16 @@ def test_this_programs_own_version_says_nothing_about_another_program(more: tupl
     assert not up_to_date(
         match_of(command("uvx", "uno-devserver@1.2", "--mcp-app")), Wish("stable", asked=False), PLAIN
     )
+
+
+def test_a_way_of_its_own_is_current_until_somebody_asks_for_another() -> None:
+    own = match_of(command("uvx", "--python", "3.12", "uno-devserver@1.2", "--mcp-app"))
+    gone = match_of(command("/gone/uvx", "--python", "3.12", "uno-devserver", "--mcp-app"))
+
+    assert up_to_date(own, Wish("stable", asked=False), PLAIN)
+    assert not up_to_date(own, Wish("stable"), PLAIN)
+    assert not up_to_date(own, Wish("stable", "uvx", asked=False), PLAIN)
+    assert not up_to_date(gone, Wish("stable", asked=False), PLAIN)
 
 
 @pytest.mark.parametrize("users", [("--wait-calls",), ("-l", "Debug"), ("--", "npx", "@x/y@1.2", "--mcp-app")])

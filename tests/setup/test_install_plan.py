@@ -19,6 +19,7 @@ from uno_devserver.setup.profiles import Format, Profile, Scope, Use
 from uno_devserver.setup.servers import Definition, Server, Wish
 from uno_devserver.setup.task import Files, Task
 
+PINNED_DNX = Definition("dnx", ("-y", "--version", "5.6.0", "uno.devserver", "--mcp-app"))
 OLD = Definition("uvx", ("uno-devserver@1.0.0", "--mcp-app"))
 
 
@@ -88,6 +89,21 @@ def test_another_runners_form_is_registered_too_and_the_reason_says_how_to_have_
     assert entries(changed)["UnoApp"] == stdio(STABLE)
 
 
+@pytest.mark.parametrize("wish", [Wish("stable", "uvx", asked=False), Wish("stable")])
+def test_an_entry_started_in_a_way_of_its_own_is_left_until_another_is_asked_for(tmp_path: Path, wish: Wish) -> None:
+    own = Definition("uvx", ("--from", "git+https://example.com/x y", "uno-devserver", "--mcp-app", "-l", "Debug"))
+    profile = client(place(saved(tmp_path / "ws.json", mine=stdio(own))))
+
+    skipped = only_operation(plan(profile, UNO_APP, wish=Wish("prerelease", asked=False)))
+    changed = only_change(plan(profile, UNO_APP, wish=wish))
+
+    assert skipped.action is Action.SKIPPED
+    assert skipped.reason == "Already registered (started in a way of its own; --runner uvx replaces it)"
+    assert entries(changed)["mine"] == stdio(STABLE.replace(args=(*STABLE.args, "-l", "Debug")))
+    (note,) = changed.operations[0].notes
+    assert note.startswith("The entry 'mine' was started in a way of its own: uvx --from 'git+https://example.com/x y'")
+
+
 def test_an_outdated_entry_is_changed_where_it_is_in_its_own_runner(tmp_path: Path) -> None:
     old = {**stdio(Definition("dnx", ("-y", "--version", "1.0.0", "uno.devserver", "--mcp-app"))), "env": {"A": "b"}}
     path = saved(tmp_path / "ws.json", mine=old)
@@ -119,6 +135,7 @@ def test_an_entry_that_another_change_moved_is_changed_and_none_that_stands_in_i
         (OLD, Wish("stable", asked=False), " (was pinned:1.0.0; --version 1.0.0 keeps that)"),
         (OLD, Wish("stable"), " (was pinned:1.0.0)"),
         (DNX, Wish("stable", "uvx"), " (was dnx)"),
+        (PINNED_DNX, Wish("stable", "uvx", asked=False), " (was dnx pinned:5.6.0)"),
         (DNX, Wish("prerelease", "uvx"), " (was dnx stable)"),
         (Definition("uno-devserver", ("--mcp-app",)), Wish("stable"), " (was path)"),
         (Definition("npx", ("else",)), Wish("stable"), ""),

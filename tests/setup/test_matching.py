@@ -159,3 +159,29 @@ def test_an_address_for_a_server_that_is_started_is_the_old_way() -> None:
 )
 def test_the_runner_is_known_by_its_program(words: tuple[str, ...], runner: str | None) -> None:
     assert match_of(command(*words)).runner == runner
+
+
+@pytest.mark.parametrize(
+    ("words", "own"),
+    [
+        (("uvx", "--from", "git+https://example.com/x", "uno-devserver", "--mcp-app"), True),
+        (("uvx", "--python", "3.12", "uno-devserver", "--mcp-app"), True),
+        (("uvx", "uno-devserver", "-l", "Debug", "--mcp-app"), True),
+        (("uno-devserver", "-l", "Debug", "--mcp-app"), True),
+        (("dotnet", "dnx", "-y", "--interactive", "uno.devserver", "--mcp-app"), True),
+        (("pipx", "run", "uno-devserver", "--mcp-app"), True),
+        (("sh", "-c", "exec uvx uno-devserver --mcp-app"), True),
+        (("/usr/bin/python3", "-m", "uno_devserver", "-v", "--mcp-app"), True),
+        (("/usr/bin/python3", "-m", "uno_devserver", "--mcp-app"), False),
+        (("uvx", "uno-devserver@latest", "--mcp-app", "-l", "Debug"), False),
+        (("uvx", "--prerelease=allow", "uno-devserver@1.2.3", "--mcp-app"), False),
+        (("dotnet", "dnx", "uno.devserver@5.6.0", "--mcp-app"), False),
+        (("dnx", "-y", "--version", "5.6.0", "uno.devserver", "--mcp-app"), False),
+        (("dnx", "-y", "--version=5.6.0", "uno.devserver", "--mcp-app"), False),
+        (("uno.devserver", "--mcp-app"), False),
+        (("uno-devserver", "mcp", "start"), False),
+        (("npx", "something", "--mcp-app"), False),
+    ],
+)
+def test_a_way_of_its_own_has_words_that_no_definition_has(words: tuple[str, ...], own: bool) -> None:
+    assert match_of(command(*words)).own_way is own

@@ -109,7 +109,7 @@ def _location(location: Location) -> dict[str, object]:
         "scope": location.reading.place.scope.value,
         "key": match.entry.name,
     }
-    if match.runner is not None:
+    if match.runner is not None and not match.own_way:
         told["runner"] = match.runner
     if location.legacy:
         told["legacy"] = True

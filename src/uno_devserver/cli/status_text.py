@@ -95,6 +95,8 @@ def _client(first: str, found: Registration, cannot: str, here: Here) -> Iterato
 
 def _how(match: Match) -> str:
     """The version, and what starts it where that is not the usual."""
+    if match.own_way:
+        return "own"
     if match.server.runner and match.runner is None and match.transport != HTTP:
         return "other"
     if match.runner == PATH_RUNNER:

@@ -1,6 +1,7 @@
 """What an entry should say, whether it does, and what an outdated one becomes; pure but for a look at the disk.
 
-Whatever starts an entry, and whatever the user put behind our arguments, is the user's choice, and kept.
+Whatever starts an entry, and whatever the user put behind our arguments, is the user's choice, and kept. One that is
+started in a way of its own is what it should be, until somebody asks for another.
 """
 
 from __future__ import annotations
@@ -69,6 +70,8 @@ def up_to_date(match: Match, wish: Wish, dialect: Dialect, exists: Callable[[str
         return says.url == expected(match.server, wish).url and _has_needed_type(match.entry, dialect)
     if is_absolute(says.command) and not exists(says.command):
         return False
+    if match.own_way and wish.runner is None and not wish.asked:
+        return True
     says = says.replace(args=divided(says.args, match.server)[0])
     if wish.runner is not None:
         return _same_command(says, expected(match.server, wish))

@@ -106,6 +106,8 @@ def _others_in_file(reading: Reading, match: Match) -> tuple[str, ...]:
 
 
 def _already(match: Match, wish: Wish) -> str:
+    if match.own_way:
+        return f"Already registered (started in a way of its own; --runner {match.server.runner} replaces it)"
     other = wish.runner is None and match.runner is not None and match.runner != match.server.runner
     if not other:
         return "Already registered"
@@ -156,8 +158,17 @@ def _change(task: Task, server: Server, wish: Wish, reading: Reading, match: Mat
     definition = renewed(match, wish)
     reason = f"Updated {server.name} {server.transport} server{_was(match, wish)}"
     operation = _operation(task, server, Action.UPDATED, reading, reason)
-    notes += _switched_off(task, match) + _about_file(task, reading, definition)
+    notes += _switched_off(task, match) + _about_file(task, reading, definition) + _own_way(match)
     return _Edit(reading, match.entry.name, match, definition, server, operation.replace(notes=notes))
+
+
+def _own_way(match: Match) -> tuple[str, ...]:
+    if not match.own_way:
+        return ()
+    from shlex import join
+
+    says = match.says
+    return (f"The entry '{match.entry.name}' was started in a way of its own: {join((says.command, *says.args))}",)
 
 
 def _was(match: Match, wish: Wish) -> str:
@@ -165,7 +176,7 @@ def _was(match: Match, wish: Wish) -> str:
     kind, _, version = match.variant.partition(":")
     runner = [match.runner] if match.runner is not None and kept_runner(match, wish) != match.runner else []
     was = " ".join([*runner, *([match.variant] if match.variant != meant(wish, match).variant else [])])
-    keeps = f"; --version {version} keeps that" if kind == PINNED and not wish.asked else ""
+    keeps = f"; --version {version} keeps that" if kind == PINNED and not wish.asked and not runner else ""
     return f" (was {was}{keeps})" if was else ""
 
 

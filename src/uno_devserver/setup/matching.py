@@ -26,7 +26,7 @@ SEEN_CHARACTERS = 4096
 PATH_RUNNER = "path"  # this program itself, by its name or path
 
 # `name@1.2.3` of uvx, dnx and npx, and `name==1.2.3` of pip.
-_PINNED_NAME = r"@?[\w.-]+(?:/[\w.-]+)?(?:@|==)([^\s@/:]+)"
+_PINNED_NAME = r"(@?[\w.-]+(?:/[\w.-]+)?)(?:@|==)([^\s@/:]+)"
 _NEWEST = "latest"
 _STABLE_AFTER_ALL = ("disallow", "if-necessary")  # values of uvx's --prerelease; dnx's has none
 
@@ -42,6 +42,7 @@ class Match(Value):
     variant: str  # stable, prerelease, pinned:<version> or legacy-http
     runner: str | None  # what starts it, where that is one of the server's
     certain: bool  # False: a local address such as others have, under a name that does not say whose it is
+    own_way: bool  # it starts the server in a way that no definition has: somebody's choice, and no old form of ours
     shadowed: bool = False  # a later entry has the same name, and clients read the last of such twins
 
 
@@ -66,6 +67,7 @@ def matches(entries: Sequence[Entry], servers: Iterable[Server], dialect: Dialec
                 _variant(says, server),
                 _runner(says, server),
                 certain,
+                _is_own_way(says, server),
                 last[entry.name] != index,
             )
         )
@@ -109,8 +111,8 @@ def _variant(says: Definition, server: Server) -> str:
         if option == "--prerelease":
             unpinned = STABLE if (value or following) in _STABLE_AFTER_ALL else PRERELEASE
         named = re.fullmatch(_PINNED_NAME, word) if "@" in word or "==" in word else None
-        if named is not None and named[1] != _NEWEST:
-            return f"{PINNED}:{named[1]}"
+        if named is not None and named[2] != _NEWEST:
+            return f"{PINNED}:{named[2]}"
     return unpinned
 
 
@@ -128,6 +130,26 @@ def _runner(says: Definition, server: Server) -> str | None:
     return None
 
 
+def _is_own_way(says: Definition, server: Server) -> bool:
+    line = _line(says)
+    if not server.runner or _ends(server).isdisjoint(line.split()) or not _any(server.detection.commands, line):
+        return False
+    if _runner(says, server) is None:
+        return True
+    args = divided(without_dotnet(says).args, server)[0]
+    known = {_unpinned(word) for one in _definitions(server) for word in one.args}
+    known |= {"-m", MODULE} if runs_our_module(says) else set()
+    return any(
+        _unpinned(word) not in known and before != "--version" for before, word in zip(("", *args), args, strict=False)
+    )
+
+
+def _unpinned(word: str) -> str:
+    """Without the version, or the value of an option: these tell variants apart, and no ways."""
+    named = re.fullmatch(_PINNED_NAME, word.replace("{version}", "0"))
+    return named[1] if named is not None else word.partition("=")[0] if word.startswith("--") else word
+
+
 def divided(args: tuple[str, ...], server: Server) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """What is ours of an entry's arguments, and what the user put behind that."""
     ends = _ends(server)
@@ -137,8 +159,11 @@ def divided(args: tuple[str, ...], server: Server) -> tuple[tuple[str, ...], tup
 
 def _ends(server: Server) -> set[str]:
     """The last arguments of all definitions: for UnoApp that is `--mcp-app`, however it is started."""
-    all_variants = (server.variants, *server.runners.values())
-    return {one.args[-1] for variants in all_variants for one in variants.values() if one.args}
+    return {one.args[-1] for one in _definitions(server) if one.args}
+
+
+def _definitions(server: Server) -> list[Definition]:
+    return [one for variants in (server.variants, *server.runners.values()) for one in variants.values()]
 
 
 def without_dotnet(definition: Definition) -> Definition:
