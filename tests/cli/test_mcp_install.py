@@ -29,6 +29,7 @@ def clients(machine: Machine) -> Clients:
         (["restore"], "Missing client argument. Usage: mcp restore <client>, or use --all-ides"),
         (["install", "cursor", "--all-ides"], "'cursor' and --all-ides are mutually exclusive"),
         (["uninstall", "cursor", "--scope", "user", "--all-scopes"], "--scope and --all-scopes are mutually exclusive"),
+        (["restore", "cursor", "--scope", "user", "--all-scopes"], "--scope and --all-scopes are mutually exclusive"),
         (["install", "cursor", "--verify", "--dry-run"], "--verify and --dry-run are mutually exclusive"),
     ],
 )

@@ -86,3 +86,58 @@ def test_what_else_is_kept_is_named_with_its_whole_path(clients: Clients) -> Non
     (kept,) = [line for line in lines if "/backups/" in line]
     assert Path(kept.strip().strip("'")).read_bytes() == b"{ }"
     assert max(len(line) for line in lines if line != kept) <= 80
+
+
+def test_a_file_that_belongs_to_other_clients_is_put_back_on_request_only(clients: Clients) -> None:
+    before = clients.tree()
+    clients.install("claude-code")
+    written = clients.tree()
+
+    left = clients.mcp("restore", "vscode")
+    assert clients.tree() == written
+    taken = clients.mcp("restore", "vscode", "--all-scopes")
+
+    (told,) = operations(left)
+    assert (told["action"], told["path"]) == ("not_found", str(clients.at(".mcp.json")))
+    assert "Claude Code" in told["reason"]
+    assert "--all-scopes" in told["reason"]
+    assert left.exit_code == 1
+    assert [one["action"] for one in operations(taken)] == ["restored"]
+    assert clients.tree() == before
+
+
+def test_a_shared_file_is_put_back_by_its_scope_where_the_client_has_no_other_of_it(clients: Clients) -> None:
+    clients.install("copilot-cli", "--scope", "workspace")
+
+    result = clients.mcp("restore", "copilot-cli", "--scope", "workspace")
+
+    assert [(one["action"], one["path"]) for one in operations(result)] == [("restored", str(clients.at(".mcp.json")))]
+    assert not clients.at(".mcp.json").exists()
+
+
+def test_a_scope_reaches_its_own_files_only(clients: Clients) -> None:
+    clients.install("cursor")
+    clients.install("cursor", "--scope", "user")
+
+    result = clients.mcp("restore", "cursor", "--scope", "workspace")
+
+    assert [one["path"] for one in operations(result)] == [str(clients.at(".cursor/mcp.json"))]
+    assert clients.at("~/.cursor/mcp.json").exists()
+
+
+def test_a_file_of_the_user_with_a_part_for_the_workspace_is_the_users(clients: Clients) -> None:
+    clients.write("~/.claude.json", "{ }")
+    clients.install("claude-code", "--scope", "user")
+
+    workspace = clients.mcp("restore", "claude-code", "--scope", "workspace")
+    user = clients.mcp("restore", "claude-code", "--scope", "user")
+
+    assert [one["action"] for one in operations(workspace)] == ["not_found"]
+    assert [one["action"] for one in operations(user)] == ["restored"]
+
+
+def test_a_client_without_the_scope_is_an_error_with_a_next_step(clients: Clients) -> None:
+    result = clients.mcp("restore", "claude-desktop", "--scope", "workspace")
+
+    assert [one["action"] for one in operations(result)] == ["error"]
+    assert result.json["nextSteps"] == ["Take a scope that it has, or leave --scope out."]

@@ -12,6 +12,7 @@ from uno_devserver.setup.applying import Ways, carry_out
 from uno_devserver.setup.definitions import Definitions
 from uno_devserver.setup.install_plan import plan_install
 from uno_devserver.setup.operations import Action, Operation
+from uno_devserver.setup.profiles import Scope
 from uno_devserver.setup.records import record_of
 from uno_devserver.setup.restoring import plan_restore
 from uno_devserver.setup.servers import Wish
@@ -33,7 +34,8 @@ class Setup:
         assert all(one.action is not Action.ERROR for one in done), done
 
     def restore(self, *, force: bool = False) -> Operation:
-        (done,) = carry_out(lambda: plan_restore(self.task, self.ways.folder, force=force), self.ways)
+        places = self.task.reach(all_scopes=False)
+        (done,) = carry_out(lambda: plan_restore(self.task, places, self.ways.folder, force=force), self.ways)
         return done
 
 
@@ -102,7 +104,7 @@ def test_what_is_kept_from_before_others_changed_the_file_is_told_of_and_reached
     told = setup.restore()
     assert told.action is Action.NOT_FOUND
     assert "--force" in told.reason
-    assert "undoes what others have changed" in told.reason
+    assert told.reason.startswith("No change of ours is left to undo. What it was at ")
     assert len(told.notes) == 1, "the one content that is kept"
     assert setup.path.read_bytes() == THEIRS
 
@@ -202,3 +204,40 @@ def test_other_clients_that_read_the_file_are_named(setup: Setup) -> None:
     setup.install()
 
     assert "Another Client" in setup.restore().notes[0]
+
+
+def test_contents_of_one_second_are_told_apart(setup: Setup) -> None:
+    write(setup.path, "{ }")
+    setup.install()
+    setup.path.write_bytes(b'{"a": 1}')
+    setup.install()
+    setup.path.write_bytes(THEIRS)
+
+    notes = setup.restore().notes
+
+    assert len({note.partition(": ")[0] for note in notes}) == len(notes) == 2
+
+
+def test_after_an_older_content_was_put_back_nothing_is_said_to_be_undone(setup: Setup) -> None:
+    write(setup.path, "{ }")
+    setup.install()
+    ours = setup.path.read_bytes()
+    setup.path.write_bytes(ours + b"\n")
+    setup.install(wish=Wish("pinned:1.2.3"))
+    setup.path.write_bytes(THEIRS)
+    setup.restore(force=True)
+    assert setup.path.read_bytes() == ours + b"\n", "with our entries"
+
+    told = setup.restore()
+
+    assert told.action is Action.NOT_FOUND
+    assert "undone" not in told.reason
+    assert any(Path(note.rpartition(": ")[2].strip("'")).read_bytes() == b"{ }" for note in told.notes)
+
+
+def test_a_file_of_the_user_counts_elsewhere_too(setup: Setup) -> None:
+    profile = client(place(setup.path, Scope.USER)).replace(default_scope=Scope.USER)
+    setup.task = Task(profile, SERVERS, Definitions((profile,), SERVERS))
+    setup.install()
+
+    assert setup.restore().notes == (f"'{setup.path}' is your own configuration: other workspaces use it, too.",)

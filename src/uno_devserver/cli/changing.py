@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from .registration import Asked
 
 CHANGED = (Action.CREATED, Action.UPDATED)
+ONE_REACH = "Take one of them, or none for all files of the client's own."  # of --scope and --all-scopes
+
+
+def refuse_both(invocation: Invocation, one: str, other: str, next_step: str) -> None:
+    if one in invocation.options and invocation.on(other):
+        raise UserError("BadValue", f"--{one} and --{other} are mutually exclusive", next_step, exit_code=2)
 
 
 def clients_of(invocation: Invocation, wanted: Asked, verb: str) -> tuple[Profile, ...]:

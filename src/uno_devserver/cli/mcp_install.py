@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..issues import UserError
 from ..setup.install_plan import plan_install
 from ..setup.matching import PATH_RUNNER
 from ..setup.operations import Action
@@ -11,7 +10,17 @@ from ..setup.task import Files, Task
 from ..setup.uninstall_plan import plan_uninstall
 from .agreeing import STILL_TRUSTED, agree_to
 from .change_text import change_text
-from .changing import CHANGED, after_errors, change_all, clients_of, data_of, exit_code, ways_of
+from .changing import (
+    CHANGED,
+    ONE_REACH,
+    after_errors,
+    change_all,
+    clients_of,
+    data_of,
+    exit_code,
+    refuse_both,
+    ways_of,
+)
 from .install_steps import next_steps, registered
 from .registration import asked
 from .results import Result
@@ -31,7 +40,7 @@ INSTALL, UNINSTALL = "MCP Install", "MCP Uninstall"
 
 
 def install(invocation: Invocation) -> Result:
-    _refuse_both(invocation, "verify", "dry-run", "A client can only see what was written: take one of them.")
+    refuse_both(invocation, "verify", "dry-run", "A client can only see what was written: take one of them.")
     wanted = asked(invocation)
     clients, ways, files = clients_of(invocation, wanted, "install"), ways_of(invocation), Files()
 
@@ -53,7 +62,7 @@ def install(invocation: Invocation) -> Result:
 
 
 def uninstall(invocation: Invocation) -> Result:
-    _refuse_both(invocation, "scope", "all-scopes", "Take one of them, or none for all files of the client.")
+    refuse_both(invocation, "scope", "all-scopes", ONE_REACH)
     wanted = asked(invocation)
     clients, ways, files = clients_of(invocation, wanted, "uninstall"), ways_of(invocation), Files()
     all_scopes = invocation.on("all-scopes")
@@ -69,11 +78,6 @@ def uninstall(invocation: Invocation) -> Result:
         steps += (STILL_TRUSTED,)
     text = change_text(UNINSTALL, operations, steps, wanted.here, ways)
     return Result(data_of(operations, steps, ways), text, exit_code(operations))
-
-
-def _refuse_both(invocation: Invocation, one: str, other: str, next_step: str) -> None:
-    if one in invocation.options and invocation.on(other):
-        raise UserError("BadValue", f"--{one} and --{other} are mutually exclusive", next_step, exit_code=2)
 
 
 def _task(wanted: Asked, client: Profile) -> Task:

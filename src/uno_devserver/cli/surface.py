@@ -96,6 +96,7 @@ _CHANGE = (
     Option(("--dry-run",), "Change nothing, and show what would change"),
 )
 _SCOPE = Option(("--scope",), "Only the files of the workspace, or of the user: workspace or user", value="<scope>")
+_ALL_SCOPES = Option(("--all-scopes",), "Also the files that other clients share with this one")
 _NO_BACKUP = Option(("--no-backup",), "Keep no copy of a file before its first change")
 _VERIFY = Option(("--verify",), "Also ask the client itself, where it has a command for that")
 
@@ -225,7 +226,7 @@ COMMANDS = (
             *_CLIENT,
             _SERVERS,
             _SCOPE,
-            Option(("--all-scopes",), "Also from files that other clients share with this one"),
+            _ALL_SCOPES,
             *_CHANGE,
             _NO_BACKUP,
         ),
@@ -235,7 +236,13 @@ COMMANDS = (
         ("mcp", "restore"),
         "Put a client's files back as they were before the changes of this program",
         "mcp_restore:run",
-        (*_CLIENT, *_CHANGE, Option(("--force",), "Also undo what others changed; what is there now is kept")),
+        (
+            *_CLIENT,
+            _SCOPE,
+            _ALL_SCOPES,
+            *_CHANGE,
+            Option(("--force",), "Also undo what others changed; what is there now is kept"),
+        ),
         (CLIENT,),
     ),
     Command(

@@ -21,9 +21,9 @@ class Backup(Value):
     @property
     def time(self) -> str:
         """Until when the file was like that."""
-        stamp = self.path.rpartition(".")[2]
+        stamp, _, number = self.path.rpartition(".")[2].rpartition("-")
         day, clock = f"{stamp[:4]}-{stamp[4:6]}-{stamp[6:8]}", f"{stamp[9:11]}:{stamp[11:13]}:{stamp[13:15]}"
-        return f"{day}T{clock}Z"
+        return f"{day}T{clock}Z" + (f" ({int(number)})" if int(number) > 1 else "")  # of several in one second
 
 
 def backups_of(folder: str, path: str) -> list[Backup]:

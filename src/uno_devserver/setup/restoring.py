@@ -13,8 +13,10 @@ from ..system.files import FileProblem, read_bytes
 from .backups import backups_of
 from .changes import FileChange
 from .operations import Action, Operation
+from .profiles import Scope, Use
 from .reading import MAX_BYTES
 from .records import record_of
+from .task import OMIT_SCOPE, listed, no_such_scope
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,15 +27,30 @@ if TYPE_CHECKING:
     from .task import Task
 
 NOTHING = "Nothing to put back: each file of it is as it was before our changes, or was never changed by us"
+ALL_SCOPES = "--all-scopes puts it back, too"
 NOT_THERE = "Removed: it did not exist before"
 
 
-def plan_restore(task: Task, folder: str, *, force: bool) -> Plan:
-    """`folder`: of our state."""
-    by_file = {os.path.realpath(place.path): place for place in reversed(task.profile.places)}
+def plan_restore(
+    task: Task, places: tuple[Place, ...], folder: str, *, force: bool, put_back: frozenset[str] = frozenset()
+) -> Plan:
+    """`places`: whose files are meant; `folder`: of our state; `put_back`: by this run, for whatever client."""
+    profile = task.profile
+    told = Operation(None, profile.id, Action.NOT_FOUND, None, NOTHING)
+    known = {place.scope for place in profile.places}
+    if task.scope is not None and task.scope not in known:
+        return (told.failed(no_such_scope(profile, task.scope, known), OMIT_SCOPE),)
+    by_file = {os.path.realpath(place.path): place for place in reversed(places)}
     planned = [_of_file(task, place, folder, force=force) for place in reversed(by_file.values())]
-    found = tuple(one for one in planned if one is not None)
-    return found or (Operation(None, task.profile.id, Action.NOT_FOUND, None, NOTHING),)
+    beyond = [
+        told.replace(path=place.path, reason=f"Shared with {listed(task.also_read_by(place))}; {ALL_SCOPES}")
+        for place in profile.places
+        if place.use is Use.SHARED and task.scope in (None, place.scope)
+        if place not in places and place.path not in put_back
+        if isinstance(_of_file(task, place, folder, force=force), FileChange)
+    ]
+    found = (*(one for one in planned if one is not None), *beyond)
+    return found or (told,)
 
 
 def _of_file(task: Task, place: Place, folder: str, *, force: bool) -> FileChange | Operation | None:
@@ -55,7 +72,8 @@ def _of_file(task: Task, place: Place, folder: str, *, force: bool) -> FileChang
         return None
     if force:
         return _older(task, place, content, older, kept, told)
-    reason = f"Our changes are undone. Another content is kept, from {older.time}{_by_force(content)}"
+    instead = ", and keeps what is there now" if content is not None else ""
+    reason = f"No change of ours is left to undo. What it was at {older.time} is kept; --force puts that back{instead}"
     return told.replace(action=Action.NOT_FOUND, reason=reason, notes=_listed(kept))
 
 
@@ -118,9 +136,15 @@ def _older(
 def _change(
     task: Task, place: Place, content: bytes | None, original: bytes | None, operation: Operation
 ) -> FileChange:
-    notes = (*task.note_on_others(place), *operation.notes)
+    notes = (*task.note_on_others(place), *_of_the_user(task, place), *operation.notes)
     operation = operation.replace(action=Action.RESTORED, notes=notes)
     return FileChange(place.path, place.scope, content, original, (operation,), closes=True)
+
+
+def _of_the_user(task: Task, place: Place) -> tuple[str, ...]:
+    if task.profile.holder(place) is not Scope.USER:
+        return ()
+    return (f"'{place.path}' is your own configuration: other workspaces use it, too.",)
 
 
 def _again(task: Task) -> str:
