@@ -75,6 +75,8 @@ def test_it_is_said_where_the_expected_variant_comes_from() -> None:
         ("--channel", "nightly"),
         ("--version", " "),
         ("--version", "1 2"),
+        ("--version", "abc"),
+        ("--version", "v"),
         ("--version", "-1"),
         ("--version=--help",),
         ("--version", "1\x1b[2J"),
@@ -110,6 +112,18 @@ def test_a_client_that_nobody_knows_is_a_failure_that_names_all_and_the_closest(
     assert error.message.startswith("Unknown client 'cursr'. Known clients: ")
     assert "claude-code" in error.message
     assert error.next_step == "Did you mean 'cursor'?"
+
+
+@pytest.mark.parametrize(("name", "meant"), [("zd", "zed"), ("kira", "kiro"), ("foo", None)])
+@pytest.mark.usefixtures("workspace")
+def test_a_short_name_is_close_to_less(name: str, meant: str | None) -> None:
+    assert ("Did you mean" in _refused(name).next_step) is (meant is not None)
+    assert meant is None or f"'{meant}'" in _refused(name).next_step
+
+
+@pytest.mark.usefixtures("workspace")
+def test_a_version_may_begin_with_a_v() -> None:
+    assert _asked("cursor", "--version", "v1.2").wish.variant == "pinned:v1.2"
 
 
 @pytest.mark.usefixtures("workspace")

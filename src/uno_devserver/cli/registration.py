@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 
 PROTOCOL = "1.0"  # of the JSON that IDE extensions read
 _PRERELEASE = re.compile(r"-|\d(a|b|rc|\.?dev)\d*", re.IGNORECASE)  # by SemVer, and by Python's rules
-_VERSION = re.compile(r"[A-Za-z0-9*][A-Za-z0-9.+!*_-]*")  # SemVer's, Python's, and NuGet's `5.*`
+_VERSION = re.compile(r"v?[0-9][A-Za-z0-9.+!*_-]*")  # SemVer's, Python's, and NuGet's `5.*`
 # What decides what is meant, besides the client: `mcp status` repeats it where it names `mcp install`.
 _REPEATED = {"workspace", "solution-dir", "ide-definitions", "server-definitions"}
 _REPEATED |= {"release", "prerelease", "version", "channel", "runner"}
+# How alike a name must be that is suggested: of three letters, two are no sign.
+_SHORT, _ALIKE_IF_SHORT, _ALIKE = 4, 0.75, 0.6
 _CHANNELS = {"stable": STABLE, "prerelease": PRERELEASE}
 
 
@@ -94,7 +96,8 @@ def _close(name: str, definitions: Definitions) -> str:
 
     names = [other for one in definitions.profiles for other in (one.id, *one.aliases)]
     family = [other for other in names if other.startswith(f"{name.lower()}-")]  # all that 'claude' may mean
-    close = " or ".join(f"'{other}'" for other in family or get_close_matches(name.lower(), names, 1))
+    alike = get_close_matches(name.lower(), names, 1, _ALIKE if len(name) > _SHORT else _ALIKE_IF_SHORT)
+    close = " or ".join(f"'{other}'" for other in family or alike)
     return f"Did you mean {close}?" if close else "Take one of these, or describe yours with --ide-definitions."
 
 
@@ -138,7 +141,7 @@ def _wish(invocation: Invocation) -> tuple[Wish, str]:
 def _checked(version: str) -> str:
     """It becomes part of a command line that clients start."""
     if not _VERSION.fullmatch(version):
-        raise _usage(f"Invalid value for --version '{version}'", "Write it as in --version 1.2.3.")
+        raise _usage(f"Invalid value for --version '{version}'", "It begins with a digit, as in --version 1.2.3.")
     return version
 
 
