@@ -40,7 +40,7 @@ def test_programs_get_one_document_with_whole_paths(clients: Clients) -> None:
 
     assert list(told) == [
         *("version", "callerIde", "toolVersion", "expectedVariant"),
-        *("detectedIdes", "supportedIdes", "ides", "servers"),
+        *("detectedIdes", "supportedIdes", "ides", "servers", "nextSteps"),
     ]
     assert (told["version"], told["callerIde"], told["toolVersion"], told["expectedVariant"]) == (
         *("1.0", "kiro", __version__, "stable"),
@@ -199,6 +199,19 @@ def test_an_entry_started_in_a_way_of_its_own_is_registered_and_has_no_runner(cl
     assert of_client(clients.status("cursor", "--runner", "uvx"), "UnoApp", "cursor")["status"] == "outdated"
 
 
+def test_columns_stay_in_line_beside_a_long_variant(clients: Clients) -> None:
+    pinned = {"command": "dnx", "args": ["-y", "--version", "5.6.0", "uno.devserver", "--mcp-app"]}
+    clients.write(".cursor/mcp.json", _servers(("UnoApp", pinned)))
+    clients.write("~/.cursor/mcp.json", _servers(("UnoApp", UVX)))
+
+    text = clients.text("status").stdout
+
+    assert (
+        "  cursor  registered dnx pinned:5.6.0 .cursor/mcp.json\n"
+        "                     stable           ~/.cursor/mcp.json\n"
+    ) in text
+
+
 def test_without_a_caller_one_line_is_for_all_that_lack_something_and_the_last_names_the_rest(clients: Clients) -> None:
     clients.write(".cursor/mcp.json", _servers(("mine", UVX), ("UnoApp", UVX)))
     clients.write("~/.kiro/settings/mcp.json", "{")
@@ -213,7 +226,7 @@ def test_without_a_caller_one_line_is_for_all_that_lack_something_and_the_last_n
         f"{run} for all at once, to register what is missing or outdated.",
         "Remove one of the entries 'mine', 'UnoApp' from '.cursor/mcp.json': one is enough for UnoApp.",
     ]
-    assert known.startswith("'uno-devserver mcp install <client>' also knows: vscode, ")
+    assert known.startswith("'uno-devserver mcp install <client> --release' also knows: vscode, ")
     assert {"cursor", "kiro", "aider", "unknown"}.isdisjoint(known.replace(",", " ").split())
 
 

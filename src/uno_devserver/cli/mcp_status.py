@@ -8,6 +8,7 @@ from ..setup.profiles import HTTP
 from ..setup.status import status_of
 from .registration import PROTOCOL, asked
 from .results import Result
+from .status_steps import status_steps
 from .status_text import status_text
 from .verified import verified_data
 
@@ -25,7 +26,8 @@ def run(invocation: Invocation) -> Result:
     around = wanted.here
     clients = [status_of(profile, wanted.servers, wanted.wish, around) for profile in wanted.definitions.profiles]
     answers = _answers(wanted, clients) if invocation.on("verify") else None
-    return Result(_data(wanted, clients, answers), status_text(wanted, clients, answers))
+    steps = status_steps(wanted, clients)
+    return Result(_data(wanted, clients, steps, answers), status_text(wanted, clients, steps, answers))
 
 
 def _answers(wanted: Asked, clients: list[ClientStatus]) -> tuple[Answer, ...]:
@@ -37,7 +39,9 @@ def _answers(wanted: Asked, clients: list[ClientStatus]) -> tuple[Answer, ...]:
     return ask_all([one.profile for one in clients if one.detected], wanted.servers, wanted.here.workspace)
 
 
-def _data(wanted: Asked, clients: list[ClientStatus], answers: tuple[Answer, ...] | None) -> dict[str, object]:
+def _data(
+    wanted: Asked, clients: list[ClientStatus], steps: tuple[str, ...], answers: tuple[Answer, ...] | None
+) -> dict[str, object]:
     told: dict[str, object] = {
         "version": PROTOCOL,
         "callerIde": wanted.client.id if wanted.client is not None else None,
@@ -47,6 +51,7 @@ def _data(wanted: Asked, clients: list[ClientStatus], answers: tuple[Answer, ...
         "supportedIdes": [_supported(one) for one in clients],
         "ides": [_client(one) for one in clients],
         "servers": [_server(server, wanted, clients) for server in wanted.servers],
+        "nextSteps": list(steps),
     }
     if answers is not None:
         told["verified"] = verified_data(answers)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ..setup.matching import PATH_RUNNER
-from ..setup.profiles import HTTP, Use
-from ..setup.status import Status, in_words, several
-from ..setup.task import repair
+from ..setup.profiles import HTTP
+from ..setup.status import Status, in_words
 from ..system.text import visible
 from .folding import WIDTH, bullets, folded
 from .verified import verified_lines
@@ -24,13 +23,15 @@ if TYPE_CHECKING:
 TITLE = "MCP Server Status"
 _HEAD = 15  # where the values behind the title begin
 _STATUS = max(len(status.value) for status in Status) + 1
-_VARIANT = 15
+_VARIANT = 15  # at least
 _DEEPER = 6  # how far a path stands in that has a line of its own
 
 
-def status_text(wanted: Asked, clients: Sequence[ClientStatus], answers: Sequence[Answer] | None = None) -> str:
+def status_text(
+    wanted: Asked, clients: Sequence[ClientStatus], steps: Sequence[str], answers: Sequence[Answer] | None = None
+) -> str:
     # A line end inside a line is one of a name in some file.
-    lines = (line.replace("\n", "\\n") for line in _lines(wanted, clients, answers))
+    lines = (line.replace("\n", "\\n") for line in _lines(wanted, clients, steps, answers))
     return "\n".join(visible(line, keep_odd_bytes=True) for line in lines)
 
 
@@ -43,7 +44,9 @@ def shown_path(path: str, here: Here) -> str:
     return path
 
 
-def _lines(wanted: Asked, clients: Sequence[ClientStatus], answers: Sequence[Answer] | None) -> Iterator[str]:
+def _lines(
+    wanted: Asked, clients: Sequence[ClientStatus], steps: Sequence[str], answers: Sequence[Answer] | None
+) -> Iterator[str]:
     listed = [one for one in clients if one.detected or one.profile is wanted.client]
     others = [one.profile.id for one in clients if not (one.detected or one.profile.hidden or one.profile.no_client)]
     yield from (TITLE, "=" * len(TITLE), "")
@@ -57,10 +60,11 @@ def _lines(wanted: Asked, clients: Sequence[ClientStatus], answers: Sequence[Ans
     if answers is not None:
         yield ""
         yield from verified_lines(answers)
-    yield from bullets("Next steps", dict.fromkeys(_next_steps(wanted, listed)))
+    yield from bullets("Next steps", [_with_shown_paths(step, wanted.here) for step in steps])
     if others and wanted.client is None:
         yield ""
-        yield from folded(f"'uno-devserver mcp install <client>' also knows: {', '.join(others)}", "", "  ")
+        call = " ".join(("uno-devserver mcp install <client>", *wanted.options))
+        yield from folded(f"'{call}' also knows: {', '.join(others)}", "", "  ")
 
 
 def _head(title: str, value: str) -> Iterator[str]:
@@ -72,18 +76,19 @@ def _server(server: Server, listed: Sequence[ClientStatus], here: Here) -> Itera
     if not listed:
         yield "  no client is here that could know it"
     width = max((len(client.profile.id) for client in listed), default=0) + 2
-    for client in listed:
-        found = next(one for one in client.registrations if one.server is server)
+    rows = [(client, found) for client in listed for found in client.registrations if found.server is server]
+    variant = max((len(_how(one.match)) + 1 for _, found in rows for one in found.locations), default=0)
+    for client, found in rows:
         cannot = "" if server.transport in client.profile.transports else f"(takes no {server.transport} servers)"
-        yield from _client(f"  {client.profile.id:<{width}}", found, cannot, here)
+        yield from _client(f"  {client.profile.id:<{width}}", found, cannot, max(variant, _VARIANT), here)
 
 
-def _client(first: str, found: Registration, cannot: str, here: Here) -> Iterator[str]:
+def _client(first: str, found: Registration, cannot: str, variant: int, here: Here) -> Iterator[str]:
     if not found.locations:
         yield f"{first}{found.status.value:<{_STATUS}}{cannot}".rstrip()
     for number, location in enumerate(found.locations):
         before = f"{first}{found.status.value:<{_STATUS}}" if number == 0 else " " * (len(first) + _STATUS)
-        line, path = f"{before}{_how(location.match):<{_VARIANT - 1}} ", _where(location, found.server, here)
+        line, path = f"{before}{_how(location.match):<{variant}}", _where(location, found.server, here)
         if len(line) + len(path) <= WIDTH:
             yield line + path
         else:
@@ -109,36 +114,6 @@ def _where(location: Location, server: Server, here: Here) -> str:
     remarks += ["not read any more"] if location.legacy else []
     where = _with_shown_paths(in_words(location.reading.place, here), here).replace("'", "", 2)
     return where + (f" ({', '.join(remarks)})" if remarks else "")
-
-
-def _next_steps(wanted: Asked, listed: Sequence[ClientStatus]) -> Iterator[str]:
-    meant = [one for one in listed if wanted.client in (None, one.profile)]
-    unread = {
-        reading.place.path: client
-        for client in meant
-        for reading in client.readings
-        if reading.problem and reading.place.use is not Use.LEGACY
-    }
-    yield from (_with_shown_paths(repair(path), wanted.here) for path in unread)
-    lacking = [one.profile.id for one in meant if one not in unread.values() and _is_lacking(one)]
-    if lacking:
-        call = " ".join(("uno-devserver mcp install", lacking[0] if len(lacking) == 1 else "<client>", *wanted.options))
-        everyone = f" for each of {', '.join(lacking)}, or with --all-ides for all at once," if len(lacking) > 1 else ""
-        yield f"Run '{call}'{everyone} to register what is missing or outdated."
-    for client in meant:
-        for reading in client.readings:
-            for server in wanted.servers:
-                names = ", ".join(f"'{name}'" for name in several(reading, server))
-                if names:
-                    where = _with_shown_paths(in_words(reading.place, wanted.here), wanted.here)
-                    yield f"Remove one of the entries {names} from {where}: one is enough for {server.name}."
-
-
-def _is_lacking(client: ClientStatus) -> bool:
-    return not client.profile.no_client and any(
-        one.status is not Status.REGISTERED and one.server.transport in client.profile.transports
-        for one in client.registrations
-    )
 
 
 def _with_shown_paths(sentence: str, here: Here) -> str:

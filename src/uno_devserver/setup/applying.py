@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 
-from ..system.files import FileProblem
+from ..system.files import FileProblem, is_write_protected
 from ..system.log import log
 from ..system.values import Value
 from .backups import backups_of, keep_backup
@@ -74,7 +74,7 @@ def _once_more(plan: Plan, clashed: list[FileChange], told: list[Operation], way
 def _apply(change: FileChange, ways: Ways) -> tuple[Operation, ...]:
     if change.before == change.after:
         return change.operations
-    if _is_write_protected(change.path):
+    if is_write_protected(change.path):
         return _failed(change, READ_ONLY, f"Make '{change.path}' writable, and run this again.")
     if ways.dry_run:
         from .diffs import unified_diff
@@ -91,13 +91,6 @@ def _apply(change: FileChange, ways: Ways) -> tuple[Operation, ...]:
 
 def _failed(change: FileChange, reason: str, next_step: str = "") -> tuple[Operation, ...]:
     return tuple(one.failed(reason, next_step) for one in change.operations)
-
-
-def _is_write_protected(path: str) -> bool:
-    try:
-        return not os.stat(path).st_mode & 0o222 or not os.access(path, os.W_OK)
-    except OSError:
-        return False  # a new file, or one that cannot be written for a reason that writing will tell
 
 
 def _reason(error: OSError, path: str) -> str:

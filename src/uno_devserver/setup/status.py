@@ -162,9 +162,14 @@ def _of_entry(location: Location, here: Here) -> Iterator[str]:
     entry = location.match.entry
     if is_disabled(entry):
         yield f"The entry '{entry.name}' is disabled in {in_words(location.reading.place, here)}"
-    says = location.match.says
-    if location.match.transport != STDIO or "$" in says.env.get("PATH", ""):  # which the client fills in
-        return
-    problem = missing(says.command, {**here.environ, **says.env}, here.platform)
+    problem = cannot_start(location, here)
     if problem:
         yield f"The entry '{entry.name}' cannot start: {problem}"
+
+
+def cannot_start(location: Location, here: Here) -> str:
+    """Why not, as a sentence's end; "" where it can, or where only the client knows."""
+    says = location.match.says
+    if location.match.transport != STDIO or "$" in says.env.get("PATH", ""):  # which the client fills in
+        return ""
+    return missing(says.command, {**here.environ, **says.env}, here.platform)

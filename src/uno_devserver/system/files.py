@@ -166,9 +166,16 @@ def rewrite(path: str, data: bytes, was: bytes | None = None) -> None:
     """
     path = os.path.realpath(path)
     status = os.stat(path)
-    if not status.st_mode & 0o222 or not os.access(path, os.W_OK):
+    if is_write_protected(path):
         raise PermissionError(13, "it is write-protected", path)
     write_atomic(path, data, like=status, was=was)
+
+
+def is_write_protected(path: str) -> bool:
+    try:
+        return not os.stat(path).st_mode & 0o222 or not os.access(path, os.W_OK)
+    except OSError:
+        return False  # a new file, or one that cannot be written for a reason that writing will tell
 
 
 def _create_beside(path: str, mode: int) -> tuple[str, int]:
