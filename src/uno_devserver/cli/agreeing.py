@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from ..issues import UserError
 from ..system.files import FileProblem
 from ..system.folders import folders
@@ -11,6 +13,7 @@ from ..system.log import log
 MAY_RUN = "Code of this workspace that may run from now on"
 WOULD_RUN = "Code of this workspace that would be agreed to"
 REVOKE = "'uno-devserver trust --revoke' takes it back."
+NOT_YET = "Code of this workspace runs only after 'uno-devserver trust'."
 STILL_TRUSTED = "Code of this workspace may run still: 'uno-devserver trust --revoke' takes that back."
 
 
@@ -32,3 +35,10 @@ def agree_to(directory: str, command: str, *, dry_run: bool = False) -> tuple[st
         log.debug(f"that the workspace is trusted is not kept: {error}")
         return ()
     return runs
+
+
+def is_waiting(directory: str) -> bool:
+    """Whether the workspace has code that does not run, since nobody has agreed to it."""
+    from ..workspace.trust import is_trusted
+
+    return not is_trusted(os.environ, directory) and bool(agree_to(directory, "", dry_run=True))

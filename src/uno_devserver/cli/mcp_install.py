@@ -8,7 +8,7 @@ from ..setup.operations import Action
 from ..setup.profiles import Scope
 from ..setup.task import Files, Task
 from ..setup.uninstall_plan import plan_uninstall
-from .agreeing import STILL_TRUSTED, agree_to
+from .agreeing import NOT_YET, STILL_TRUSTED, agree_to, is_waiting
 from .change_text import change_text
 from .changing import (
     CHANGED,
@@ -27,6 +27,8 @@ from .results import Result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..setup.applying import Ways
     from ..setup.asking import Answer
     from ..setup.changes import Plan
@@ -51,6 +53,8 @@ def install(invocation: Invocation) -> Result:
     tasks = [_task(wanted, client) for client in clients]
     agreed = _agree(wanted, tasks, operations, files, ways) if _are_built_in(invocation) else ()
     steps = (*next_steps(tasks, operations, files, wanted.here), *after_errors(operations))
+    if _are_built_in(invocation) and not agreed and _is_waiting(wanted, tasks, operations, files):
+        steps += (NOT_YET,)
     answers = _answers(wanted, clients, operations) if invocation.on("verify") else None
     data = data_of(operations, steps, ways) | {"agreedTo": list(agreed)}
     if answers is not None:
@@ -99,13 +103,24 @@ def _agree(
     """Whoever registers this program for a workspace wants the workspace's code to run. What was registered before
     says nothing: the user may have taken the agreement back."""
     changed = [one for one in operations if one.action in CHANGED]
-    written = any(
-        _is_this_program(match) and task.profile.holder(place) is Scope.WORKSPACE
-        for task in tasks
-        for place, match in registered(task, changed, files)
-    )
-    directory = _directory(wanted) if written else None
+    directory = _directory(wanted) if Scope.WORKSPACE in _holders(tasks, changed, files) else None
     return agree_to(directory, "mcp install", dry_run=ways.dry_run) if directory is not None else ()
+
+
+def _is_waiting(wanted: Asked, tasks: list[Task], operations: tuple[Operation, ...], files: Files) -> bool:
+    """Whether this program is registered, and code of the workspace does not run all the same."""
+    directory = _directory(wanted) if _holders(tasks, operations, files) else None
+    return directory is not None and is_waiting(directory)
+
+
+def _holders(tasks: list[Task], operations: Sequence[Operation], files: Files) -> set[Scope]:
+    """Whose files have entries of this program, among those that these operations are about."""
+    return {
+        task.profile.holder(place)
+        for task in tasks
+        for place, match in registered(task, operations, files)
+        if _is_this_program(match)
+    }
 
 
 def _is_this_program(match: Match) -> bool:
