@@ -149,6 +149,8 @@ def test_a_folder_that_is_no_workspace_is_told(machine: Machine) -> None:
     (entry,) = result.json["entries"]
     assert (result.exit_code, entry["ok"]) == (1, False)
     assert "There is no .sln or .slnx file" in entry["problem"]
+    assert entry["nextStep"].startswith("Run this in the workspace's folder ('dotnet new unoapp' makes one), or ")
+    assert ".devtools/host.config.jsonc" in entry["nextStep"]
 
 
 def test_a_client_that_starts_everything_elsewhere_has_to_tell_the_workspace(machine: Machine) -> None:

@@ -15,6 +15,7 @@ from uno_devserver.setup.doctor import Examination, examine, has_entries
 from uno_devserver.setup.places import Here
 from uno_devserver.setup.profiles import HTTP, STDIO, Dialect, Format, Place, Profile, Scope, Use
 
+REPLACES = " 'uno-devserver mcp install editor' replaces the entry by the usual one."
 BY_PATH = "or name this program by its path: 'uno-devserver mcp install editor --runner path'."
 
 
@@ -129,7 +130,20 @@ def test_a_path_that_leads_nowhere_says_so(desk: Desk) -> None:
 
     one = desk.the_one()
 
-    assert (one.problem, one.next_step) == ("'/gone/uno-devserver' does not exist.", "Correct the entry.")
+    assert (one.problem, one.next_step) == ("'/gone/uno-devserver' does not exist.", f"Correct the entry.{REPLACES}")
+
+
+def test_this_program_by_a_name_that_is_not_found_is_named_by_its_path(desk: Desk) -> None:
+    desk.register(UnoApp=stdio("uno-devserver", "--mcp-app"))
+
+    assert desk.the_one().next_step == f"Install 'uno-devserver', {BY_PATH}"
+
+
+def test_an_old_form_that_fails_is_replaced_by_install(desk: Desk) -> None:
+    desk.tool("uno-devserver", "raise SystemExit(2)")
+    desk.register(UnoApp=stdio("uno-devserver", "mcp", "start"))
+
+    assert desk.the_one().next_step == f"Run it yourself in '{desk.workspace}' to see more, {BY_PATH}{REPLACES}"
 
 
 def test_a_file_that_cannot_be_executed_says_so(desk: Desk) -> None:
@@ -167,7 +181,7 @@ def test_one_that_is_slower_than_the_client_waits_works_and_fails(desk: Desk) ->
 def test_a_folder_that_is_not_there_is_to_be_made(desk: Desk) -> None:
     desk.register(UnoApp=stdio(sys.executable, cwd="gone"))
 
-    assert desk.the_one().next_step == f"Make the folder '{desk.workspace / 'gone'}', or correct the entry."
+    assert desk.the_one().next_step.startswith(f"Make the folder '{desk.workspace / 'gone'}', or correct the entry.")
 
 
 def test_what_may_have_come_with_a_workspace_is_shown_and_not_started(desk: Desk) -> None:
@@ -180,7 +194,7 @@ def test_what_may_have_come_with_a_workspace_is_shown_and_not_started(desk: Desk
 
     assert (one.ok, one.refused, one.command) == (False, True, "server '${TOKEN}'")
     assert one.problem == "It may have come with the workspace: it is not what 'mcp install' writes."
-    assert one.next_step == "If it is yours, run 'uno-devserver mcp doctor editor --force'."
+    assert one.next_step == f"If it is yours, run 'uno-devserver mcp doctor editor --force'.{REPLACES}"
     assert not began.exists()
 
 
@@ -241,7 +255,7 @@ def test_an_address_is_shown_without_what_may_be_secret(desk: Desk) -> None:
 
     assert one.command == "ftp://nowhere/v1@2"
     assert "secret" not in one.problem
-    assert one.next_step == "See that the address is right, and that this machine reaches it."
+    assert one.next_step == f"See that the address is right, and that this machine reaches it.{REPLACES}"
 
 
 def test_a_file_that_cannot_be_read_is_told_and_the_others_are_tried(desk: Desk) -> None:

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import os
 
+from ..issues import ADDINS_DO
 from ..system.log import log
 from ..system.programs import candidates
 from ..system.values import Value
+from .commands import is_absolute
 from .dialects import UNKNOWN, is_disabled
+from .expectation import up_to_date
 from .matching import PATH_RUNNER
 from .origin import may_be_foreign
 from .profiles import Use
 from .reading import read_place
+from .servers import Wish
 from .starting import start_of
 from .status import locations_of, warnings_of_file
 from .task import repair
@@ -26,7 +30,7 @@ if TYPE_CHECKING:
 
     from .matching import Match
     from .places import Here
-    from .profiles import Profile
+    from .profiles import Place, Profile
     from .reading import Reading
     from .servers import Definition, Server
     from .starting import Start
@@ -34,6 +38,10 @@ if TYPE_CHECKING:
     from .trying import Trial
 
 
+# What a proxy says of this is for agents, which have a tool for it.
+NO_WORKSPACE = (
+    f"Run this in the workspace's folder ('dotnet new unoapp' makes one), or name it with --workspace. {ADDINS_DO}"
+)
 FOREIGN = "It may have come with the workspace: it is not what 'mcp install' writes."
 
 
@@ -100,6 +108,30 @@ def _examined(location: Location, profile: Profile, here: Here, trusted: bool) -
     hindrance = _hindrance(location, profile)
     if hindrance is not None:
         return blank.replace(problem=hindrance[0], next_step=hindrance[1])
+    tried = _tried(blank, start, location, profile, here, trusted)
+    works_not = tried.tools is None and tried.health is None
+    return tried.replace(next_step=tried.next_step + _replaced(match, place, profile)) if works_not else tried
+
+
+def _hindrance(location: Location, profile: Profile) -> tuple[str, str] | None:
+    """Why the client would not even try."""
+    match, place = location.match, location.reading.place
+    warning = next(warnings_of_file(profile, location.reading), None)
+    if warning is not None:
+        return f"{warning}.", "Take that out of the file."
+    if is_disabled(match.entry):
+        return f"It is disabled in '{place.path}'.", f"Switch it on in {profile.name}, or take that out of the file."
+    if match.transport == UNKNOWN:
+        return f"The entry in '{place.path}' names neither a command nor an address.", _install(profile)
+    if match.transport not in profile.transports:
+        return f"{profile.name} cannot use a server of the kind '{match.transport}'.", _install(profile)
+    return None
+
+
+def _tried(
+    blank: Examination, start: Start, location: Location, profile: Profile, here: Here, trusted: bool
+) -> Examination:
+    match, place = location.match, location.reading.place
     if not trusted and may_be_foreign(match, place, here):
         step = f"If it is yours, run 'uno-devserver mcp doctor {profile.id} --force'."
         return blank.replace(problem=FOREIGN, next_step=step, refused=True)
@@ -117,19 +149,10 @@ def _examined(location: Location, profile: Profile, here: Here, trusted: bool) -
     return _judged(blank, try_command(program, start), start, match, profile, here)
 
 
-def _hindrance(location: Location, profile: Profile) -> tuple[str, str] | None:
-    """Why the client would not even try."""
-    match, place = location.match, location.reading.place
-    warning = next(warnings_of_file(profile, location.reading), None)
-    if warning is not None:
-        return f"{warning}.", "Take that out of the file."
-    if is_disabled(match.entry):
-        return f"It is disabled in '{place.path}'.", f"Switch it on in {profile.name}, or take that out of the file."
-    if match.transport == UNKNOWN:
-        return f"The entry in '{place.path}' names neither a command nor an address.", _install(profile)
-    if match.transport not in profile.transports:
-        return f"{profile.name} cannot use a server of the kind '{match.transport}'.", _install(profile)
-    return None
+def _replaced(match: Match, place: Place, profile: Profile) -> str:
+    """Of an entry in an old form, in whatever version: what `mcp install` does about it."""
+    current = up_to_date(match, Wish(match.variant, asked=False), place.dialect)
+    return "" if current else f" '{_command(profile)}' replaces the entry by the usual one."
 
 
 def _program(start: Start, here: Here) -> str | None:
@@ -165,7 +188,8 @@ def _judged(blank: Examination, trial: Trial, start: Start, match: Match, profil
     # In a client that starts everything elsewhere, a proxy has to be told the workspace.
     waits = behind.untold and start.folder != here.workspace
     in_part = bool(behind.problem) and (not behind.fatal or waits)
-    return tried.replace(health=behind.health, problem=behind.problem, next_step=behind.next_step, in_part=in_part)
+    step = NO_WORKSPACE if behind.untold and not waits else behind.next_step
+    return tried.replace(health=behind.health, problem=behind.problem, next_step=step, in_part=in_part)
 
 
 def _after_failure(start: Start, match: Match, profile: Profile) -> str:
@@ -178,7 +202,8 @@ def _after_failure(start: Start, match: Match, profile: Profile) -> str:
 
 def _by_path(match: Match, profile: Profile, first: str) -> str:
     """`first`, or this program by its path, where the server can be started so and is not already."""
-    if match.runner == PATH_RUNNER or PATH_RUNNER not in match.server.runners:
+    by_path = match.runner == PATH_RUNNER and is_absolute(match.says.command)
+    if by_path or PATH_RUNNER not in match.server.runners:
         return f"{first}."
     return f"{first}, or name this program by its path: '{_command(profile)} --runner {PATH_RUNNER}'."
 
