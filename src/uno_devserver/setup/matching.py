@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from .profiles import Dialect
     from .servers import Server
 
-# Patterns may come from a user's file, and Python cannot interrupt a search that tries every way: the text that they
-# see is bounded instead. A real command has some hundred characters.
+# Patterns may come from a user's file, and some take a time that grows with the square of the text: so what they see is
+# bounded. A real command has some hundred characters.
 SEEN_CHARACTERS = 4096
 
 PATH_RUNNER = "path"  # this program itself, by its name or path
