@@ -88,7 +88,7 @@ def test_a_command_that_came_with_a_workspace_is_not_started(
     assert result.exit_code == 1
     assert "  UnoApp: not tried\n" in result.stdout
     assert f"    would start {sys.executable} -c " in result.stdout
-    assert "run 'uno-devserver mcp doctor claude-code --force'." in result.stdout
+    assert "If it is yours, run 'uno-devserver mcp doctor claude-code --force'." in " ".join(result.stdout.split())
     assert not planted.exists()
 
 
@@ -98,13 +98,14 @@ def test_it_is_started_where_the_user_insists(machine: Machine, planted: Path) -
     assert planted.exists()
 
 
-def test_it_is_started_in_a_workspace_that_the_user_has_agreed_to(machine: Machine, planted: Path) -> None:
+def test_to_have_agreed_to_the_workspace_is_not_enough_to_start_it(machine: Machine, planted: Path) -> None:
     write(machine.workspace / ".devtools" / "host.config.jsonc", "{}")
-    machine.run("trust")
+    assert machine.run("trust").exit_code == 0
 
-    machine.run("mcp", "doctor", "claude-code")
+    result = machine.run("mcp", "doctor", "claude-code")
 
-    assert planted.exists()
+    assert (result.exit_code, "  UnoApp: not tried\n" in result.stdout) == (1, True)
+    assert not planted.exists()
 
 
 def test_one_that_fails_says_why_and_what_to_do(machine: Machine, workspace: Path) -> None:

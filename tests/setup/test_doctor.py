@@ -38,7 +38,7 @@ class Desk:
         )
         self.profile = Profile("editor", "Editor", places, Scope.WORKSPACE, in_terminal=True)
         self.servers = load(self.here).servers
-        self.trusted = True
+        self.force = True
 
     def _place(self, path: Path, scope: Scope, use: Use) -> Place:
         return Place(str(path), scope, use, Format.JSON, ("mcpServers",), Dialect())
@@ -53,7 +53,7 @@ class Desk:
         return path
 
     def examined(self, **changes: Any) -> tuple[Examination, ...]:
-        return examine(self.profile.replace(**changes), self.servers, self.here, trusted=self.trusted)
+        return examine(self.profile.replace(**changes), self.servers, self.here, force=self.force)
 
     def the_one(self, **changes: Any) -> Examination:
         (one,) = self.examined(**changes)
@@ -188,19 +188,22 @@ def test_what_may_have_come_with_a_workspace_is_shown_and_not_started(desk: Desk
     began = desk.home / "began"
     desk.tool("server", f"open({str(began)!r}, 'w')")
     desk.register(UnoApp=stdio("server", "${TOKEN}"))
-    desk.trusted = False
+    desk.force = False
 
     one = desk.the_one()
 
     assert (one.ok, one.refused, one.command) == (False, True, "server '${TOKEN}'")
     assert one.problem == "It may have come with the workspace: it is not what 'mcp install' writes."
-    assert one.next_step == f"If it is yours, run 'uno-devserver mcp doctor editor --force'.{REPLACES}"
+    assert (
+        one.next_step
+        == f"Look at the command. If it is yours, run 'uno-devserver mcp doctor editor --force'.{REPLACES}"
+    )
     assert not began.exists()
 
 
 def test_what_stands_in_the_users_own_file_is_started_in_any_workspace(desk: Desk) -> None:
     desk.register(desk.user_config, UnoApp=stdio(*odd_server(tools=2)))
-    desk.trusted = False
+    desk.force = False
 
     assert desk.the_one().tools == 2
 

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 from ..setup.detecting import detected
 from ..setup.doctor import examine, has_entries
 from ..setup.profiles import HTTP
 from ..system.text import visible
-from ..workspace.trust import is_trusted
 from .folding import folded
 from .registration import PROTOCOL, asked
 from .results import Result
@@ -29,8 +26,8 @@ INSTALL = "Register one with 'uno-devserver mcp install <client>'."
 def run(invocation: Invocation) -> Result:
     request = asked(invocation)
     profiles = (request.client,) if request.client is not None else _registered(request)
-    trusted = invocation.on("force") or is_trusted(os.environ, request.here.workspace)
-    found = tuple((profile, examine(profile, request.servers, request.here, trusted=trusted)) for profile in profiles)
+    force = invocation.on("force")
+    found = tuple((profile, examine(profile, request.servers, request.here, force=force)) for profile in profiles)
     data = {
         "version": PROTOCOL,
         "ide": request.client.id if request.client is not None else None,

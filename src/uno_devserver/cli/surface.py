@@ -252,7 +252,7 @@ COMMANDS = (
         (
             *_CLIENT,
             _SERVERS,
-            Option(("--force",), "Also what may have come with a workspace that you did not agree to"),
+            Option(("--force",), "Also what may have come with the workspace; look at it first"),
         ),
         (CLIENT,),
     ),

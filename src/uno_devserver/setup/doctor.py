@@ -1,7 +1,7 @@
 """Does what a client has registered work, as the client would start it? Each entry that counts is tried, and judged.
 
 An examination says what was started, how long it took against what the client waits, and, where it fails, why and what
-to do about it. What may have come with a workspace that the user has not agreed to is shown, and not started.
+to do about it. What may have come with a workspace is shown, and started only where the user says so of that.
 """
 
 from __future__ import annotations
@@ -67,15 +67,16 @@ class Examination(Value):
         return not self.problem or self.in_part
 
 
-def examine(profile: Profile, servers: tuple[Server, ...], here: Here, *, trusted: bool) -> tuple[Examination, ...]:
+def examine(profile: Profile, servers: tuple[Server, ...], here: Here, *, force: bool) -> tuple[Examination, ...]:
     """All entries that count, one after the other: side by side they would slow each other down.
 
-    `trusted`: the user has agreed to whatever the workspace's files start.
+    `force`: the user knows what the workspace's files start. An agreement to the workspace does not say so: these
+    commands were not shown then, and the next pull may bring others.
     """
     readings = tuple(read_place(place, servers) for place in profile.places if place.use is not Use.LEGACY)
     problems = {reading.place.path: reading.problem for reading in readings if reading.problem}
     unreadable = tuple(_unreadable(profile, path, problem) for path, problem in problems.items())
-    entries = tuple(_examined(one, profile, here, trusted) for one in _effective(readings, servers))
+    entries = tuple(_examined(one, profile, here, force) for one in _effective(readings, servers))
     return unreadable + entries or tuple(_missing(profile, server) for server in servers)
 
 
@@ -90,7 +91,7 @@ def _effective(readings: tuple[Reading, ...], servers: tuple[Server, ...]) -> li
     return [one for one in found if one is not None and one.match.certain]
 
 
-def _examined(location: Location, profile: Profile, here: Here, trusted: bool) -> Examination:
+def _examined(location: Location, profile: Profile, here: Here, force: bool) -> Examination:
     match, place = location.match, location.reading.place
     start = start_of(match.entry, place, profile, here)
     blank = Examination(
@@ -108,7 +109,7 @@ def _examined(location: Location, profile: Profile, here: Here, trusted: bool) -
     hindrance = _hindrance(location, profile)
     if hindrance is not None:
         return blank.replace(problem=hindrance[0], next_step=hindrance[1])
-    tried = _tried(blank, start, location, profile, here, trusted)
+    tried = _tried(blank, start, location, profile, here, force)
     works_not = tried.tools is None and tried.health is None
     return tried.replace(next_step=tried.next_step + _replaced(match, place, profile)) if works_not else tried
 
@@ -129,11 +130,11 @@ def _hindrance(location: Location, profile: Profile) -> tuple[str, str] | None:
 
 
 def _tried(
-    blank: Examination, start: Start, location: Location, profile: Profile, here: Here, trusted: bool
+    blank: Examination, start: Start, location: Location, profile: Profile, here: Here, force: bool
 ) -> Examination:
     match, place = location.match, location.reading.place
-    if not trusted and may_be_foreign(match, place, here):
-        step = f"If it is yours, run 'uno-devserver mcp doctor {profile.id} --force'."
+    if not force and may_be_foreign(match, place, here):
+        step = f"Look at the command. If it is yours, run 'uno-devserver mcp doctor {profile.id} --force'."
         return blank.replace(problem=FOREIGN, next_step=step, refused=True)
     log.info(f"Trying {match.server.name} as {profile.name} would: {blank.command}")
     if not start.command:
