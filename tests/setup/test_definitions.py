@@ -430,7 +430,10 @@ def test_a_local_address_is_ours_for_certain_only_where_it_says_so(url: str, str
     ("name", "says_uno"),
     [
         *((name, True) for name in ("uno", "Uno", "uno-devserver", "UnoApp2", "uno_app", "my uno app", "Uno Platform")),
-        *((name, False) for name in ("juno", "unoconv", "numero-uno-db", "puno", "juno-app", "figma", "my-unoapps")),
+        *(
+            (name, False)
+            for name in ("juno", "unoconv", "numero-uno-db", "puno", "juno-app", "uno-cards", "figma", "my-unoapps")
+        ),
     ],
 )
 def test_a_name_says_uno_by_that_word_and_not_by_its_letters(name: str, says_uno: bool) -> None:

@@ -100,7 +100,8 @@ def test_an_entry_started_in_a_way_of_its_own_is_left_until_another_is_asked_for
     assert skipped.action is Action.SKIPPED
     assert skipped.reason == "Already registered (started in a way of its own; --runner uvx replaces it)"
     assert entries(changed)["mine"] == stdio(STABLE.replace(args=(*STABLE.args, "-l", "Debug")))
-    (note,) = changed.operations[0].notes
+    note, kept = changed.operations[0].notes
+    assert kept == "The entry 'mine' has something of its own, and keeps it: -l Debug"
     assert note.startswith("The entry 'mine' was started in a way of its own: uvx --from 'git+https://example.com/x y'")
 
 

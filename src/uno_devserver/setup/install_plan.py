@@ -10,12 +10,21 @@ import os
 
 from ..system.values import Value
 from .changes import FileChange
-from .commands import is_absolute
-from .dialects import is_disabled, written
+from .dialects import written
 from .edits.document import EditProblem, open_document
 from .expectation import expected, kept_runner, meant, renewed, up_to_date
+from .install_notes import (
+    notes_of_file,
+    notes_of_others_in_file,
+    notes_of_own_way,
+    notes_of_precedence,
+    notes_of_shadowed,
+    notes_of_switch,
+    notes_of_users_part,
+    notes_of_variant,
+)
 from .operations import Action
-from .profiles import Format, Scope, Use
+from .profiles import Use
 from .reading import data_of, text_of
 from .servers import PINNED
 from .task import OMIT_SCOPE, left_alone, no_such_scope, not_changed
@@ -26,6 +35,7 @@ if TYPE_CHECKING:
     from .edits.document import Document
     from .matching import Match
     from .operations import Operation
+    from .profiles import Scope
     from .reading import Reading
     from .servers import Definition, Server, Wish
     from .task import Files, Task
@@ -61,20 +71,24 @@ def _decide(task: Task, server: Server, wish: Wish, scope: Scope, readings: tupl
     read = [one for one in readings if one.place.use is not Use.LEGACY]
     found = [(one, match) for one in read if (match := _effective(one, server))]
     counting = [one for one in found if task.scope is None or one[0].place.scope is task.scope]
-    notes = left_alone(server, readings) + _other_variant(server, wish)
+    notes = left_alone(server, readings) + notes_of_variant(server, wish)
     if counting:
         reading, match = counting[0]
-        notes += _others_in_file(reading, match)
+        notes += notes_of_others_in_file(reading, match)
         if up_to_date(match, wish, reading.place.dialect):
-            reason, notes = _already(match, wish), notes + _switched_off(task, match)
+            reason = _already(match, wish)
+            notes += notes_of_switch(task, match) + notes_of_users_part(match, reading.place)
             skipped = _operation(task, server, Action.SKIPPED, reading, reason)
             return skipped.replace(notes=notes, keys=(match.entry.name,))
     target = _target(task, scope, readings)
     if counting and not _is_shadowed_by(target, counting[0][0], scope, readings):
         return _change(task, server, wish, *counting[0], notes)
     outdated = counting[0][1] if counting else None
+    notes += notes_of_shadowed(outdated, counting[0][0]) if outdated is not None else ()
     unread = _not_read(server, readings) if not counting else None
-    return _add(task, server, wish, target, outdated, unread, notes + _hidden_by(task, target, found, readings))
+    return _add(
+        task, server, wish, target, outdated, unread, notes + notes_of_precedence(task, target, found, readings)
+    )
 
 
 def _operation(task: Task, server: Server, action: Action, reading: Reading, reason: str) -> Operation:
@@ -88,23 +102,6 @@ def _effective(reading: Reading, server: Server) -> Match | None:
     return next((one for one in ours if not one.shadowed), None)
 
 
-def _other_variant(server: Server, wish: Wish) -> tuple[str, ...]:
-    kind = wish.variant.partition(":")[0]
-    if kind in server.variants or not wish.asked:
-        return ()
-    return (f"{server.name} has no {kind} variant: it is registered as it always is.",)
-
-
-def _others_in_file(reading: Reading, match: Match) -> tuple[str, ...]:
-    """Nobody knows which of them the user wants to keep."""
-    return tuple(
-        f"The entry '{one.entry.name}' in '{reading.place.path}' is for {match.server.name}, too, and stays as it is: "
-        "remove one of them."
-        for one in reading.matches
-        if one.server.name == match.server.name and one.certain and one.index != match.index
-    )
-
-
 def _already(match: Match, wish: Wish) -> str:
     if match.own_way:
         return f"Already registered (started in a way of its own; --runner {match.server.runner} replaces it)"
@@ -112,12 +109,6 @@ def _already(match: Match, wish: Wish) -> str:
     if not other:
         return "Already registered"
     return f"Already registered ({match.runner}; --runner {match.server.runner} writes this tool's command)"
-
-
-def _switched_off(task: Task, match: Match) -> tuple[str, ...]:
-    if not is_disabled(match.entry):
-        return ()
-    return (f"The entry '{match.entry.name}' is disabled, and stays that: switch it on in {task.profile.name}.",)
 
 
 def _target(task: Task, scope: Scope, readings: tuple[Reading, ...]) -> Reading:
@@ -139,36 +130,14 @@ def _not_read(server: Server, readings: tuple[Reading, ...]) -> str | None:
     return next((one.place.path for one in legacy if _effective(one, server)), None)
 
 
-def _hidden_by(
-    task: Task, target: Reading, found: list[tuple[Reading, Match]], readings: tuple[Reading, ...]
-) -> tuple[str, ...]:
-    first = next((one.place for one, _ in found if readings.index(one) < readings.index(target)), None)
-    if first is None:
-        return ()
-    same_file = first.path == target.place.path
-    where = f"under '{' > '.join(first.root)}' in '{first.path}'" if same_file else f"in '{first.path}'"
-    step = f"take it out by 'uno-devserver mcp uninstall {task.profile.id} --scope {first.scope.value}'"
-    if first.use is Use.SHARED:
-        step = "take it out there"
-    return (f"{task.profile.name} takes the entry {where} first: for the new one to count, {step}.",)
-
-
 def _change(task: Task, server: Server, wish: Wish, reading: Reading, match: Match, notes: tuple[str, ...]) -> _Edit:
     """An entry keeps its name, its runner, and the user's arguments."""
     definition = renewed(match, wish)
     reason = f"Updated {server.name} {server.transport} server{_was(match, wish)}"
     operation = _operation(task, server, Action.UPDATED, reading, reason)
-    notes += _switched_off(task, match) + _about_file(task, reading, definition) + _own_way(match)
+    notes += notes_of_switch(task, match) + notes_of_file(task, reading, definition)
+    notes += notes_of_own_way(match) + notes_of_users_part(match, reading.place)
     return _Edit(reading, match.entry.name, match, definition, server, operation.replace(notes=notes))
-
-
-def _own_way(match: Match) -> tuple[str, ...]:
-    if not match.own_way:
-        return ()
-    from shlex import join
-
-    says = match.says
-    return (f"The entry '{match.entry.name}' was started in a way of its own: {join((says.command, *says.args))}",)
 
 
 def _was(match: Match, wish: Wish) -> str:
@@ -200,29 +169,8 @@ def _add(
         notes += (f"'uno-devserver mcp uninstall {task.profile.id}' takes the entry out of '{unread}', too.",)
     operation = _operation(task, server, action, target, reason)
     definition = renewed(outdated, wish) if outdated is not None else expected(server, wish)
-    notes += _about_file(task, target, definition)
+    notes += notes_of_file(task, target, definition)
     return _Edit(target, name, None, definition, server, operation.replace(notes=notes))
-
-
-def _about_file(task: Task, reading: Reading, definition: Definition) -> tuple[str, ...]:
-    """Who reads it, who does not, and what becomes of it elsewhere."""
-    others = task.note_on_others(reading.place)
-    return _not_accepted(task, reading) + _of_this_machine(task, reading, definition) + others
-
-
-def _of_this_machine(task: Task, reading: Reading, definition: Definition) -> tuple[str, ...]:
-    if task.profile.holder(reading.place) is not Scope.WORKSPACE or not is_absolute(definition.command):
-        return ()
-    return (f"The entry names a program by its path on this machine: do not commit '{reading.place.path}'.",)
-
-
-def _not_accepted(task: Task, reading: Reading) -> tuple[str, ...]:
-    if reading.place.format is not Format.JSON or reading.document is None:
-        return ()
-    return tuple(
-        f"{task.profile.name} does not accept {remark.what} (line {remark.line}), and may not read this file at all."
-        for remark in reading.document.remarks
-    )
 
 
 def _gathered(decided: list[_Edit | Operation]) -> Plan:
