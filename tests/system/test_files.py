@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
 import socket
 import stat
+import struct
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -431,6 +434,151 @@ def test_a_rewritten_file_keeps_its_group(tmp_path: Path) -> None:
     rewrite(str(path), b"new")
 
     assert path.stat().st_gid == 23456
+
+
+ACL, DEFAULT_ACL = "system.posix_acl_access", "system.posix_acl_default"
+ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has these attributes")
+
+
+@ON_LINUX
+@pytest.mark.parametrize("mode", [0o640, 0o664])
+def test_a_rewritten_file_keeps_its_access_control_list_mode_and_owner(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    if os.geteuid() == 0:
+        os.chown(path, 12345, 23456)
+    acl = _acl(reader=54321, mask=mode >> 3 & 7, others=mode & 7)
+    _set(path, ACL, acl)
+    before = path.stat()
+    assert stat.S_IMODE(before.st_mode) == mode
+
+    rewrite(str(path), b"new")
+
+    after = path.stat()
+    assert (path.read_bytes(), os.getxattr(path, ACL)) == (b"new", acl)
+    assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+
+
+@ON_LINUX
+def test_a_rewritten_file_gets_no_access_control_list_from_its_folder(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    path.chmod(0o664)
+    _set(tmp_path, DEFAULT_ACL, _acl(reader=54321, mask=7, others=7))
+
+    rewrite(str(path), b"new")
+
+    assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"new", 0o664)
+    assert ACL not in os.listxattr(path)
+
+
+@ON_LINUX
+def test_a_rewritten_file_keeps_its_attributes_also_through_a_link(tmp_path: Path) -> None:
+    path, link = tmp_path / "file", tmp_path / "link"
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    link.symlink_to("file")
+    kept = {"user.origin": b"https://example.com", "user.empty": b"", "user.bytes": bytes(range(256))}
+    for name, value in kept.items():
+        _set(path, name, value)
+
+    rewrite(str(link), b"new")
+
+    assert {name: os.getxattr(path, name) for name in os.listxattr(path) if name.startswith("user.")} == kept
+    assert (path.read_bytes(), stat.S_IMODE(path.stat().st_mode)) == (b"new", 0o640)
+
+
+@ON_LINUX
+@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOTSUP, errno.EINVAL])
+def test_a_file_whose_access_control_list_cannot_be_kept_is_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    acl = _acl(reader=54321, mask=4, others=0)
+    _set(path, ACL, acl)
+    monkeypatch.setattr(os, "setxattr", _refusing(code))
+
+    with pytest.raises(PermissionError, match=r"access control list \(ACL\) could not be kept"):
+        rewrite(str(path), b"new")
+
+    assert (path.read_bytes(), os.getxattr(path, ACL)) == (b"old", acl)
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@ON_LINUX
+@pytest.mark.parametrize("code", [errno.EPERM, errno.ENOTSUP])
+def test_other_attributes_that_the_system_refuses_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    _set(path, "user.origin", b"x")
+    monkeypatch.setattr(os, "setxattr", _refusing(code))
+
+    rewrite(str(path), b"new")
+
+    assert path.read_bytes() == b"new"
+
+
+@ON_LINUX
+def test_a_file_whose_attributes_find_no_room_is_left_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    _set(path, "user.origin", b"x")
+    monkeypatch.setattr(os, "setxattr", _refusing(errno.ENOSPC))
+
+    with pytest.raises(OSError, match="No space left"):
+        rewrite(str(path), b"new")
+
+    assert (path.read_bytes(), os.getxattr(path, "user.origin")) == (b"old", b"x")
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@ON_LINUX
+def test_a_file_system_without_attributes_is_written_as_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(os, "listxattr", _refusing(errno.ENOTSUP))
+
+    rewrite(str(path), b"new")
+
+    assert path.read_bytes() == b"new"
+
+
+@ON_LINUX
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give capabilities to a file")
+def test_capabilities_that_were_given_to_the_old_content_are_not_given_to_the_new(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    _set(path, "security.capability", struct.pack("<5I", 0x02000001, 1 << 10, 0, 0, 0))  # may bind low ports
+
+    rewrite(str(path), b"new")
+
+    assert "security.capability" not in os.listxattr(path)
+
+
+def _acl(*, reader: int, mask: int, others: int) -> bytes:
+    """Linux' binary form: the version 2, then tag, permissions and id of each entry; one more user may read."""
+    nobody = 0xFFFFFFFF
+    entries = ((0x01, 6, nobody), (0x02, 4, reader), (0x04, 4, nobody), (0x10, mask, nobody), (0x20, others, nobody))
+    return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
+
+
+def _set(path: Path, name: str, value: bytes) -> None:
+    try:
+        os.setxattr(path, name, value)
+    except OSError as error:
+        if error.errno not in (errno.ENOTSUP, errno.EPERM):
+            raise
+        pytest.skip(f"the file system of the test's folder refuses {name}: {error}")
+
+
+def _refusing(code: int) -> Callable[..., None]:
+    def refuse(*_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    return refuse
 
 
 def test_what_another_program_writes_at_the_same_moment_is_not_lost(tmp_path: Path) -> None:

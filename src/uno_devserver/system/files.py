@@ -6,6 +6,7 @@ Writing is all or nothing: a reader sees the old content or the new, also after 
 
 from __future__ import annotations
 
+import errno
 import os
 
 # The largest file discovery reads whole: a project.assets.json of 2,000 packages is 20 MB.
@@ -18,6 +19,12 @@ _BOMS = (
     (b"\xff\xfe", "utf-16-le"),
     (b"\xfe\xff", "utf-16-be"),
 )
+
+_ACL = "system.posix_acl_access"
+# They vouch for the content that the file had, and the kernel drops or renews them when a file is written in place.
+_OF_THE_CONTENT = ("security.capability", "security.ima", "security.evm")
+# The file system has no attributes, this kind of them is not ours to set, or it is gone meanwhile.
+_NOT_KEPT = (errno.ENOTSUP, errno.EPERM, errno.EACCES, errno.ENOSYS, getattr(errno, "ENODATA", errno.ENOTSUP))
 
 
 class FileProblem(Exception):
@@ -107,8 +114,9 @@ def write_atomic(
 ) -> None:
     """Replace `path` by `data`, creating its folder; on any failure the old content stays.
 
-    The new file has the owner and mode of `like`. Where `was` is no longer the content, somebody else has changed it
-    meanwhile, which is a FileProblem; where a `new` file is there already, that is a FileExistsError.
+    The new file has the owner and mode of `like`, and the attributes of the file that it replaces. Where `was` is no
+    longer the content, somebody else has changed it meanwhile, which is a FileProblem; where a `new` file is there
+    already, that is a FileExistsError.
     """
     folder = os.path.dirname(path) or "."
     os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -156,13 +164,42 @@ def _make_alike(handle: int, like: os.stat_result, path: str) -> None:
         except PermissionError as error:
             raise PermissionError(13, "it is another user's or group's, and could not stay that", path) from error
     os.fchmod(handle, like.st_mode & 0o7777)
+    if hasattr(os, "listxattr"):
+        _copy_attributes(path, handle)  # after the mode, whose group bits mean something else where there is an ACL
+
+
+def _copy_attributes(path: str, handle: int) -> None:
+    """An access control list stays what it is, or this fails; other attributes stay where the system lets them."""
+    names = _attributes(path)
+    for name in names:
+        if name in _OF_THE_CONTENT:
+            continue
+        try:
+            os.setxattr(handle, name, os.getxattr(path, name))
+        except OSError as error:
+            if name == _ACL:
+                raise PermissionError(13, "its access control list (ACL) could not be kept", path) from error
+            if error.errno not in _NOT_KEPT:
+                raise
+    if _ACL not in names and _ACL in _attributes(handle):
+        os.removexattr(handle, _ACL)  # the folder gives one to every new file, and this is none
+
+
+def _attributes(file: str | int) -> list[str]:
+    try:
+        return os.listxattr(file)
+    except OSError as error:
+        if error.errno in _NOT_KEPT:
+            return []
+        raise
 
 
 def rewrite(path: str, data: bytes, was: bytes | None = None) -> None:
     """Replace the content of an existing file (`was`) by `data`, all or nothing.
 
-    It stays the file that it was: with its mode, owner and group, and where `path` is a link, the link's target. A file
-    that is write-protected is refused, although replacing it would work: its owner does not want it changed.
+    It stays the file that it was: with its mode, owner, group, access control list and extended attributes, and where
+    `path` is a link, the link's target. A file that is write-protected is refused, although replacing it would work:
+    its owner does not want it changed.
     """
     path = os.path.realpath(path)
     status = os.stat(path)
