@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 from uno_devserver.setup.backups import MAX_BACKUPS, keep_backup
@@ -21,3 +25,33 @@ def test_the_oldest_backups_of_a_file_go_and_those_of_others_stay(tmp_path: Path
 
     assert [path.exists() for path in kept] == [False] * 3 + [True] * MAX_BACKUPS
     assert other.read_bytes() == b"other"
+
+
+# Dies as by a power cut, when the backup is on disk and not yet in place.
+KILLED = """
+import os, signal, sys
+from uno_devserver.setup.backups import keep_backup
+os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+keep_backup(sys.argv[1], "/x/mcp.json", b"secret")
+"""
+
+
+def test_what_a_killed_run_left_of_a_backup_goes_with_the_next_backup_of_any_file(tmp_path: Path) -> None:
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False, timeout=20)
+    assert killed.returncode == -signal.SIGKILL
+    (left,) = tmp_path.rglob("*.tmp")
+    assert left.read_bytes() == b"secret", "it was killed in the middle"
+
+    backup = Path(keep_backup(str(tmp_path), "/y/other.json", b"other"))
+
+    assert list(left.parent.iterdir()) == [backup]
+
+
+def test_a_backup_that_a_living_process_is_writing_stays(tmp_path: Path) -> None:
+    backup = Path(keep_backup(str(tmp_path), "/x/mcp.json", b"{}"))
+    being_written = backup.with_name(f"{backup.name}.{os.getpid()}-0.tmp")
+    being_written.write_bytes(b"half of")
+
+    keep_backup(str(tmp_path), "/y/other.json", b"other")
+
+    assert (backup.read_bytes(), being_written.read_bytes()) == (b"{}", b"half of")

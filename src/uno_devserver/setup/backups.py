@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 
-from ..system.files import FileProblem, read_bytes, write_atomic
+from ..system.files import FileProblem, read_bytes, sweep, write_atomic
 from ..system.values import Value
 from .reading import MAX_BYTES
 from .records import FOLDER, stem
@@ -47,6 +47,7 @@ def keep_backup(folder: str, path: str, content: bytes) -> str:
     # The newest has the greatest name, also among those of one second.
     taken = [int(one.rpartition("-")[2]) for one in _names(into, f"{name}.{now}-")]
     backup = os.path.join(into, f"{name}.{now}-{max(taken, default=0) + 1:04}")
+    sweep(into)  # half a backup of a killed run is of use to nobody, and may hold secrets
     write_atomic(backup, content)
     _clear(into, f"{name}.")
     return backup

@@ -6,10 +6,8 @@ A killed run leaves at most a temporary file beside the real one, which the next
 from __future__ import annotations
 
 import os
-import re
 
-from ..system.files import FileProblem, read_bytes, rewrite, write_atomic
-from ..system.log import log
+from ..system.files import FileProblem, read_bytes, rewrite, sweep, write_atomic
 from .profiles import Scope
 from .reading import MAX_BYTES
 
@@ -31,7 +29,8 @@ def write(change: FileChange, folders: tuple[str, ...]) -> None:
         assert change.before is not None
         _remove(change.path, change.before, folders)
         return
-    _sweep(os.path.realpath(change.path))
+    folder, name = os.path.split(os.path.realpath(change.path))
+    sweep(folder, name)
     if change.before is None:
         _create(change, change.after)
         return
@@ -51,26 +50,6 @@ def missing_folders(path: str) -> tuple[str, ...]:
         missing.insert(0, folder)
         folder = os.path.dirname(folder)
     return tuple(missing)
-
-
-def _sweep(path: str) -> None:
-    """Remove what killed runs left beside a file: named like our temporary files, and of a process that is gone."""
-    folder, name = os.path.split(path)
-    left = re.compile(re.escape(name) + r"\.(\d{1,9})-\d+\.tmp")
-    try:
-        found = [(one, match) for one in os.listdir(folder) if (match := left.fullmatch(one))]
-    except OSError:
-        return
-    if not found:
-        return
-    from ..system.processes import is_alive
-
-    for one, match in found:
-        if not is_alive(int(match[1])):
-            try:
-                os.unlink(os.path.join(folder, one))
-            except OSError as error:
-                log.debug(f"{one} stays: {error}")
 
 
 def _create(change: FileChange, data: bytes) -> None:

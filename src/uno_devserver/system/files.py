@@ -228,6 +228,29 @@ def _create_beside(path: str, mode: int) -> tuple[str, int]:
             number += 1  # another thread's, or left by a killed process: process ids come again
 
 
+def sweep(folder: str, name: str | None = None) -> None:
+    """Remove the temporary files of writers that were killed: of one file in a folder, or of all of them."""
+    try:
+        found = [one for one in os.listdir(folder) if one.endswith(".tmp")]
+    except OSError:
+        return
+    if not found:
+        return
+    import re
+
+    from .log import log
+    from .processes import is_alive
+
+    left = re.compile((".+" if name is None else re.escape(name)) + r"\.([0-9]{1,9})-[0-9]+\.tmp", re.DOTALL)
+    for one in found:
+        match = left.fullmatch(one)
+        if match and not is_alive(int(match[1])):
+            try:
+                os.unlink(os.path.join(folder, one))
+            except OSError as error:
+                log.debug(f"{one} stays: {error}")
+
+
 def _reason(error: OSError | ValueError) -> str:
     if isinstance(error, IsADirectoryError):
         return "it is a folder"
