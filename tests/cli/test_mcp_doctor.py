@@ -222,3 +222,16 @@ def test_where_no_client_has_an_entry_that_is_said(machine: Machine) -> None:
 
     assert (result.exit_code, result.json["entries"]) == (1, [])
     assert "mcp install <client>" in result.json["nextSteps"][0]
+
+
+def test_the_step_that_replaces_an_entry_of_the_user_does_so(machine: Machine) -> None:
+    config = machine.home / ".codex" / "config.toml"
+    write(config, '[mcp_servers.UnoApp]\ncommand = "/gone/uno-devserver"\nargs = ["--mcp-app"]\n')
+    (entry,) = machine.run("mcp", "doctor", "codex", "--json").json["entries"]
+
+    step = entry["nextStep"].partition(" 'uno-devserver ")[2].partition("'")[0]
+    machine.run(*step.split())
+
+    assert step == "mcp install codex --scope user"
+    assert "/gone/" not in config.read_text()
+    assert not (machine.workspace / ".codex").exists()

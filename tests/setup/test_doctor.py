@@ -146,6 +146,17 @@ def test_an_old_form_that_fails_is_replaced_by_install(desk: Desk) -> None:
     assert desk.the_one().next_step == f"Run it yourself in '{desk.workspace}' to see more, {BY_PATH}{REPLACES}"
 
 
+@pytest.mark.parametrize(("default", "option"), [(Scope.WORKSPACE, " --scope user"), (Scope.USER, "")])
+def test_the_step_that_replaces_an_entry_names_its_scope_where_install_would_take_another(
+    desk: Desk, default: Scope, option: str
+) -> None:
+    desk.register(desk.user_config, UnoApp=stdio("/gone/uno-devserver", "--mcp-app"))
+
+    step = desk.the_one(default_scope=default).next_step
+
+    assert f" 'uno-devserver mcp install editor{option}' replaces the entry by the usual one." in step
+
+
 def test_a_file_that_cannot_be_executed_says_so(desk: Desk) -> None:
     path = desk.tool("uno-devserver", "")
     path.chmod(0o644)

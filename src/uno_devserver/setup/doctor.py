@@ -153,7 +153,9 @@ def _tried(
 def _replaced(match: Match, place: Place, profile: Profile) -> str:
     """Of an entry in an old form, in whatever version: what `mcp install` does about it."""
     current = up_to_date(match, Wish(match.variant, asked=False), place.dialect)
-    return "" if current else f" '{_command(profile)}' replaces the entry by the usual one."
+    # Of the other scope it would be left as it is, and one put into the default scope's file beside it.
+    scope = "" if place.scope is profile.default_scope else f" --scope {place.scope.value}"
+    return "" if current else f" '{_command(profile)}{scope}' replaces the entry by the usual one."
 
 
 def _program(start: Start, here: Here) -> str | None:
