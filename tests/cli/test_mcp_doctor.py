@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,11 +14,19 @@ from typing import Any
 import pytest
 
 from support.files import write
+from support.hosts import is_running, wait_for
 from support.machine import Machine
+from support.odd_servers import Notes, odd_server
 from support.proxies import Proxies
 
 COMMAND = str(Path(sys.executable).with_name("uno-devserver"))
 OURS = {"UnoApp": {"command": COMMAND, "args": ["--mcp-app"]}}
+# A shell gives this to what it starts in the background.
+WITHOUT_CTRL_C = (
+    sys.executable,
+    "-c",
+    "import os, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])",
+)
 EXAMPLE = Path(__file__).parents[2] / "examples" / "workspace"
 
 
@@ -127,6 +136,39 @@ def test_nothing_is_left_of_a_proxy_and_its_host(machine: Machine, workspace: Pa
         assert list((machine.state / "proxies").iterdir()) == []
         assert list((machine.state.parent / "DevServers").iterdir()) == []
         assert os.listdir(machine.environment["TMPDIR"]) == []
+
+
+@pytest.mark.parametrize(
+    ("numbers", "prefix"),
+    [
+        ((signal.SIGINT,), ()),
+        ((signal.SIGTERM,), ()),
+        ((signal.SIGHUP, signal.SIGTERM), ()),
+        ((signal.SIGTERM, signal.SIGHUP), WITHOUT_CTRL_C),
+    ],
+)
+def test_nothing_is_left_when_it_is_told_to_end(
+    machine: Machine, tmp_path: Path, numbers: tuple[signal.Signals, ...], prefix: tuple[str, ...]
+) -> None:
+    # given a server that says nothing, and does not end by itself
+    notes = Notes(tmp_path / "notes")
+    program, *args = odd_server(never_reads=True, grandchild=True, notes=notes)
+    write(
+        machine.home / ".codex" / "config.toml",
+        f"[mcp_servers.UnoApp]\ncommand = {json.dumps(program)}\nargs = {json.dumps(args)}\n",
+    )
+    doctor = machine.spawn("mcp", "doctor", "codex", "--json", prefix=prefix)
+    wait_for(lambda: notes.starts and notes.children, "the start of the server")
+    assert os.listdir(machine.temp) != []
+
+    for number in numbers:
+        doctor.send_signal(number)
+
+    output, errors = doctor.communicate(timeout=20)
+    assert (doctor.returncode, "Traceback" in errors) == (130, False), errors
+    assert json.loads(output)["error"]["code"] == "Interrupted"
+    assert not any(is_running(pid) for pid in notes.starts + notes.children)
+    assert os.listdir(machine.temp) == []
 
 
 def test_a_proxy_with_nothing_behind_it_does_not_work(machine: Machine, workspace: Path) -> None:

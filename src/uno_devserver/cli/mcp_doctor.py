@@ -7,6 +7,7 @@ from ..setup.doctor import examine, has_entries
 from ..setup.profiles import HTTP
 from ..system.text import visible
 from .folding import folded
+from .interrupts import end_as_by_ctrl_c
 from .registration import PROTOCOL, asked
 from .results import Result
 
@@ -27,6 +28,7 @@ def run(invocation: Invocation) -> Result:
     request = asked(invocation)
     profiles = (request.client,) if request.client is not None else _registered(request)
     force = invocation.on("force")
+    end_as_by_ctrl_c()  # what is started from here on must not be left behind
     found = tuple((profile, examine(profile, request.servers, request.here, force=force)) for profile in profiles)
     data = {
         "version": PROTOCOL,
