@@ -397,7 +397,8 @@ def test_a_mistyped_option_is_guessed_and_the_help_is_that_of_the_command() -> N
 def test_an_option_of_other_commands_is_told_with_these(option: str) -> None:
     error = refusal("mcp", "status", option)
 
-    assert error.message == f"'mcp status' has no option '{option}'. 'mcp install', 'mcp uninstall', 'mcp restore' have it."
+    others = "'mcp install', 'mcp uninstall', 'mcp restore' have it."
+    assert error.message == f"'mcp status' has no option '{option}'. {others}"
 
 
 def test_help_of_a_command_by_its_name() -> None:
