@@ -6,7 +6,6 @@ Writing is all or nothing: a reader sees the old content or the new, also after 
 
 from __future__ import annotations
 
-import errno
 import os
 
 # The largest file discovery reads whole: a project.assets.json of 2,000 packages is 20 MB.
@@ -23,8 +22,6 @@ _BOMS = (
 _ACL = "system.posix_acl_access"
 # They vouch for the content that the file had, and the kernel drops or renews them when a file is written in place.
 _OF_THE_CONTENT = ("security.capability", "security.ima", "security.evm")
-# The file system has no attributes, this kind of them is not ours to set, or it is gone meanwhile.
-_NOT_KEPT = (errno.ENOTSUP, errno.EPERM, errno.EACCES, errno.ENOSYS, getattr(errno, "ENODATA", errno.ENOTSUP))
 
 
 class FileProblem(Exception):
@@ -179,7 +176,7 @@ def _copy_attributes(path: str, handle: int) -> None:
         except OSError as error:
             if name == _ACL:
                 raise PermissionError(13, "its access control list (ACL) could not be kept", path) from error
-            if error.errno not in _NOT_KEPT:
+            if not _is_no_attribute(error):
                 raise
     if _ACL not in names and _ACL in _attributes(handle):
         os.removexattr(handle, _ACL)  # the folder gives one to every new file, and this is none
@@ -189,9 +186,17 @@ def _attributes(file: str | int) -> list[str]:
     try:
         return os.listxattr(file)
     except OSError as error:
-        if error.errno in _NOT_KEPT:
+        if _is_no_attribute(error):
             return []
         raise
+
+
+def _is_no_attribute(error: OSError) -> bool:
+    """The file system has none, this kind of them is not ours to set, or it is gone meanwhile."""
+    import errno  # readers of files, who are in a hurry, come to this module, too
+
+    none = (errno.ENOTSUP, errno.EPERM, errno.EACCES, errno.ENOSYS, getattr(errno, "ENODATA", errno.ENOTSUP))
+    return error.errno in none
 
 
 def rewrite(path: str, data: bytes, was: bytes | None = None) -> None:
