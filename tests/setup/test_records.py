@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -33,6 +35,20 @@ def test_a_record_survives_the_disk(tmp_path: Path) -> None:
     keep(state, record)
 
     assert record_of(state, path) == record
+
+
+def test_what_a_killed_run_left_of_a_record_goes_with_the_next_record(tmp_path: Path) -> None:
+    state, path = str(tmp_path / "state"), str(tmp_path / "mcp.json")
+    record, _ = continued(None, path, b"{}", b'{"a": 1}', ())
+    keep(state, record)
+    (kept,) = (one for one in (tmp_path / "state").rglob("*.json"))
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        ended.wait()
+    write(kept.with_name(f"{kept.name}.{ended.pid}-0.tmp"), "half")
+
+    keep(state, record)
+
+    assert list(kept.parent.iterdir()) == [kept]
 
 
 def test_what_others_write_is_no_state_that_we_know() -> None:

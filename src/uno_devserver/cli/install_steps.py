@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 
 
 def next_steps(tasks: Sequence[Task], operations: Sequence[Operation], files: Files, here: Here) -> tuple[str, ...]:
-    lacking: dict[
-        tuple[str, str], list[str]
-    ] = {}  # by what is wrong and what to do about it, whose entries it is about
+    lacking: dict[tuple[str, str], list[str]] = {}  # whose entries, by what is wrong and what to do about it
     gates: dict[str, None] = {}  # in their order, and each once
     for task in tasks:
         for _, match in registered(task, operations, files):

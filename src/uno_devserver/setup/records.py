@@ -11,7 +11,7 @@ import json
 import os
 import time
 
-from ..system.files import FileProblem, read_bytes, write_atomic
+from ..system.files import FileProblem, read_bytes, sweep, write_atomic
 from ..system.jsonc import JsonProblem, parse
 from ..system.naming import name_for
 from ..system.sha256 import sha256
@@ -89,7 +89,9 @@ def keep(folder: str, record: Record) -> None:
         "backup": record.backup,
         "time": record.time,
     }
-    write_atomic(f"{stem(folder, record.path)}.json", json.dumps(data, indent=2).encode("ascii"))
+    path = f"{stem(folder, record.path)}.json"
+    sweep(os.path.dirname(path))
+    write_atomic(path, json.dumps(data, indent=2).encode("ascii"))
 
 
 def forget(folder: str, record: Record, *, keep_backup: bool = False) -> None:
