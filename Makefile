@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PROGRAMS := $(VENV)/.programs
 DOTNET := .dotnet-test
 # More workers than cores of a small machine: the slow tests wait for processes, not for the CPU.
 PYTEST_WORKERS ?= 3
 
-.PHONY: help setup test test-dotnet test-clients lint conformance bench demo clean
+.PHONY: help setup test test-dotnet test-clients lint screenshots conformance bench demo clean
 
 help:  ## what can be done here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -20,8 +21,12 @@ $(STAMP): pyproject.toml
 
 setup: $(STAMP)  ## create .venv with everything the other targets need
 
-test: lint  ## lint, then every test
+test: lint $(PROGRAMS)  ## lint, then every test
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS)
+
+$(PROGRAMS): tests/support/programs.py | $(STAMP)
+	$(BIN)/python tests/support/programs.py
+	@touch $@
 
 # Not part of `test`: it downloads an SDK. The variable says where that is; without it the tests are not collected.
 test-dotnet: $(DOTNET)/.installed  ## files, pipes, frames and MSBuild against real .NET (downloads 120 MB, once)
@@ -40,6 +45,9 @@ lint: $(STAMP)  ## ruff, mypy --strict, and the layer rule
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
+
+screenshots: $(STAMP) $(PROGRAMS)  ## pictures of each view of the inspector page (INTO=folder)
+	$(BIN)/python tests/browser/screenshots.py $(INTO)
 
 conformance: $(STAMP)  ## run the public MCP conformance suite against the Host (also part of test)
 	$(BIN)/python tests/conformance/run.py
