@@ -52,9 +52,7 @@ def test_the_help_of_a_command_explains_each_of_its_options_once(command: Comman
 
     own_names = {name for option in command.options for name in option.names}
     shared = [option for option in GLOBAL_OPTIONS if not own_names.intersection(option.names)]
-    expected = [
-        ", ".join(option.names) + (f" {option.value}" if option.value else "") for option in (*command.options, *shared)
-    ]
+    expected = [option.usage for option in (*command.options, *shared)]
     assert [left for left in lines_of(text) if left.startswith("-")] == expected
     assert command.help in text
     assert text.startswith(f"Usage: uno-devserver {command.name} [options]")

@@ -155,6 +155,47 @@ def test_options_stand_before_or_after_the_command(command: Command, option: Opt
     assert given_option(before, option)
 
 
+@pytest.mark.parametrize(
+    ("argv", "value"),
+    [
+        (["mcp", "start", "--inspector"], True),
+        (["mcp", "start", "--inspector", "7000"], "7000"),
+        (["mcp", "start", "--inspector=7000"], "7000"),
+        (["mcp", "start", "--inspector", "--wait-calls"], True),
+        (["mcp", "start", "--inspector", "-l", "Debug"], True),
+        (["mcp", "start", "--inspector", "--metadata-updates"], True),
+        (["mcp", "start", "--inspector", "--", "python", "server.py"], True),
+        (["mcp", "start", "--inspector", "7000", "--", "python", "server.py"], "7000"),
+        (["--mcp-app", "--inspector"], True),
+        (["--inspector", "--mcp-app"], True),
+        (["--inspector", "7000", "--mcp-app"], "7000"),
+        (["--inspector", "mcp", "start"], True),
+        (["mcp", "--inspector", "start"], True),
+        (["--inspector", "7000", "mcp", "start"], "7000"),
+        (["mcp", "start", "--inspector", "start"], "start"),
+        (["mcp", "start", "--inspector", "-5"], "-5"),
+    ],
+)
+def test_a_value_that_may_be_left_out_is_what_follows_unless_that_is_something_else(
+    argv: list[str], value: str | bool
+) -> None:
+    invocation = parse(argv)
+
+    assert invocation.options["inspector"] == value
+    assert invocation.command == command_named(("mcp", "start"))
+    assert not invocation.arguments
+
+
+def test_a_value_that_may_be_left_out_is_not_blank() -> None:
+    assert refusal("mcp", "start", "--inspector=").code == "MissingValue"
+
+
+def test_the_help_says_which_values_may_be_left_out() -> None:
+    assert Option(("--page", "-p"), "", value="<port>", optional=True).usage == "--page, -p [<port>]"
+    assert Option(("--page",), "", value="<port>").usage == "--page <port>"
+    assert Option(("--page",), "").usage == "--page"
+
+
 @pytest.mark.parametrize("token", ["--SOLUTION-DIR", "--Solution-Dir", "--solution-dir"])
 def test_long_names_ignore_case(token: str) -> None:
     assert parse(["disco", token, "/src"]).value("solution-dir") == "/src"

@@ -44,11 +44,7 @@ def command_help(command: Command) -> str:
 
 
 def _options(options: tuple[Option, ...]) -> list[str]:
-    return [
-        line
-        for option in options
-        for line in _entry(", ".join(option.names) + (f" {option.value}" if option.value else ""), option.help)
-    ]
+    return [line for option in options for line in _entry(option.usage, option.help)]
 
 
 def _entry(left: str, right: str) -> list[str]:

@@ -11,7 +11,7 @@ import time
 from ..issues import UserError
 from ..proxy.catalogue import identity_of, load, path_of
 from ..proxy.lists import counted
-from ..proxy.options import Options
+from ..proxy.options import INSPECTOR_PORT, Options
 from ..proxy.tools import ALWAYS_OURS
 from ..system.folders import folders
 from ..system.log import log
@@ -72,6 +72,7 @@ def _options(invocation: Invocation) -> Options:
         invocation.on("force-generate-tool-cache"),
         invocation.on("wait-calls"),
         number(invocation, "http", 0, MAX_PORT),
+        INSPECTOR_PORT if invocation.on("inspector") else number(invocation, "inspector", 0, MAX_PORT),
         invocation.forwarded,
     )
 

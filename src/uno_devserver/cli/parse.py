@@ -57,10 +57,10 @@ def parse(argv: Sequence[str]) -> Invocation:
         elif option.value is None:
             options[option.name] = _switch(option, inline)
         else:
-            if inline is None and position < len(rest) and _find(rest[position], command) is None:
+            if inline is None and position < len(rest) and _is_value(rest[position], option, command):
                 inline = rest[position]
                 position += 1
-            options[option.name] = _value(option, inline)
+            options[option.name] = True if inline is None and option.optional else _value(option, inline)
     _check_arguments(command, arguments)
     _check_child(command, child, given="--" in argv)
     return Invocation(words, command, options, tuple(arguments), tuple(forwarded), tuple(child))
@@ -87,7 +87,7 @@ def _first_word(tokens: list[str]) -> int | None:
         elif not _is_option(token):
             return at
         else:
-            skip_value = _has_value(token)
+            skip_value = _has_value(token, tokens[at + 1 :])
     return None
 
 
@@ -98,13 +98,13 @@ def _take_command(tokens: list[str]) -> tuple[tuple[str, ...], list[str]]:
     words: list[str] = []
     rest: list[str] = []
     skip_value = False
-    for token in tokens:
+    for at, token in enumerate(tokens):
         if skip_value:
             rest.append(token)
             skip_value = False
         elif _is_option(token):
             rest.append(token)
-            skip_value = _has_value(token)
+            skip_value = _has_value(token, tokens[at + 1 :])
         elif not words or words == ["mcp"]:
             words.append(token.lower())
         else:
@@ -147,10 +147,26 @@ def _is_option(token: str) -> bool:
     return token.startswith("-") and len(token) > 1
 
 
-def _has_value(token: str) -> bool:
+def _has_value(token: str, behind: Sequence[str]) -> bool:
     """Whether the next token belongs to this option, of whatever command it is."""
     option = _find(token, None) or _anywhere(token)
-    return option is not None and option.value is not None
+    if option is None or option.value is None:
+        return False
+    return not option.optional or (_may_follow(behind) and not _is_word(behind[0]))
+
+
+def _is_value(token: str, option: Option, command: Command | None) -> bool:
+    """Whether the token behind an option is its value. One that must come may look like an option that is not ours."""
+    return _may_follow((token,)) if option.optional else _find(token, command) is None
+
+
+def _may_follow(behind: Sequence[str]) -> bool:
+    """Whether a value that may be left out comes next; a number below zero is one, if a wrong one, and no option."""
+    return bool(behind) and (not _is_option(behind[0]) or behind[0][1:].isdigit())
+
+
+def _is_word(token: str) -> bool:
+    return any(token.lower() in command.words for command in COMMANDS)
 
 
 def _split_value(token: str) -> tuple[str, str | None]:

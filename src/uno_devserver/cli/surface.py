@@ -26,11 +26,18 @@ class Option(Value):
     help: str
     value: str | None = None  # what the value is called in the help; None for a switch
     may_be_blank: bool = False  # an empty value means something
+    optional: bool = False  # the value may be left out, and the option is a switch then
 
     @property
     def name(self) -> str:
         """The name that code asks for: the first long one, without dashes."""
         return next(name for name in self.names if name.startswith("--")).lstrip("-")
+
+    @property
+    def usage(self) -> str:
+        """All its names, and its value, as the help has them."""
+        value = f"[{self.value}]" if self.optional else self.value
+        return ", ".join(self.names) + (f" {value}" if value else "")
 
 
 class Command(Value):
@@ -71,6 +78,12 @@ _PROXY = (
     Option(("--wait-calls",), "Hold calls until the upstream is ready, instead of answering that it is not"),
     Option(("--upstream-url",), "Proxy this MCP server (Streamable HTTP) instead of a Host", value="<url>"),
     Option(("--http",), "Also serve MCP over HTTP on this port of the loopback (0: any)", value="<port>"),
+    Option(
+        ("--inspector",),
+        "Also serve a page that shows what happens (default: port 6274, or the next that is free; 0: any)",
+        value="<port>",
+        optional=True,
+    ),
 )
 
 _CLIENT = (

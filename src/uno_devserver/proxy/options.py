@@ -6,6 +6,8 @@ import re
 
 from ..system.values import Value
 
+INSPECTOR_PORT = 6274  # where people look for the inspectors of MCP servers
+
 # What they run is named behind them.
 RUNNERS = re.compile(r"(python[\d.]*|node|npx|uvx)(\.exe|\.cmd)?", re.IGNORECASE)
 
@@ -21,6 +23,7 @@ class Options(Value):
     only_catalogue: bool = False  # --force-generate-tool-cache
     wait_calls: bool = False  # --wait-calls
     http_port: int | None = None  # --http: also serve MCP over HTTP there; 0: any
+    inspector_port: int | None = None  # --inspector: also serve its page there, or on the next port; 0: any
     forwarded: tuple[str, ...] = ()  # for the Host
 
     @property
