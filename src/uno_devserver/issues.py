@@ -99,6 +99,7 @@ REMEDIES = {
     "ReloadFailed": "Fix what is wrong with the code; the next tool call tries again.",
     "ClientNotReady": "Correct 'client' in the config, or the client; a rebuild of the extension starts it again.",
     "HttpNotServed": "Start the proxy with another port behind --http, or with 0 for any.",
+    "InspectorNotServed": "Start the proxy with another port behind --inspector, or with 0 for any.",
     # add-ins
     "AddInPackageNotCached": _RESTORE,
     "AddInLoadFailed": "Repair or update the add-in, then run 'uno-devserver stop' and 'uno-devserver start'.",
