@@ -276,6 +276,7 @@ DEFAULTS = {
     "hotReload.mcpStatusTimeout": HotReload().status_timeout_ms,
     "hotReload.strategy": HotReload().strategy.value,
     "proxy.waitCalls": Config().wait_calls,
+    "inspector.enabled": Config().inspector.enabled,
 }
 
 

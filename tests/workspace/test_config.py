@@ -18,6 +18,7 @@ from uno_devserver.workspace.config import (
     ClientCommand,
     Config,
     HotReload,
+    InspectorPage,
     ServerCommand,
     Strategy,
     read_config,
@@ -79,6 +80,7 @@ def test_every_field_is_read_and_paths_are_relative_to_the_file(tmp_path: Path) 
           },
           "pipeline": {"concurrency": 8},
           "proxy": {"waitCalls": true},
+          "inspector": {"enabled": true, "port": 7000},
         }""",
     )
 
@@ -92,6 +94,7 @@ def test_every_field_is_read_and_paths_are_relative_to_the_file(tmp_path: Path) 
         server=ServerCommand("node", ("a", ""), (("A", "1"), ("B", "")), f"{tmp_path}/server/run"),
         client=ClientCommand("code", (".",), f"{tmp_path}/app", "ready|go"),
         hot_reload=HotReload(False, "mine", 2000, 1, Strategy.SWAP, ("data/*.json",), ("**/*.test.ts",)),
+        inspector=InspectorPage(True, 7000),
         given=frozenset(field.title for field in FIELDS),
     )
 
@@ -102,6 +105,9 @@ def test_every_field_is_read_and_paths_are_relative_to_the_file(tmp_path: Path) 
         ('{"proxy": {"waitCalls": 1}}', ":1:25: proxy.waitCalls: it must be true or false."),
         ('{"proxy": {"waitCalls": "true"}}', ":1:25: proxy.waitCalls: it must be true or false."),
         ('{"proxy": {"waitCalls": null}}', ":1:25: proxy.waitCalls: it must be true or false."),
+        ('{"inspector": true}', ":1:15: inspector: it must be an object."),
+        ('{"inspector": {"port": 65536}}', ":1:24: inspector.port: it must be a whole number from 0 to 65535."),
+        ('{"inspector": {"port": "6274"}}', ":1:24: inspector.port: it must be a whole number from 0 to 65535."),
         ('{"proxy": []}', ":1:11: proxy: it must be an object."),
         ("[]", ": it must be an object."),
         ("null", ": it must be an object."),

@@ -34,6 +34,7 @@ _OTHERWISE = {
     "client.readyPattern": "ready when it runs",
     "hotReload.mcpServerName": "the package's name, else what it calls itself, else its folder's",
     "pipeline.concurrency": "one at a time where there is a config, else unlimited",
+    "inspector.port": "6274, or the next that is free",
 }
 _A_HOST = "a Host, with the workspace's add-ins; mcpServerRoot or mcpServer would name another server"
 
@@ -142,7 +143,11 @@ def data(found: Findings) -> dict[str, object]:
 
 def _value(config: Config, field: Field) -> object:
     """As the file would have it; None where it is not given, and the default is no value."""
-    holders = {"mcpServer": config.server or ServerCommand(), "hotReload": config.hot_reload}
+    holders = {
+        "mcpServer": config.server or ServerCommand(),
+        "hotReload": config.hot_reload,
+        "inspector": config.inspector,
+    }
     if field.section == "client":
         holders["client"] = config.client or ClientCommand("")
     value = getattr(holders.get(field.section, config), field.name)

@@ -27,6 +27,7 @@ MAX_BYTES = 1024 * 1024  # a page in real life
 LONGEST_DELAY_MS = 600_000  # somebody who wants to wait for ten minutes meant seconds
 LONGEST_STATUS_MS = 3_600_000
 MOST_CALLS = 1024
+HIGHEST_PORT = 65_535
 MOST_ISSUES = 20  # who has that many has given us another file
 LONGEST_NAME = 100  # of an unknown setting, where it is quoted
 SCHEMA = "$schema"  # for editors; nothing of it is read
@@ -71,6 +72,11 @@ class HotReload(Value):
     exclude: tuple[str, ...] = ()
 
 
+class InspectorPage(Value):
+    enabled: bool = False  # whether proxies of the workspace open it, if the user trusts that
+    port: int | None = None  # 0: any; None: the usual one
+
+
 class Config(Value):
     """All paths are absolute."""
 
@@ -84,6 +90,7 @@ class Config(Value):
     server: ServerCommand | None = None  # mcpServer
     client: ClientCommand | None = None
     hot_reload: HotReload = HotReload()
+    inspector: InspectorPage = InspectorPage()
     unclear: Issue | None = None  # why it is not known whether it names a server
     given: frozenset[str] = frozenset()  # the fields that the file gives, and that count
     issues: tuple[Issue, ...] = ()
@@ -163,6 +170,8 @@ FIELDS = (
     Field("hotReload", "exclude", "exclude", Kind.TEXTS),
     Field("pipeline", "concurrency", "concurrency", Kind.NUMBER, 1, MOST_CALLS),
     Field("proxy", "waitCalls", "wait_calls", Kind.SWITCH),
+    Field("inspector", "enabled", "enabled", Kind.SWITCH),
+    Field("inspector", "port", "port", Kind.NUMBER, 0, HIGHEST_PORT),
 )
 SECTIONS = tuple(dict.fromkeys(field.section for field in FIELDS if field.section))
 
@@ -224,6 +233,7 @@ class _Reading:
             server=ServerCommand(**found["mcpServer"]) if self._section("mcpServer") is not None else None,
             client=client,
             hot_reload=HotReload(**found["hotReload"]),
+            inspector=InspectorPage(**found["inspector"]),
         )
         self._look_at_root(config)
         unclear = None if self._unclear is None or config.names_server else self._told(self._unclear)
