@@ -13,6 +13,8 @@ from ..system.values import Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from .difference import Difference
+
 
 class CheckResult(Value):
     """What a check has found and done; the members on the wire are in `to_json`."""
@@ -72,6 +74,7 @@ class Restarted(Value):
     last_lines: tuple[str, ...] = ()  # what it printed last
     kept: bool = False  # the old server still answers: a swap whose new one did not start
     lists: str = ""  # the new tools against the old: same, grown or changed
+    tools: Difference | None = None  # which those are; known to the process that owns the server
 
 
 class Authority(Protocol):

@@ -1,4 +1,7 @@
-"""What an authority has done so far, for people: counts, the last of each kind, and the last reloads."""
+"""What an authority has done so far, for people: counts, the last of each kind, and the last reloads.
+
+A reload whose build failed is in the history, too; one that is tried again and again without an edit is there once.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 
 HISTORY = 20  # reloads that are remembered
 SHOWN_PATHS = 20  # of what has changed
+SHOWN_PROBLEM = 500  # characters of what a failed build printed; its log file has the rest
 
 
 class Figures:
@@ -27,6 +31,7 @@ class Figures:
         self._history: deque[dict[str, Any]] = deque(maxlen=HISTORY)
         self._due: dict[str, Any] = {}  # the reload that waits for its restart
         self._failed_builds: dict[Role, tuple[str, dict[str, Any]]] = {}  # each with the content that it was of
+        self._last_failure: tuple[Role, str] | None = None  # whose build is the last in the history, of which content
 
     def status(self) -> dict[str, Any]:
         return {**self._counts, **self._last, "history": list(self._history)}
@@ -57,12 +62,6 @@ class Figures:
             log_file = made.log_file or None
             became = {"at": _now(), "seconds": made.seconds, "ok": ok, "named": made.named, "logFile": log_file}
             self._last["lastBuild"] = became
-        if made.error is None:
-            self._failed_builds.pop(role, None)
-        else:
-            what = {"step": "build", "at": _now(), "named": made.named or None, "logFile": made.log_file or None}
-            # Without a log it did not even run, and the error is a sentence.
-            self._failed_builds[role] = made.digest, {**what, "problem": None if made.log_file else made.error}
         self._due = {
             "at": _now(),
             "role": role.value,
@@ -70,16 +69,40 @@ class Figures:
             "build": made.named or None,
             "buildSeconds": made.seconds,
         }
+        if made.error is None:
+            self._failed_builds.pop(role, None)
+        else:
+            what = {"step": "build", "at": _now(), "named": made.named or None, "logFile": made.log_file or None}
+            # Without a log it did not even run, and the error is a sentence.
+            self._failed_builds[role] = made.digest, {**what, "problem": None if made.log_file else made.error}
+            self._build_failed(role, made.digest, made.error, made.log_file)
+
+    def _build_failed(self, role: Role, content: str, error: str, log_file: str) -> None:
+        if self._last_failure == (role, content):
+            # What had changed is known from the first try: since then nothing has.
+            self._due["changed"] = self._history.pop()["changed"]
+        self._keep(ok=False, problem=_shortened(error), logFile=log_file or None)
+        self._last_failure = role, content
 
     def extension_reloaded(self, *, client: bool) -> None:
-        self._history.append({**self._due, "client": client})
+        self._keep(ok=True, client=client)
 
     def restarted(self, seconds: float, result: Restarted) -> None:
         self.last_restarted = result
         self._counts["restarts"] += 1
         became = {"ok": result.ok, "lists": result.lists, "problem": result.problem or None}
         self._last["lastRestart"] = {"at": _now(), "seconds": round(seconds, 3), **became}
-        self._history.append({**self._due, "restartSeconds": round(seconds, 3), **became})
+        tools = result.tools.to_json() if result.tools is not None else None
+        self._keep(restartSeconds=round(seconds, 3), **became, tools=tools)
+
+    def _keep(self, **became: Any) -> None:
+        self._history.append({**self._due, **became})
+        self._last_failure = None
+
+
+def _shortened(printed: str) -> str:
+    """From its end, where compilers count what they found, and where our own sentence stands."""
+    return printed if len(printed) <= SHOWN_PROBLEM else "…" + printed[-SHOWN_PROBLEM:]
 
 
 def _now() -> str:

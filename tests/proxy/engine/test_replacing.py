@@ -20,6 +20,7 @@ from support.odd_servers import Notes, odd_server
 from support.relays import QUICK, ScriptedSession, text_of, tool_call
 from support.upstreams import SWIFT, Kept, Lists, ScriptedRunning, ScriptedUpstream
 from uno_devserver.hotreload.authority import Restarted
+from uno_devserver.hotreload.difference import Difference
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.relay.relay import Relay
 from uno_devserver.proxy.upstream.command import CommandUpstream
@@ -115,7 +116,10 @@ async def test_a_restart_is_answered_by_a_new_process_and_is_no_crash(tmp_path: 
 
         outcome = await made.keeper.renew()
 
-        assert outcome == Restarted(True, lists="changed")
+        assert outcome.replace(tools=None) == Restarted(True, lists="changed")
+        assert outcome.tools is not None
+        assert outcome.tools.added == ("tool-1", "tool-2")
+        assert "echo" in outcome.tools.removed
         assert made.kept.tools == ["tool-1", "tool-2"]
         assert made.living == [made.keeper.running and made.keeper.running.process_id]
         assert not is_running(before)
@@ -301,7 +305,7 @@ async def test_a_swap_is_answered_by_the_new_one_and_the_old_one_is_gone_when_it
 
         outcome = await made.keeper.swap()
 
-        assert outcome == Restarted(True, lists="same")
+        assert outcome == Restarted(True, lists="same", tools=Difference())
         assert await made.pid() != before
         await until(lambda: len(made.living) == 1)
         facts = made.kept.facts

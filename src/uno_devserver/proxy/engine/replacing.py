@@ -154,4 +154,4 @@ class Replacing:
     def _compared(self, before: Entries) -> Restarted:
         difference = compare(before, self._offering.tools)
         log.info(f"{self._keeper.named} runs the new code; {difference}.")
-        return Restarted(True, lists=difference.verdict)
+        return Restarted(True, lists=difference.verdict, tools=difference)

@@ -2,38 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...system.values import Value
+from ...hotreload.difference import Difference
 
 if TYPE_CHECKING:
+    from ...hotreload.difference import Verdict
     from ..lists import Entries
-
-Verdict = Literal["same", "grown", "changed"]
-NAMED = 5  # tools that are named in a sentence; nobody reads more
-
-
-class Difference(Value):
-    """The names of tools, each in one of these."""
-
-    added: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    grown: tuple[str, ...] = ()  # they take what they took before, and more
-    changed: tuple[str, ...] = ()
-
-    @property
-    def verdict(self) -> Verdict:
-        """`grown`: whoever knows the old tools can go on as before."""
-        if self.removed or self.changed:
-            return "changed"
-        return "grown" if self.added or self.grown else "same"
-
-    def __str__(self) -> str:
-        kinds = {"new": self.added, "gone": self.removed, "with more options": self.grown, "changed": self.changed}
-        told = [f"{len(names)} {kind} ({_listed(names)})" for kind, names in kinds.items() if names]
-        return f"the tools: {', '.join(told)}" if told else "the tools are the same"
 
 
 def compare(before: Entries, after: Entries) -> Difference:
@@ -76,8 +53,3 @@ def _schema(tool: Any) -> dict[str, Any]:
     if not isinstance(schema, dict):
         raise ValueError("a tool without a schema")
     return dict(schema)
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    shown = ", ".join(f"'{name}'" for name in names[:NAMED])
-    return shown if len(names) <= NAMED else f"{shown} and {len(names) - NAMED} more"
