@@ -5,12 +5,25 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from uno_devserver.system.log import DEBUG, ERROR, INFORMATION, LEVELS, NONE, TRACE, WARNING, Log, level_named
+from uno_devserver.system.log import (
+    DEBUG,
+    ERROR,
+    INFORMATION,
+    LEVELS,
+    NONE,
+    RECENT_CHARACTERS,
+    RECENT_LINES,
+    TRACE,
+    WARNING,
+    Log,
+    level_named,
+)
 
 LINE = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4}) \[(\w+)\] (.*)")
 
@@ -193,3 +206,52 @@ def test_a_closed_stderr_is_no_reason_to_fail_and_the_file_still_gets_the_line(t
 
     assert (result.returncode, result.stdout) == (0, "end\n")
     assert path.read_text("utf-8").endswith("[Warning] x\n")
+
+
+# --- those who look at it -----------------------------------------------------------------------------------------
+
+
+def test_the_last_lines_are_remembered_with_their_time_and_level(log: Log) -> None:
+    before = time.time()
+
+    log.info("one")
+    log.debug("left out")
+    log.warn("two")
+
+    assert [line[1:] for line in log.recent] == [(INFORMATION, "one"), (WARNING, "two")]
+    assert all(before <= at <= time.time() for at, _, _ in log.recent)
+
+
+def test_what_is_remembered_is_bounded_in_lines_and_in_characters(log: Log) -> None:
+    for number in range(2 * RECENT_LINES):
+        log.info(str(number))
+    log.info("x" * 10 * RECENT_CHARACTERS)
+
+    assert len(log.recent) == RECENT_LINES
+    assert len(log.recent[-1][2]) == RECENT_CHARACTERS
+
+
+def test_a_tap_hears_every_line_that_is_logged_as_people_see_it(log: Log) -> None:
+    heard: list[tuple[int, str]] = []
+    log.tap = lambda _, level, text: heard.append((level, text))
+
+    log.info("a\x1b[31m line")
+    log.debug("left out")
+    log.tap = None
+    log.info("too late")
+
+    assert heard == [(INFORMATION, "a\\x1b[31m line")]
+
+
+@pytest.mark.parametrize("level", [INFORMATION, NONE])
+def test_a_tap_can_hear_more_than_is_logged(log: Log, capfd: pytest.CaptureFixture[str], level: int) -> None:
+    heard: list[str] = []
+    log.level, log.tap_level = level, DEBUG
+    log.tap = lambda _, __, text: heard.append(text)
+
+    log.write(TRACE, "too much")
+    log.debug("in detail")
+
+    assert heard == ["in detail"]
+    assert capfd.readouterr().err == ""
+    assert not log.recent

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from collections import deque
 
 from .text import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import IO
 
 # Names as the .NET tool takes them; the order is the severity.
 LEVELS = ("Trace", "Debug", "Information", "Warning", "Error", "Critical", "None")
 TRACE, DEBUG, INFORMATION, WARNING, ERROR, CRITICAL, NONE = range(len(LEVELS))
 _PREFIXES = ("trce: ", "dbug: ", "", "warn: ", "fail: ", "crit: ")
+RECENT_LINES = 200  # a start of the proxy has some 20; whoever comes later to look at the log sees how it went
+RECENT_CHARACTERS = 4000  # of each: some quote whole outputs
 
 
 class Log:
@@ -27,12 +32,25 @@ class Log:
     def __init__(self) -> None:
         self.level = INFORMATION
         self.stamped = False  # a process that runs for days says when; a command just says what
+        self.recent: deque[tuple[float, int, str]] = deque(maxlen=RECENT_LINES)  # the last ones: when, level, text
+        # Whoever else wants all lines, at once and in the thread that writes them; it must not wait, nor fail.
+        self.tap: Callable[[float, int, str], None] | None = None
+        self.tap_level = NONE  # the tap hears lines from this level on, also where the log itself leaves them out
         self._file: IO[bytes] | None = None
 
     def write(self, level: int, message: str) -> None:
-        if level < self.level or self.level == NONE:
+        is_logged = level >= self.level and self.level != NONE
+        if not is_logged and level < self.tap_level:
             return
         message = visible(message)
+        line = time.time(), level, message[:RECENT_CHARACTERS]
+        if is_logged:
+            self.recent.append(line)
+            self._write(level, message)
+        if self.tap is not None:
+            self.tap(*line)
+
+    def _write(self, level: int, message: str) -> None:
         try:
             if sys.stderr is not None:  # None: the parent started us without one
                 sys.stderr.write(self._stamp() + _PREFIXES[level] + message + "\n")
@@ -52,8 +70,6 @@ class Log:
 
     def open_file(self, path: str) -> None:
         """Also log into `path`, in which `{Date}` stands for today (yyyyMMdd); failing that, warn and go on."""
-        import time
-
         path = os.path.abspath(path.replace("{Date}", time.strftime("%Y%m%d")))
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -65,13 +81,9 @@ class Log:
     def _stamp(self) -> str:
         if not self.stamped:
             return ""
-        import time
-
         return time.strftime("%Y-%m-%dT%H:%M:%SZ ", time.gmtime())
 
     def _write_file(self, level: int, message: str) -> None:
-        import time
-
         assert self._file is not None
         stamp = time.strftime("%Y-%m-%dT%H:%M:%S%z")
         try:
