@@ -60,8 +60,8 @@ bench: $(STAMP)  ## measure discovery, the Host, the proxy, hot reload and regis
 	$(BIN)/python -m benchmarks.reloads $(SAVE)
 	$(BIN)/python -m benchmarks.registration $(SAVE)
 
-demo: $(STAMP)  ## discover, start, use, crash and heal an example workspace's server
-	$(BIN)/python examples/demo.py
+demo: $(STAMP)  ## watch it work: discovery, an agent's session, a crash that heals, an edit, a registration
+	@$(BIN)/uno-devserver demo
 
 clean:  ## remove everything that was generated
 	rm -rf $(VENV) $(DOTNET) .pytest_cache .mypy_cache .ruff_cache .hypothesis benchmarks/work dist

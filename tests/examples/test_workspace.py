@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any, Literal
 
@@ -66,12 +64,3 @@ def test_start_list_a_tool_call_and_stop_without_net(
     assert stopped.exit_code == 0
     assert processes_of(machine) == []
     assert machine.run("list", "--json", cwd=example).json["servers"] == []
-
-
-def test_the_demo_does_what_it_says() -> None:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / "demo.py")], capture_output=True, text=True, timeout=60
-    )
-
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "Healthy" in done.stdout

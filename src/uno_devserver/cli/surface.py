@@ -202,6 +202,11 @@ COMMANDS = (
         unknown=Unknown.LEAVE,
     ),
     Command(
+        ("demo",),
+        "Show what this program does, in some seconds and a temporary folder",
+        "demo.command:run",
+    ),
+    Command(
         ("login",),
         "Open the Uno Settings application to sign in",
         "login:run",
