@@ -1,0 +1,168 @@
+// The page's frame: which view is shown, what stands around it, and the connection. A view knows nothing of the others.
+//
+// A view module exports create(context) -> {element, show?(parts), update?(state, change, details)}. It is created at its
+// first visit; while it is shown it hears of changes, and of "snapshot" whenever it is shown again.
+
+import { el, fill } from "./dom.js";
+import { follow } from "./events.js";
+import { basename } from "./format.js";
+import { Store } from "./store.js";
+import * as calls from "./views/calls.js";
+import * as log from "./views/log.js";
+import * as overview from "./views/overview.js";
+import * as prompts from "./views/prompts.js";
+import * as reloads from "./views/reloads.js";
+import * as resources from "./views/resources.js";
+import * as servers from "./views/servers.js";
+import * as tools from "./views/tools.js";
+
+const VIEWS = [
+  { route: "overview", title: "Overview", module: overview, count: (state) => state.health?.issues.length },
+  { route: "calls", title: "Calls", module: calls, count: (state) => underWay(state.calls) },
+  { route: "tools", title: "Tools", module: tools },
+  { route: "resources", title: "Resources", module: resources },
+  { route: "prompts", title: "Prompts", module: prompts },
+  { route: "log", title: "Log", module: log },
+  { route: "reloads", title: "Reloads", module: reloads },
+  { route: "servers", title: "Servers", module: servers },
+];
+
+const CONNECTIONS = {
+  connecting: "Connecting…",
+  connected: "Connected",
+  reconnecting: "Reconnecting…",
+  refused: "Not allowed",
+};
+
+const store = new Store();
+const token = new URLSearchParams(location.search).get("token") ?? "";
+const context = { store, token, navigate, announce };
+const main = document.getElementById("main");
+const links = new Map();
+const shown = { route: null, view: null };
+
+start();
+
+function start() {
+  fill(document.getElementById("links"), VIEWS.map(link));
+  document.getElementById("skip").addEventListener("click", (event) => {
+    event.preventDefault(); // the hash says which view is shown
+    main.focus();
+  });
+  addEventListener("hashchange", route);
+  store.subscribe(changed);
+  route();
+  frame(store.state);
+  follow(store, token);
+}
+
+function link({ route: name, title }) {
+  const count = el("span", { class: "count", "aria-hidden": "true", hidden: true });
+  const anchor = el("a", { href: `#${name}` }, el("span", {}, title), count);
+  links.set(name, { anchor, count });
+  return el("li", {}, anchor);
+}
+
+// --- the way to a view
+
+function navigate(hash) {
+  location.hash = hash;
+}
+
+function route() {
+  const [name, ...parts] = location.hash.slice(1).split("/").map(decoded);
+  const entry = VIEWS.find((each) => each.route === name) ?? VIEWS[0];
+  const moved = entry.route !== shown.route;
+  if (moved) {
+    const first = shown.route === null;
+    entry.view ??= entry.module.create(context);
+    Object.assign(shown, { route: entry.route, view: entry.view });
+    fill(main, entry.view.element);
+    mark(entry.route);
+    if (!first) land(entry.view.element);
+  }
+  shown.view.show?.(parts);
+  if (moved) shown.view.update?.(store.state, "snapshot", []);
+}
+
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part; // typed by hand, with a bare %
+  }
+}
+
+function mark(current) {
+  for (const [name, { anchor }] of links) {
+    if (name === current) anchor.setAttribute("aria-current", "page");
+    else anchor.removeAttribute("aria-current");
+  }
+}
+
+/** As after the load of a page: at its top, and a screen reader begins at its heading. */
+function land(element) {
+  scrollTo(0, 0);
+  const heading = element.querySelector("h2");
+  heading?.setAttribute("tabindex", "-1");
+  heading?.focus({ preventScroll: true });
+}
+
+// --- what stands around it
+
+function changed(state, change, details) {
+  if (change !== "log") frame(state);
+  shown.view.update?.(state, change, details);
+}
+
+function frame(state) {
+  const connection = document.getElementById("connection");
+  document.body.dataset.connection = state.connection;
+  if (connection.dataset.shown !== state.connection) {
+    connection.dataset.shown = state.connection; // text that is set again would be read out again
+    fill(connection, el("span", { class: "dot", "aria-hidden": "true" }), CONNECTIONS[state.connection]);
+  }
+  refused(state.connection === "refused");
+  for (const view of VIEWS) showCount(links.get(view.route).count, view.count?.(state) ?? 0);
+  if (!state.ready) return;
+  const workspace = basename(state.solution ?? state.directory).replace(/\.slnx?$/, "");
+  document.getElementById("workspace").textContent = workspace;
+  document.getElementById("directory").textContent = state.solution ?? state.directory;
+  document.getElementById("version").textContent = `uno-devserver ${state.version}, process ${state.processId}`;
+  document.title = `● ${state.name || workspace} — ${titleState(state)}`;
+}
+
+function titleState(state) {
+  return state.connection === "connected" ? state.health.proxy.state : CONNECTIONS[state.connection];
+}
+
+function refused(is) {
+  const before = document.getElementById("refused");
+  if (!is) before?.remove();
+  else if (!before) {
+    main.before(
+      el(
+        "div",
+        { class: "notice", id: "refused", "data-kind": "bad" },
+        el("p", {}, "The proxy refuses this page: the token in its address is not the one that counts now."),
+        el("p", {}, "Run ", el("code", {}, "uno-devserver inspect"), " in the workspace: it opens the page with the right one."),
+      ),
+    );
+  }
+}
+
+function showCount(count, number) {
+  count.textContent = number;
+  count.hidden = number === 0;
+}
+
+function underWay(all) {
+  let number = 0;
+  for (const call of all.values()) if (call.totalMs === null) number += 1;
+  return number;
+}
+
+/** For what is seen but not where the user is. Sparingly: each interrupts. */
+function announce(text) {
+  document.getElementById("announcements").textContent = text;
+}

@@ -1,0 +1,5 @@
+import { el } from "../dom.js";
+
+export function create() {
+  return { element: el("section", {}, el("h2", {}, "Servers")) };
+}
