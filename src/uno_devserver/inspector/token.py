@@ -33,25 +33,29 @@ def token_for(state: str, folder: str) -> str:
     """The token of the workspace in `folder`. Waits for the disk."""
     path = os.path.join(state, FOLDER, f"{name_for(folder)}.json")
     place = os.path.normcase(os.path.realpath(folder))
-    known = _read(path, place)
+    missing = False
+    try:
+        known = _read(path, place)
+    except FileNotFoundError:
+        known, missing = None, True
     if known is not None:
         return known
     token = urlsafe_b64encode(os.urandom(RANDOM_BYTES)).decode()
     try:
-        # What is there cannot be used, so it may go; where there is nothing, another process may be as fast.
-        write_atomic(path, json.dumps({"folder": place, "token": token}).encode(), new=not os.path.lexists(path))
+        # Where there is none, another process may be faster; what is there and cannot be used may go.
+        write_atomic(path, json.dumps({"folder": place, "token": token}).encode(), new=missing)
     except FileExistsError:
-        return _read(path, place) or token
+        return token_for(state, folder)
     except OSError as error:
         log.debug(f"the inspector's token is not kept: {error}")
     return token
 
 
 def _read(path: str, place: str) -> str | None:
-    """None: there is none, or it is another folder's."""
+    """None: it cannot be used, or is another folder's. FileNotFoundError: there is none."""
     try:
         kept = parse(read_bytes(path, MAX_BYTES))
-    except (FileNotFoundError, FileProblem, JsonProblem):
+    except (FileProblem, JsonProblem):
         return None
     token = kept.get("token") if isinstance(kept, dict) and kept.get("folder") == place else None
     return token if isinstance(token, str) and _TOKEN.fullmatch(token) else None

@@ -1,0 +1,168 @@
+"""The inspector over real sockets: its routes, who gets in, which port it takes, and that it gives it back."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from uno_devserver.inspector import assets
+from uno_devserver.inspector.server import ATTEMPTS, open_inspector
+from uno_devserver.issues import Issue
+from uno_devserver.system.ports import is_free, listen_on, loopback_addresses
+
+from .serving import TOKEN, ask, feed, inspecting, mcp, viewing
+
+PAGE = Path(assets.FOLDER)
+PATHS = ["/", "/mcp", "/health", "/events", "/nothing"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("query", ["", "?token=", "?token=wrong", "?token=" + "t" * 31, "?token=" + "t" * 33])
+def test_without_the_token_nothing_is_told(path: str, query: str) -> None:
+    async def run() -> None:
+        async with inspecting() as inspector:
+            answer = await ask(inspector, path + query)
+
+            assert answer.status == 401
+            assert b"uno-devserver inspect" in answer.body  # what to do
+            assert b"Healthy" not in answer.body
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("path", [*PATHS, "/assets/app.js"])
+def test_a_page_of_another_port_gets_nothing_although_it_has_the_token(path: str) -> None:
+    async def run() -> None:
+        async with inspecting() as inspector:
+            answer = await ask(inspector, f"{path}?token={TOKEN}", Origin="http://localhost:3000")
+            embedded = await ask(
+                inspector, f"{path}?token={TOKEN}", Sec_Fetch_Site="same-site", Sec_Fetch_Mode="no-cors"
+            )
+
+        assert (answer.status, embedded.status) == (403, 403)
+        assert answer.headers["Access-Control-Allow-Origin"] is None
+
+    asyncio.run(run())
+
+
+def test_the_page_is_served_with_a_policy_that_lets_nothing_foreign_run() -> None:
+    async def run() -> None:
+        async with inspecting() as inspector:
+            answer = await ask(inspector, f"/?token={TOKEN}")
+
+        assert answer.status == 200
+        assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
+        assert "default-src 'none'; script-src 'self'" in answer.headers["Content-Security-Policy"]
+        assert answer.headers["Referrer-Policy"] == "no-referrer"
+        assert answer.headers["Cache-Control"] == "no-store"
+        assert TOKEN.encode() not in answer.body
+
+    asyncio.run(run())
+
+
+def test_each_file_of_the_page_is_served_by_its_type_without_a_token() -> None:
+    names = [path.relative_to(PAGE).as_posix() for path in PAGE.rglob("*") if path.is_file()]
+
+    async def run() -> None:
+        async with inspecting() as inspector:
+            for name in names:
+                answer = await ask(inspector, f"/assets/{name}")
+                if name == "index.html":  # which is the page itself, and needs the token
+                    assert answer.status == 404
+                else:
+                    assert (answer.status, answer.body) == (200, (PAGE / name).read_bytes()), name
+                    assert answer.headers["Content-Type"].startswith(("text/css", "text/javascript", "image/svg+xml"))
+
+    assert len(names) > 5
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../server.py", "..%2fserver.py", "%2e%2e/server.py", "views/../../server.py", "/etc/passwd", "", "x.js", "views"],
+)
+def test_no_path_leads_out_of_the_folder_of_the_page(name: str) -> None:
+    async def run() -> None:
+        async with inspecting() as inspector:
+            assert (await ask(inspector, f"/assets/{name}")).status == 404
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(("status", "expected"), [("Healthy", 200), ("Degraded", 503), ("Unhealthy", 503)])
+def test_health_is_200_only_where_all_is_well(status: str, expected: int) -> None:
+    async def run() -> None:
+        async with inspecting(status=status) as inspector:
+            answer = await ask(inspector, "/health", Authorization=f"Bearer {TOKEN}")
+
+        assert (answer.status, json.loads(answer.body)) == (expected, {"status": status})
+
+    asyncio.run(run())
+
+
+def test_what_is_posted_to_mcp_is_answered_there() -> None:
+    async def run() -> None:
+        async with inspecting() as inspector:
+            answer = await ask(inspector, f"/mcp?token={TOKEN}", "POST", b"hello")
+
+        assert (answer.status, answer.body) == (200, b"mcp got hello")
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("path", ["/", "/health", "/events", "/assets/app.js"])
+def test_the_rest_can_only_be_read(path: str) -> None:
+    async def run() -> None:
+        async with inspecting() as inspector:
+            answer = await ask(inspector, f"{path}?token={TOKEN}", "POST", b"x")
+
+        assert (answer.status, answer.headers["Allow"]) == (405, "GET, HEAD")
+
+    asyncio.run(run())
+
+
+def test_a_taken_port_leads_to_the_next_free_one() -> None:
+    async def run() -> None:
+        async with inspecting() as first, inspecting(port=first.port) as second, inspecting(port=first.port) as third:
+            assert first.port < second.port < third.port <= first.port + ATTEMPTS
+            assert second.url == f"http://localhost:{second.port}/?token={TOKEN}"
+
+    asyncio.run(run())
+
+
+def test_where_no_port_can_be_had_there_is_an_issue_that_says_so() -> None:
+    async def run() -> Issue:
+        with socket.socket() as last:
+            # The last port that there is, so nothing comes behind it.
+            last.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            last.bind(("127.0.0.1", 65535))
+            last.listen()
+            opened = await open_inspector(65535, TOKEN, mcp=mcp, health=dict, feed=feed())
+        assert isinstance(opened, Issue)
+        return opened
+
+    issue = asyncio.run(run())
+
+    assert issue.code == "InspectorNotServed"
+    assert "65535" in issue.message
+    assert "--inspector" in issue.remediation
+
+
+def test_when_it_is_closed_its_port_is_free_although_pages_are_open() -> None:
+    async def run() -> None:
+        async with inspecting() as inspector, viewing(inspector) as viewer:
+            assert (await viewer.event()).name == "snapshot"
+
+            begun = asyncio.get_running_loop().time()
+            await inspector.close()
+
+            assert is_free(inspector.port)
+            assert asyncio.get_running_loop().time() - begun < 0.2
+            for each in listen_on(loopback_addresses(inspector.port)):
+                each.close()
+
+    asyncio.run(run())
