@@ -1,0 +1,158 @@
+"""A terminal on a machine: it runs a line of a document as a shell would, and tells what came of it.
+
+A command that stays in the foreground is started, asked whether it serves, and ended as a user would end it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.bundled import wait_for
+from support.machine import RUN_SECONDS, Machine
+from support.proxies import NEWEST_HANDSHAKE
+from uno_devserver.cli.parse import Invocation, parse
+from uno_devserver.system.ports import free_port
+
+OPERATORS = {"|", "||", "&&", ";", ">", ">>", "<", "&"}
+PORT = re.compile(r"(--(?:httpPort|http|port|inspector) )[1-9]\d*")
+LISTENING = re.compile(r"Now listening on: (http://\S+)")
+INSPECTOR = re.compile(r"(http://localhost:\d+/\?token=\S+)")
+HELLO = {
+    "protocolVersion": NEWEST_HANDSHAKE,
+    "capabilities": {},
+    "clientInfo": {"name": "documents", "version": "1"},
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    exit_code: int
+    output: str  # of both streams
+
+
+class Console:
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._seen = 0
+
+    def run(self, command: str) -> Outcome:
+        """The line, with a free port for each that it names, and the running Host for what stands in angle brackets."""
+        line = PORT.sub(lambda option: f"{option[1]}{free_port()}", self._filled_in(command))
+        first = _invocation(line)
+        if first is None or (serving := _serving(first)) is None:
+            return self._run(line)
+        return self._served(line, serving)
+
+    def ask(self, *argv: str) -> Outcome:
+        """The same for a test's own question."""
+        return self._run(shlex.join(["uno-devserver", *argv]))
+
+    def _filled_in(self, command: str) -> str:
+        if not re.search(r"<(pid|port)>", command):
+            return command
+        servers = json.loads(self.ask("list", "--json").output)["servers"]
+        assert servers, f"no Host runs for '{command}'"
+        return command.replace("<pid>", str(servers[0]["processId"])).replace("<port>", str(servers[0]["port"]))
+
+    def _run(self, line: str) -> Outcome:
+        done = subprocess.run(
+            [str(self._machine.tools / "bash"), "-c", line],
+            cwd=self._machine.workspace,
+            env=self._machine.variables(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            timeout=RUN_SECONDS,
+        )
+        return Outcome(done.returncode, done.stdout)
+
+    def _served(self, line: str, serving: str) -> Outcome:
+        self._seen += 1
+        log = self._machine.root / f"console-{self._seen}.txt"
+        with log.open("wb") as errors:
+            process = subprocess.Popen(
+                [str(self._machine.tools / "bash"), "-c", f"exec {line}"],
+                cwd=self._machine.workspace,
+                env=self._machine.variables(),
+                stdin=subprocess.PIPE if serving == "mcp" else subprocess.DEVNULL,
+                stdout=subprocess.PIPE if serving == "mcp" else errors,
+                stderr=errors,
+                start_new_session=True,
+            )
+        try:
+            if serving == "mcp":
+                _talk(process)
+            elif serving == "ide":
+                _printed(process, log, re.compile(r"(DevServer is ready)"))
+            else:
+                url = _printed(process, log, LISTENING if serving == "host" else INSPECTOR)
+                with urllib.request.urlopen(url, timeout=RUN_SECONDS) as reply:
+                    assert reply.status == 200, url
+            if serving != "mcp":
+                os.killpg(process.pid, signal.SIGINT)
+            code = process.wait(RUN_SECONDS)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait(RUN_SECONDS)
+            for stream in (process.stdin, process.stdout):
+                if stream:
+                    stream.close()
+        return Outcome(code, log.read_text("utf-8", "replace"))
+
+
+def _invocation(line: str) -> Invocation | None:
+    """What the first command of the line is, if it is ours."""
+    words: list[str] = []
+    for word in shlex.split(line, comments=True):
+        if word in OPERATORS:
+            break
+        words.append(word)
+    return parse(words[1:]) if words[:1] == ["uno-devserver"] else None
+
+
+def _serving(invocation: Invocation) -> str | None:
+    """How it is asked whether it serves; None for one that ends by itself."""
+    name = invocation.command.name if invocation.command else ""
+    if invocation.on("help"):
+        return None
+    if name in ("mcp start", "mcp serve"):
+        return None if invocation.on("force-generate-tool-cache") else "mcp"
+    if name == "host":
+        return "host" if "--httpPort" in invocation.child else None
+    if name == "start":
+        return "ide" if invocation.value("ideChannel") and not invocation.value("ppid") else None
+    return "inspector" if name == "inspect" else None
+
+
+def _talk(process: subprocess.Popen[bytes]) -> None:
+    """Say hello, ask for the tools, hang up; what it prints is the protocol and nothing else."""
+    assert process.stdin
+    assert process.stdout
+    for number, (method, params) in enumerate((("initialize", HELLO), ("tools/list", {})), 1):
+        message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        process.stdin.write(json.dumps(message).encode() + b"\n")
+        process.stdin.flush()
+        while (answer := json.loads(process.stdout.readline())).get("id") != number:
+            assert "method" in answer, answer
+        assert "result" in answer, answer
+    process.stdin.close()
+
+
+def _printed(process: subprocess.Popen[bytes], log: Path, pattern: re.Pattern[str]) -> str:
+    def found() -> str | None:
+        text = log.read_text("utf-8", "replace")
+        match = pattern.search(text)
+        assert match or process.poll() is None, f"it ended with {process.returncode}: {text}"
+        return match[1] if match and text.endswith("\n") else None
+
+    return str(wait_for(found))
