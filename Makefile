@@ -56,6 +56,7 @@ bench: $(STAMP)  ## measure discovery, the Host, the proxy, hot reload and regis
 	$(BIN)/python -m benchmarks.discovery $(SAVE)
 	$(BIN)/python -m benchmarks.host $(SAVE)
 	$(BIN)/python -m benchmarks.proxy $(SAVE)
+	$(BIN)/python -m benchmarks.proxy --inspector $(SAVE)
 	$(BIN)/python -m benchmarks.hotreload $(SAVE)
 	$(BIN)/python -m benchmarks.reloads $(SAVE)
 	$(BIN)/python -m benchmarks.registration $(SAVE)

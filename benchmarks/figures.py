@@ -13,7 +13,7 @@ from benchmarks.workspaces import WORK
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
-PAGES = (HERE / "README.md", HERE.parent / "README.md")
+PAGES = (HERE / "README.md", HERE.parent / "README.md", HERE.parent / "docs" / "inspector.md")
 
 
 def median(values: Sequence[float]) -> float:

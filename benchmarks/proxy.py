@@ -5,6 +5,8 @@ Each round starts, as whole processes and through the installed console script: 
 answered, cold, and once more right after it has been quit. Then one connected proxy and its Host are asked in turn:
 time per call, calls per second with 32 under way, memory. Last, the Host is killed again and again while sixteen
 callers call. Every answer is checked. Exit code 1 means a wrong answer; a missed bar is printed, not hidden.
+
+With --inspector every proxy also serves its page, at which nobody looks: the bars are the same.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ from benchmarks.figures import clean_environment, median, save, start_rows, star
 from benchmarks.workspaces import WORK
 
 PROGRAM = str(Path(sys.executable).with_name("uno-devserver"))
-PROXY = [PROGRAM, "--mcp-app"]
+PROXY = (PROGRAM, "--mcp-app")
+INSPECTOR = ("--inspector", "0")
 
 BARE, FROM_CATALOGUE, FIRST_EVER, COLD, AGAIN, HEALED = (
     "bare interpreter",
@@ -48,6 +51,8 @@ AT_ONCE = 32
 RATE_SECONDS = 1.5
 KILLS = 50
 CALLERS = 16
+
+Command = tuple[str, ...]
 
 ADDIN = '''
 """What the benchmark calls: a tool that does next to nothing, and one more so that there is a list."""
@@ -74,16 +79,18 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--quick", action="store_true", help="5 rounds, 10 kills")
     parser.add_argument("--save", action="store_true", help="keep the samples, and put the figures into the documents")
+    parser.add_argument("--inspector", action="store_true", help="with the inspector on in every proxy")
     options = parser.parse_args()
+    command = PROXY + INSPECTOR if options.inspector else PROXY
     rounds, kills = (5, 10) if options.quick else (max(1, options.rounds), KILLS)
     workspace = _workspace()
     samples: dict[str, list[float]] = {name: [] for name in (BARE, FROM_CATALOGUE, FIRST_EVER, COLD, AGAIN)}
     for number in range(rounds + 1):  # the first one warms the disk cache and does not count
-        measured = _round(workspace)
+        measured = _round(command, workspace)
         for name, milliseconds in measured.items() if number else ():
             samples[name].append(milliseconds)
-    added, rates, memory = _connected(workspace)
-    samples[HEALED] = _kills(workspace, kills)
+    added, rates, memory = _connected(command, workspace)
+    samples[HEALED] = _kills(command, workspace, kills)
     report = render(samples, added, rates, memory, rounds)
     print(report)
     if options.save:
@@ -93,7 +100,7 @@ def main() -> int:
             {"what": RATE, "direct": round(rates[0]), "proxy": round(rates[1])},
             {"what": MEMORY, "bytes": memory},
         ]
-        save("proxy", rounds, rows, report)
+        save("inspector" if options.inspector else "proxy", rounds, rows, report)
     return 0
 
 
@@ -111,14 +118,14 @@ def _environment() -> dict[str, str]:
     return clean_environment(UNO_DEVSERVER_TRUST="1")
 
 
-def _round(workspace: Path) -> dict[str, float]:
-    cold = _first_call(workspace)
+def _round(command: Command, workspace: Path) -> dict[str, float]:
+    cold = _first_call(command, workspace)
     return {
         BARE: _bare(),
         COLD: cold,
-        AGAIN: _first_call(workspace),
-        FROM_CATALOGUE: _tools(workspace, "double"),
-        FIRST_EVER: _tools(_never_seen(), "uno_health"),
+        AGAIN: _first_call(command, workspace),
+        FROM_CATALOGUE: _tools(command, workspace, "double"),
+        FIRST_EVER: _tools(command, _never_seen(), "uno_health"),
     }
 
 
@@ -134,9 +141,9 @@ def _never_seen() -> Path:
     return folder
 
 
-def _tools(workspace: Path, expected: str) -> float:
+def _tools(command: Command, workspace: Path, expected: str) -> float:
     """Milliseconds until the list of tools, which must have the expected one, was answered."""
-    proxy = Pipes(PROXY, _environment(), workspace)
+    proxy = Pipes(command, _environment(), workspace)
     try:
         proxy.shake_hands()
         answer = proxy.ask("tools/list", {})
@@ -149,9 +156,9 @@ def _tools(workspace: Path, expected: str) -> float:
         proxy.quit()
 
 
-def _first_call(workspace: Path) -> float:
+def _first_call(command: Command, workspace: Path) -> float:
     """Milliseconds until a tool of the Host has answered; the call waits for it."""
-    proxy = Pipes([*PROXY, "--wait-calls"], _environment(), workspace)
+    proxy = Pipes((*command, "--wait-calls"), _environment(), workspace)
     try:
         proxy.shake_hands()
         _check(proxy.ask("tools/call", CALL))
@@ -168,9 +175,9 @@ def _check(answer: dict[str, Any]) -> None:
 # One that is connected.
 
 
-def _connected(workspace: Path) -> tuple[float, tuple[float, float], int]:
+def _connected(command: Command, workspace: Path) -> tuple[float, tuple[float, float], int]:
     """Added milliseconds per call, both rates, and the resident set."""
-    proxy = Pipes([*PROXY, "--wait-calls"], _environment(), workspace)
+    proxy = Pipes((*command, "--wait-calls"), _environment(), workspace)
     try:
         proxy.shake_hands()
         _check(proxy.ask("tools/call", CALL))
@@ -207,9 +214,9 @@ def _port(workspace: Path) -> int:
     return int(_server(workspace)["port"])
 
 
-def _kills(workspace: Path, kills: int) -> list[float]:
+def _kills(command: Command, workspace: Path, kills: int) -> list[float]:
     """Milliseconds from each kill until the next good answer; every call must be answered exactly once."""
-    proxy = Pipes([*PROXY, "--wait-calls"], _environment(), workspace)
+    proxy = Pipes((*command, "--wait-calls"), _environment(), workspace)
     healed = []
     try:
         proxy.shake_hands()
