@@ -27,11 +27,18 @@ if TYPE_CHECKING:
     from ..board import Board
     from .connections import Connections
     from .link import Link
+    from .observation import Observer
     from .pipeline import Pipeline
     from .policy import RelayPolicy
 
 # Besides calls of tools that say so of themselves. Lists do not come here: they are answered from the board.
 REPEATABLE_METHODS = frozenset({"resources/read", "prompts/get", "completion/complete"})
+
+# What people who look on read of a request that waits.
+FOR_UPSTREAM = "Waiting for the dev server."
+FOR_ANOTHER = "The dev server was lost. Waiting for the next."
+FOR_WATCHERS = "Finding out whether its code is watched."
+FOR_NEWEST_CODE = "Waiting for the newest code."
 
 
 class Forwarding:
@@ -39,6 +46,7 @@ class Forwarding:
         self.waits = False  # --wait-calls: hold requests while there is no upstream
         self.pipeline: Pipeline | None = None  # where code is reloaded: all calls of tools pass it
         self.arranging: asyncio.Future[None] | None = None  # it is being found out whether it is
+        self.observer: Observer | None = None  # who looks on; told only where a request has to wait
         self._link = link
         self._board = board
         self._connections = connections
@@ -79,7 +87,9 @@ class Forwarding:
                     raise
                 problem = none
         if arranging is not None:
+            self._waits(call, FOR_WATCHERS)
             await asyncio.wait([arranging], timeout=self._policy.check_seconds)
+            self._goes_on(call)
             self.arranging = None
         if problem is not None:
             return await self._run_unless(problem, self.pipeline, call, method, params)
@@ -109,7 +119,9 @@ class Forwarding:
         return await pipeline.run(call, run)
 
     async def _run_current(self, pipeline: Pipeline, call: Call, method: str, params: Params) -> msgspec.Raw | Result:
+        self._waits(call, FOR_NEWEST_CODE)
         await pipeline.current()
+        self._goes_on(call)
         return await self._run(call, method, params)
 
     async def _run(self, call: Call, method: str, params: Params) -> msgspec.Raw | Result:
@@ -148,13 +160,16 @@ class Forwarding:
                 raise silent(method, params, self._policy.silence_seconds) from None
             finally:
                 self._silence.forget(caller)
+            self._waits(call, FOR_ANOTHER)
             await self._await_another(generation, losses, method, params)
+            self._goes_on(call)
 
     async def await_upstream(self, call: Call, seconds: float) -> None:
         """Returns when there is one; NoAnswer when there is none in time, or none will come by itself."""
         if self._link.state is ConnectionState.DEGRADED:
             await self._link.reconsider()
             self._link.wanted()
+        self._waits(call, FOR_UPSTREAM)
         reporting = asyncio.ensure_future(report(call, self._waiting_for, self._policy.progress_seconds))
         try:
             connected = await self._link.until_connected(seconds)
@@ -162,6 +177,7 @@ class Forwarding:
             reporting.cancel()
         if not connected:
             raise unavailable(self._link, self._board)
+        self._goes_on(call)
 
     async def _hold(self, call: Call) -> None:
         """Returns when there is an upstream, if requests wait for it; else raises, after a crash not at once."""
@@ -179,6 +195,14 @@ class Forwarding:
         state = self._link.state
         comes = self._link.generation > 0 and state not in (ConnectionState.DEGRADED, ConnectionState.SHUTDOWN)
         return self._policy.grace_seconds if comes or state is ConnectionState.RECONNECTING else 0.0
+
+    def _waits(self, call: Call, why: str) -> None:
+        if self.observer is not None:
+            self.observer.waits(call, why)
+
+    def _goes_on(self, call: Call) -> None:
+        if self.observer is not None:
+            self.observer.goes_on(call)
 
     def _waiting_for(self) -> str:
         return f"Waiting for the dev server: {self._link.state.value}"

@@ -24,12 +24,13 @@ from .reload_messages import Note, State, told
 from .tidings import Tidings
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterable
 
     import msgspec
 
     from ...hotreload.authority import Authority, CheckResult, Restarted
     from ...protocol.service import Call, Result
+    from .observation import Observer
 
     Execute = Callable[[], Awaitable[Result | msgspec.Raw]]
 
@@ -58,6 +59,7 @@ class Pipeline:
         self.name = name
         self.source = source
         self.status_seconds = policy.status_seconds if status_seconds is None else status_seconds
+        self.observer: Observer | None = None  # who looks on; told only where a call has to wait
         self._asking = Asking(authority, policy)
         self._limit = inf if concurrency is None else concurrency
         self._swaps = strategy is Strategy.SWAP
@@ -98,6 +100,8 @@ class Pipeline:
         except asyncio.CancelledError:
             self._withdraw(waiting)
             raise
+        if answer is None and self.observer is not None:
+            self.observer.goes_on(call)
         return await self._carry_out(waiting, execute) if answer is None else answer
 
     async def current(self) -> None:
@@ -196,9 +200,10 @@ class Pipeline:
 
     def _enter(self, waiting: _Waiting) -> None:
         if self._is_closed and not self._holding:
-            self._tell(waiting, [messages.queued(self.name)])
+            self._tell_of_restart(waiting, [messages.queued(self.name)])
             return
         self._queue[waiting] = None
+        self._show((waiting,))
         self._remind_later()
         if self._is_closed:
             waiting.progress.tell(self._at)
@@ -211,6 +216,11 @@ class Pipeline:
             else:
                 waiting.checked = True
                 self._settle()
+
+    def _tell_of_restart(self, waiting: _Waiting, notes: list[Note]) -> None:
+        if self.observer is not None:
+            self.observer.waits(waiting.call, f"Told that {self.name} is restarted.", restarting=True)
+        self._tell(waiting, notes)
 
     def _tell(self, waiting: _Waiting, notes: list[Note]) -> None:
         """Answer it instead of running it."""
@@ -263,8 +273,11 @@ class Pipeline:
             self._open.clear()
         else:
             self._open.set()
-            self._at = _ITS_TURN if not self._checking else self._at
+            moved = self._at != _ITS_TURN and not self._checking
+            self._at = _ITS_TURN if moved else self._at
             self._begin_calls()
+            if moved:
+                self._show(self._queue)
         self._plain = not (self._is_closed or self._checking or self._tidings.lasting or self._tidings.next)
 
     def _begin_calls(self) -> None:
@@ -287,7 +300,7 @@ class Pipeline:
         for waiting in self._queue:
             waiting.checked = True  # when it is over
         self._checking, self._plain = True, False
-        self._at = f"Checking whether the code of {self.name} has changed."
+        self._hear(f"Checking whether the code of {self.name} has changed.")
         self._check_task = self._tasks.start(self._check(trigger))
 
     async def _check(self, trigger: _Waiting | None) -> None:
@@ -323,6 +336,7 @@ class Pipeline:
 
     def _hear(self, message: str) -> None:
         self._at = message
+        self._show(self._queue)
 
     # Replacing.
 
@@ -330,7 +344,7 @@ class Pipeline:
         self._replacing = True
         hold = self._holds
         if trigger is not None and not hold:
-            self._tell(trigger, [messages.restarting(self.name), *about_extension])
+            self._tell_of_restart(trigger, [messages.restarting(self.name), *about_extension])
         else:
             self._tidings.next += about_extension
         self._close_for(hold)
@@ -344,7 +358,8 @@ class Pipeline:
             if hold:
                 waiting.progress.tell(self._at)
             else:
-                self._tell(waiting, [messages.queued(self.name)])
+                self._tell_of_restart(waiting, [messages.queued(self.name)])
+        self._show(self._queue)
         self._settle()
 
     async def _replace_server(self) -> None:
@@ -366,6 +381,12 @@ class Pipeline:
 
     # Beside it.
 
+    def _show(self, queued: Iterable[_Waiting]) -> None:
+        """To whoever looks on: what they wait for."""
+        if self.observer is not None:
+            for waiting in queued:
+                self.observer.waits(waiting.call, self._at, restarting=self._is_closed)
+
     def _remind_later(self) -> None:
         if self._reminder is None:
             loop = asyncio.get_running_loop()
@@ -383,6 +404,7 @@ class _Waiting:
     """A call in the queue."""
 
     def __init__(self, call: Call) -> None:
+        self.call = call
         self.turn: asyncio.Future[Result | None] = asyncio.get_running_loop().create_future()  # None: to be run
         self.progress = Progress(call, QUEUE_STEP)
         self.checked = False  # the code was looked at since it came, or need not be

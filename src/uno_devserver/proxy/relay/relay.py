@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ...protocol.service import Call, Params, Result, Session
     from ..board import Board
     from .link import Link
+    from .observation import Answering, Observer
     from .pipeline import Pipeline
 
 ROOTS_CHANGED = "notifications/roots/list_changed"
@@ -59,6 +60,7 @@ class Relay:
         self._forwarding = Forwarding(link, board, self._connections, policy)
         self._own = OwnCalls(link, board, self._forwarding, policy)
         self.everybody = Everybody(self._connections)  # the peer of a conversation that all clients have to share
+        self._observer: Observer | None = None
 
     @property
     def info(self) -> ServerInfo:
@@ -84,6 +86,22 @@ class Relay:
     @pipeline.setter
     def pipeline(self, pipeline: Pipeline | None) -> None:
         self._forwarding.pipeline = pipeline
+        self._pass_observer_on()
+
+    @property
+    def observer(self) -> Observer | None:
+        """Who looks on; calls that are under way when one comes are not followed."""
+        return self._observer
+
+    @observer.setter
+    def observer(self, observer: Observer | None) -> None:
+        self._observer = observer
+        self._forwarding.observer = observer
+        self._pass_observer_on()
+
+    def _pass_observer_on(self) -> None:
+        if self.pipeline is not None:
+            self.pipeline.observer = self._observer
 
     def await_pipeline(self, arranging: asyncio.Future[None]) -> None:
         """Whether there will be one is known when this is done."""
@@ -93,7 +111,12 @@ class Relay:
         """A client has read a list, here or from the board."""
         self._forwarding.listed()
 
-    async def answer(self, call: Call) -> Result | msgspec.Raw:
+    def answer(self, call: Call) -> Answering:
+        """No coroutine of its own: nothing comes between a call and its answer while nobody looks."""
+        observer = self._observer
+        return self._answer(call) if observer is None else observer.follow(call, self._answer(call))
+
+    async def _answer(self, call: Call) -> Result | msgspec.Raw:
         method, params = call.method, call.params
         try:
             if method == "tools/call":
