@@ -24,6 +24,8 @@ def proxy_lines(status: Status) -> Iterator[str]:
     yield f"  Tools: {status.get('toolCount')}, {_origin(status)}"
     if status.get("httpEndpoint"):
         yield f"  HTTP: {status['httpEndpoint']}"
+    if status.get("inspector"):
+        yield f"  Inspector: {status['inspector']}"
     if status.get("controlChannel"):
         yield f"  Control Channel: {status['controlChannel']}"
     if "hotReload" in status:  # a proxy of an older version says nothing of it

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ..protocol.http.messages import Handler
     from .feed import Feed
 
-DEFAULT_PORT = 6274  # the MCP inspectors' usual one
 HIGHEST_PORT = 65535
 ATTEMPTS = 50  # ports that are tried behind the wanted one
 PAGE, MCP, HEALTH, EVENTS = "", "/mcp", "/health", "/events"
@@ -89,7 +88,7 @@ class _Routes:
 
     async def handle(self, request: Request) -> Answer:
         if request.path.startswith(PREFIX):  # the same for everybody, and no secret
-            return asset(request.path.removeprefix(PREFIX)) if _reads(request) else _only_read()
+            return asset(request.path.removeprefix(PREFIX)) if reads(request) else only_read()
         place = request.path.lower().rstrip("/")
         if not is_known(request, self._token):
             return refused_page() if place == PAGE else Response(401, NO_TOKEN, JSON)
@@ -97,21 +96,22 @@ class _Routes:
             return await self._mcp(request)
         if place not in (PAGE, HEALTH, EVENTS):
             return NOT_FOUND
-        if not _reads(request):
-            return _only_read()
+        if not reads(request):
+            return only_read()
         if place == PAGE:
             return page()
-        return self._feed.answer() if place == EVENTS else self._answer_health()
-
-    def _answer_health(self) -> Response:
-        report = self._health()
-        status = HEALTHY if report.get("status") == "Healthy" else NOT_HEALTHY
-        return Response(status, json.dumps(report).encode(), JSON)
+        return self._feed.answer() if place == EVENTS else health_answer(self._health())
 
 
-def _reads(request: Request) -> bool:
+def health_answer(report: dict[str, object]) -> Response:
+    """With a status that monitors understand."""
+    status = HEALTHY if report.get("status") == "Healthy" else NOT_HEALTHY
+    return Response(status, json.dumps(report).encode(), JSON)
+
+
+def reads(request: Request) -> bool:
     return request.method in ("GET", "HEAD")
 
 
-def _only_read() -> Response:
+def only_read() -> Response:
     return Response(405, headers=(("Allow", "GET, HEAD"),))

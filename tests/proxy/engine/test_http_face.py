@@ -13,7 +13,7 @@ import pytest
 from support.bundled import BOTH, Reply, ask
 from support.relays import Scene, board_of
 from uno_devserver.issues import Issue
-from uno_devserver.protocol.jsonrpc import STOPPED
+from uno_devserver.protocol.streamable import StreamableHttp
 from uno_devserver.proxy.engine.http_face import HttpFace, open_face
 from uno_devserver.system.ports import free_port
 
@@ -25,12 +25,14 @@ def with_face(story: Callable[[HttpFace, Scene], Coroutine[Any, Any, None]], **h
 
     async def run() -> None:
         scene = Scene(board=board_of(health=health or None))
-        face = await open_face(0, scene.relay, scene.board.health)
+        endpoint = StreamableHttp(scene.relay)
+        face = await open_face(0, mcp=endpoint.handle, health=scene.board.health)
         assert isinstance(face, HttpFace)
         try:
             await story(face, scene)
         finally:
             async with asyncio.timeout(5):
+                await endpoint.close()
                 await face.close()
 
     asyncio.run(run())
@@ -64,7 +66,7 @@ def test_a_client_over_http_shakes_hands_lists_and_calls() -> None:
     with_face(story)
 
 
-@pytest.mark.parametrize(("status", "code"), [("Healthy", 200), ("Degraded", 200), ("Unhealthy", 503)])
+@pytest.mark.parametrize(("status", "code"), [("Healthy", 200), ("Degraded", 503), ("Unhealthy", 503)])
 def test_health_is_json_with_a_status_that_monitors_understand(status: str, code: int) -> None:
     async def story(face: HttpFace, scene: Scene) -> None:
         reply = await asked(face, "GET", "/health")
@@ -100,7 +102,7 @@ def test_a_port_that_is_taken_is_said_and_the_proxy_goes_on_without(capsys: pyte
 
         async def run() -> HttpFace | Issue:
             scene = Scene()
-            return await open_face(port, scene.relay, scene.board.health)
+            return await open_face(port, mcp=StreamableHttp(scene.relay).handle, health=scene.board.health)
 
         issue = asyncio.run(run())
 
@@ -112,42 +114,5 @@ def test_a_port_that_is_taken_is_said_and_the_proxy_goes_on_without(capsys: pyte
 def test_it_says_where_it_listens(capsys: pytest.CaptureFixture[str]) -> None:
     async def story(face: HttpFace, scene: Scene) -> None:
         assert f"http://localhost:{face.port}/mcp" in capsys.readouterr().err
-
-    with_face(story)
-
-
-def test_a_call_that_hangs_does_not_keep_it_from_closing() -> None:
-    async def story(face: HttpFace, scene: Scene) -> None:
-        hello = await posted(face, "initialize", HELLO)
-        session = {"Mcp-Session-Id": hello.headers["mcp-session-id"]}
-        calling = asyncio.ensure_future(posted(face, "tools/call", {"name": "echo"}, **session))
-        await scene.next_asked()
-
-        async with asyncio.timeout(2):
-            await face.close()
-
-        assert (await calling).json["error"]["code"] == STOPPED
-
-    with_face(story)
-
-
-def test_changes_are_told_to_every_session() -> None:
-    async def story(face: HttpFace, scene: Scene) -> None:
-        hello = await posted(face, "initialize", HELLO)
-        stream, writer = await asyncio.open_connection("127.0.0.1", face.port)
-        lines = (
-            "GET /mcp HTTP/1.1",
-            "Host: localhost",
-            "Accept: text/event-stream",
-            f"Mcp-Session-Id: {hello.headers['mcp-session-id']}",
-        )
-        writer.write("\r\n".join((*lines, "", "")).encode())
-        async with asyncio.timeout(5):
-            await stream.readuntil(b"\r\n\r\n")
-
-            face.broadcast("notifications/tools/list_changed")
-
-            await stream.readuntil(b"notifications/tools/list_changed")
-        writer.close()
 
     with_face(story)

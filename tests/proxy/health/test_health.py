@@ -177,6 +177,7 @@ def test_what_only_the_proxy_knows_is_its_own_object() -> None:
         "trusted": True,
         "waitCalls": True,
         "httpEndpoint": None,
+        "inspector": None,
         "clients": ["claude-code"],
         "controlChannel": None,
         "hotReload": None,

@@ -9,7 +9,7 @@ import asyncio
 import traceback
 from typing import TYPE_CHECKING, Any
 
-from ...issues import Issue, UserError
+from ...issues import UserError
 from ...protocol.eras import MODERN_VERSIONS
 from ...protocol.stdio import Stdio
 from ...system.folders import folders
@@ -18,6 +18,7 @@ from ...system.threads import apart
 from ..relay.relay import Relay
 from .announcements import Announcements
 from .chores import Chores
+from .faces import Faces
 from .keeper import Keeper
 from .knowledge import Knowledge
 from .offering import Offering
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from ..options import Options
     from ..timeline import Timeline
     from .engine import Begun
-    from .http_face import HttpFace
+    from .inspection import Inspection
     from .reloading import Reloading
 
 CLOSE_SECONDS = 0.23  # the front gives us 0.25 s
@@ -76,7 +77,6 @@ class _Engine:
         self._options = options
         self._board = board
         self._loop = asyncio.get_running_loop()
-        self._face: HttpFace | None = None
         self._unready: asyncio.TimerHandle | None = None  # a client has introduced itself, and is not ready yet
         self.over = asyncio.Event()
         state = folders().state
@@ -107,6 +107,13 @@ class _Engine:
         )
         self._relay.wait_calls = options.wait_calls
         self._stdio = Stdio(self._relay, write)
+        self._faces = Faces(
+            options,
+            relay=self._relay,
+            knowledge=self._knowledge,
+            workspace=lambda: self.keeper.placement.workspace if self.keeper.placement else None,
+            inspection=self._inspection,
+        )
         self.keeper.shared_peer = self._relay.everybody
         self.keeper.changed = self._relay.upstream_changed
         self.keeper.replaced = self._relay.upstream_replaced
@@ -147,18 +154,7 @@ class _Engine:
             self._relay.await_pipeline(self._reload())
         if self._board.holds_tools:
             self._loop.call_later(TOOLS_SECONDS, self._release_tools)
-        if self._options.http_port is not None:
-            await self._open_face(self._options.http_port)
-
-    async def _open_face(self, port: int) -> None:
-        from .http_face import open_face
-
-        face = await open_face(port, self._relay, self._board.health)
-        if isinstance(face, Issue):
-            self._knowledge.blame("http", (face,))
-        else:
-            self._face = face
-            self._knowledge.learn(http_endpoint=face.address)
+        await self._faces.open()
 
     async def make_catalogue(self) -> UserError | None:
         """--force-generate-tool-cache: why it failed."""
@@ -179,8 +175,8 @@ class _Engine:
         placement = self.keeper.placement
         if placement is not None:
             placement.close()
-        closing = [self.keeper.close(), self._stdio.close(), self._relay.close(), apart(self._knowledge.close)]
-        closing += [part.close() for part in (self._face, self._reloading) if part is not None]
+        parts = (self.keeper, self._stdio, self._relay, self._faces, self._reloading)
+        closing = [apart(self._knowledge.close), *(part.close() for part in parts if part is not None)]
         await asyncio.wait([asyncio.ensure_future(one) for one in closing], timeout=CLOSE_SECONDS)
 
     # What the front passes on.
@@ -230,13 +226,16 @@ class _Engine:
 
     def _broadcast(self, method: str, params: Params | None = None) -> None:
         self._stdio.broadcast(method, params)
-        if self._face is not None:
-            self._face.broadcast(method, params)
+        self._faces.broadcast(method, params)
 
     def _resource_updated(self, uri: str) -> None:
         self._stdio.resource_updated(uri)
-        if self._face is not None:
-            self._face.resource_updated(uri)
+        self._faces.resource_updated(uri)
+
+    def _inspection(self) -> Inspection:
+        from .inspection import Inspection
+
+        return Inspection(options=self._options, knowledge=self._knowledge, relay=self._relay, board=self._board)
 
     def _say(self, method: str, params: Params) -> None:
         self._relay.everybody.notify(method, params)
@@ -244,6 +243,7 @@ class _Engine:
     def _settled(self) -> None:
         self._release_tools()
         self._chores.settled()
+        self._faces.settled()
         if self._reloading is not None:
             self._reloading.settled()
             return
@@ -269,8 +269,14 @@ class _Engine:
         )
         self.keeper.reload = self._reloading.reload
         if self.keeper.placement is not None:
-            self.keeper.placement.looked = self._reloading.look
+            self.keeper.placement.looked = self._looked
         return self._reloading.look()
+
+    def _looked(self) -> None:
+        """At the workspace, by its placement: its config or its trust may be another."""
+        assert self._reloading is not None
+        self._reloading.look()
+        self._faces.look()
 
     async def _launching(self) -> None:
         """Of all starts but the first."""

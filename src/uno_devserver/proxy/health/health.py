@@ -69,6 +69,7 @@ class ProxyFacts(Value):
     refusal: str = "the user has not agreed to it"  # why not, where it may not
     wait_calls: bool = False
     http_endpoint: str | None = None  # where MCP is served over HTTP, too
+    inspector: str | None = None  # the URL of its page, with the token
     clients: tuple[str, ...] = ()  # as they call themselves
     servers: tuple[ActiveServer, ...] = ()  # all Hosts of this machine, as last seen
     control_channel: str | None = None  # the path on which this proxy is asked for new code; None: it owns no upstream
@@ -132,6 +133,7 @@ def proxy_json(facts: ProxyFacts) -> dict[str, object]:
         "trusted": facts.trusted,
         "waitCalls": facts.wait_calls,
         "httpEndpoint": facts.http_endpoint,
+        "inspector": facts.inspector,
         "clients": list(facts.clients),
         "controlChannel": facts.control_channel,
         "hotReload": None if facts.hot_reload is None else dict(facts.hot_reload),
