@@ -1,0 +1,150 @@
+"""What happens behind the page while somebody looks at it: calls, edits, crashes, restarts."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+from playwright.sync_api import expect
+
+from browser.conftest import Opener
+from browser.inspected import Inspected
+from browser.screen import Screen, expect_outcome
+from browser.watching import LOST, REFUSED
+from support.reloading import poll, state_of, wait_ready
+
+TIME = re.compile(r"\d[\d.,]*\s*m?s\b")
+
+
+def test_a_call_of_an_agent_is_seen_while_it_runs_and_when_it_is_done(inspected: Inspected, opened: Opener) -> None:
+    screen, gate = opened(inspected, "calls"), inspected.gate()
+
+    request = inspected.agent.begin("tools/call", {"name": "hold", "arguments": {"until": str(gate)}})
+    row = screen.row("hold").filter(has_text="test-client").first
+    expect(row).to_have_attribute("data-state", "running")
+    gate.touch()
+    inspected.agent.answer(request)
+
+    expect(row).to_have_attribute("data-state", "done")
+    expect(row).to_contain_text(TIME)
+    states = screen.seen(f"call {row.get_attribute('data-call')}")
+    assert states[-2:] == ["running", "done"], states
+    row.get_by_role("button").first.click()
+    expect(screen.view("Calls")).to_contain_text(str(gate))
+    expect(screen.view("Calls")).to_contain_text("held")
+
+
+def test_a_call_that_fails_is_seen_as_failed(inspected: Inspected, opened: Opener) -> None:
+    screen = opened(inspected, "calls")
+
+    assert inspected.agent.call_result("fail", why="no canvas")["isError"]
+
+    expect(screen.row("fail").first).to_have_attribute("data-state", "failed")
+
+
+def test_state_health_timeline_and_add_ins_are_on_the_overview(inspected: Inspected, opened: Opener) -> None:
+    screen = opened(inspected)
+    overview = screen.go("Overview")
+
+    expect(screen.field("state")).to_have_text("Connected")
+    expect(screen.field("status")).to_have_text("Healthy")
+    expect(overview).to_contain_text("Start-up")
+    expect(overview).to_contain_text(TIME)
+    expect(overview).to_contain_text("gallery")
+    expect(screen.page.get_by_role("heading", level=1)).to_contain_text(inspected.machine.workspace.name)
+
+
+def test_an_edit_is_seen_as_a_reload_and_its_new_tool_is_there(own: Inspected, opened: Opener) -> None:
+    screen = opened(own, "tools")
+    screen.page.evaluate("window.same_page = true")
+
+    own.add_tool("brand_new")
+    assert state_of(own.agent.call_result("greet", name="you")) == "restarting"
+    wait_ready(own.agent)
+
+    result = screen.call("brand_new")
+    expect_outcome(result, "ok")
+    expect(result).to_contain_text("brand_new was here")
+    reloads = screen.go("Reloads")
+    expect(reloads).to_contain_text("gallery.py")
+    expect(reloads).to_contain_text("brand_new")
+    expect(reloads).to_contain_text(TIME)
+    screen.go("Calls")
+    expect(screen.row("greet").first).to_have_attribute("data-state", re.compile("restarting|done|failed"))
+    assert screen.page.evaluate("window.same_page")
+
+
+def test_code_that_cannot_be_loaded_is_seen_as_a_reload_that_failed(own: Inspected, opened: Opener) -> None:
+    screen = opened(own, "reloads")
+
+    own.addin.write_text(own.addin.read_text("utf-8") + "\nprint(a b)\n", "utf-8")
+    own.agent.call_result("greet", name="you")
+
+    expect(screen.view("Reloads")).to_contain_text("SyntaxError")
+    screen.go("Overview")
+    expect(screen.view("Overview")).to_contain_text("ReloadFailed")
+
+
+def test_a_crash_and_its_healing_are_seen(own: Inspected, opened: Opener) -> None:
+    screen = opened(own)
+    expect(screen.field("state")).to_have_text("Connected")
+
+    own.kill_host()
+    own.agent.wait_connected(generation=2)
+
+    poll(lambda: len(screen.seen("state")) >= 3, "another state, and Connected again")
+    expect(screen.field("state")).to_have_text("Connected")
+    assert set(screen.seen("connection")) == {"Connected"} or screen.seen("connection")[-1] == "Connected"
+    expect_outcome(screen.call("greet", name="Ada"), "ok")
+
+
+def test_the_page_finds_the_next_proxy_of_its_workspace_by_itself(own: Inspected, opened: Opener) -> None:
+    screen, port, token = opened(own), own.port, own.token
+    screen.visit.expected += [LOST]
+    screen.page.evaluate("window.same_page = true")
+
+    own.end_proxy()
+    expect(screen.connection).to_contain_text("Reconnecting…")
+    own.start(port)
+
+    screen.wait_connected()
+    assert own.token == token
+    expect_outcome(screen.call("greet", name="Ada"), "ok")
+    assert screen.page.evaluate("window.same_page")
+
+
+def test_a_page_whose_token_no_longer_counts_says_what_to_do(own: Inspected, opened: Opener) -> None:
+    screen, port = opened(own), own.port
+    screen.visit.expected += [LOST, REFUSED]
+
+    own.end_proxy()
+    shutil.rmtree(own.machine.state / "inspector")
+    own.start(port)
+
+    expect(screen.connection).to_contain_text("Not allowed")
+    expect(screen.page.locator("body")).to_contain_text("uno-devserver inspect")
+
+
+def test_the_log_is_filtered_by_level_and_by_words(inspected: Inspected, opened: Opener) -> None:
+    screen, words = opened(inspected, "log"), "the varnish is still wet"
+    log = screen.page.get_by_role("log")
+    expect(log).to_be_visible()
+    inspected.agent.call("complain", words=words)
+    expect(log).to_contain_text(words)
+
+    _choose_level(screen, "Error")
+    expect(log).not_to_contain_text(words)
+    _choose_level(screen, "Warning")
+    expect(log).to_contain_text(words)
+
+    search = screen.page.get_by_label("Search")
+    search.fill("no line has this")
+    expect(log).not_to_contain_text(words)
+    search.fill("VARNISH is")
+    expect(log).to_contain_text(words)
+
+
+def _choose_level(screen: Screen, level: str) -> None:
+    select = screen.page.get_by_label("Level")
+    labels = select.locator("option").all_inner_texts()
+    select.select_option(label=next(label for label in labels if level in label))

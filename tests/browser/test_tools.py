@@ -1,0 +1,194 @@
+"""Tools, resources and prompts, used by hand."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+from browser.conftest import Opener
+from browser.gallery import MARKUP
+from browser.inspected import Inspected
+from browser.screen import expect_outcome, labelled
+from support.reloading import poll
+
+
+def test_a_tool_is_called_through_its_form_and_its_answer_is_shown(inspected: Inspected, opened: Opener) -> None:
+    screen = opened(inspected)
+
+    result = screen.call("greet", name="Ada")
+
+    expect_outcome(result, "ok")
+    expect(result).to_contain_text("Hello, Ada!")
+    expect(result).to_contain_text("ms")
+
+
+def test_what_is_left_empty_is_not_sent(inspected: Inspected, opened: Opener) -> None:
+    screen = opened(inspected)
+
+    expect_outcome(screen.call("greet", name="Ada"), "ok")
+
+    [call] = screen.sent("tools/call")
+    assert call["name"] == "greet"
+    assert call["arguments"] == {"name": "Ada"}
+
+
+def test_each_kind_of_field_is_sent_as_its_type(inspected: Inspected, opened: Opener) -> None:
+    screen = opened(inspected)
+    form = screen.choose("greet")
+
+    labelled(form, "name").fill("Ada")
+    labelled(form, "times").fill("2")
+    labelled(form, "tone").select_option(label="cool")
+    loud = labelled(form, "loud")
+    if loud.evaluate("control => control.tagName") == "SELECT":  # true, false and "not sent" are three things
+        loud.select_option(label="true")
+    else:
+        loud.check()
+    labelled(form, "people").fill('[{"name": "Grace", "age": 85}]')
+    screen.send(form)
+
+    expect_outcome(screen.result, "ok")
+    expect(screen.result).to_contain_text("HELLO, ADA! HELLO, ADA! AND GRACE.")
+    [call] = screen.sent("tools/call")
+    assert call["arguments"] == {
+        "name": "Ada",
+        "times": 2,
+        "tone": "cool",
+        "loud": True,
+        "people": [{"name": "Grace", "age": 85}],
+    }
+
+
+def test_a_missing_field_is_told_and_nothing_is_sent(inspected: Inspected, opened: Opener) -> None:
+    screen = opened(inspected)
+    form = screen.choose("greet")
+    field = labelled(form, "name")
+
+    screen.send(form)
+
+    expect(field).to_be_focused()
+    assert field.evaluate("control => control.matches(':invalid') || control.getAttribute('aria-invalid') === 'true'")
+
+    # What is sent later is all that ever was.
+    field.fill("Ada")
+    screen.send(form)
+    expect_outcome(screen.result, "ok")
+    assert [call["arguments"] for call in screen.sent("tools/call")] == [{"name": "Ada"}]
+
+
+def test_json_that_is_none_is_told_and_nothing_is_sent(inspected: Inspected, opened: Opener) -> None:
+    screen = opened(inspected)
+    form = screen.choose("greet")
+    field = labelled(form, "people")
+    labelled(form, "name").fill("Ada")
+    field.fill('[{"name": ')
+
+    screen.send(form)
+
+    expect(field).to_be_focused()
+    field.fill("")
+    screen.send(form)
+    expect_outcome(screen.result, "ok")
+    assert [call["arguments"] for call in screen.sent("tools/call")] == [{"name": "Ada"}]
+
+
+def test_structured_content_is_shown(inspected: Inspected, opened: Opener) -> None:
+    screen = opened(inspected)
+
+    result = screen.call("size_of", lines="abc")
+
+    expect_outcome(result, "ok")
+    expect(result).to_contain_text('"width": 3')
+    expect(result).to_contain_text('"height": 1')
+
+
+def test_a_picture_is_shown(inspected: Inspected, opened: Opener) -> None:
+    screen = opened(inspected)
+
+    result = screen.call("picture")
+
+    expect_outcome(result, "ok")
+    expect(result).to_contain_text("A red pixel:")
+    picture = result.locator("img")
+    expect(picture).to_be_visible()
+    assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") == 1
+    assert picture.get_attribute("alt")
+
+
+def test_an_error_of_a_tool_is_shown_as_one(inspected: Inspected, opened: Opener) -> None:
+    screen = opened(inspected)
+
+    result = screen.call("fail", why="no brush")
+
+    expect_outcome(result, "error")
+    expect(result).to_contain_text("It cannot be painted: no brush.")
+
+
+def test_what_a_server_says_stays_text(inspected: Inspected, opened: Opener) -> None:
+    screen = opened(inspected)
+
+    result = screen.call("markup")
+
+    expect_outcome(result, "ok")
+    expect(result).to_contain_text(MARKUP)
+    screen.go("Calls")
+    screen.row("markup").first.get_by_role("button").first.click()
+    expect(screen.page.get_by_text(MARKUP).first).to_be_visible()
+    assert screen.page.evaluate("window.owned") is None
+
+
+def test_a_running_call_tells_its_progress_and_can_be_cancelled(inspected: Inspected, opened: Opener) -> None:
+    screen = opened(inspected)
+    form = screen.choose("hold")
+    labelled(form, "until").fill(str(inspected.gate()))
+
+    screen.send(form)
+    expect(screen.view("Tools")).to_contain_text("waiting for the file")
+    screen.page.get_by_role("button", name="Cancel", exact=True).click()
+
+    expect(screen.page.get_by_role("button", name="Cancel", exact=True)).to_be_hidden()
+    screen.go("Calls")
+    expect(screen.row("hold").first).to_have_attribute("data-state", "cancelled")
+
+
+def test_a_resource_is_read(inspected: Inspected, opened: Opener) -> None:
+    screen = opened(inspected)
+    resources = screen.go("Resources")
+
+    resources.get_by_text("catalogue").first.click()
+
+    expect(resources).to_contain_text(f"one red pixel {MARKUP}")
+    assert screen.page.evaluate("window.owned") is None
+
+
+def test_a_template_is_filled_and_read(inspected: Inspected, opened: Opener) -> None:
+    screen = opened(inspected)
+    resources = screen.go("Resources")
+
+    resources.get_by_text("room").first.click()
+    form = resources.get_by_role("form").last
+    labelled(form, "number").fill("7")
+    form.get_by_role("button", name="Read").click()
+
+    expect(resources).to_contain_text("room 7 is empty")
+
+
+def test_a_prompt_is_filled_and_its_messages_are_shown(inspected: Inspected, opened: Opener) -> None:
+    screen = opened(inspected)
+    prompts = screen.go("Prompts")
+
+    prompts.get_by_text("describe").first.click()
+    form = prompts.get_by_role("form").last
+    labelled(form, "subject").fill("a pixel")
+    form.get_by_role("button").first.click()
+
+    expect(prompts).to_contain_text("Describe a pixel in one sentence.")
+
+
+def test_a_call_of_the_page_is_one_call(inspected: Inspected, opened: Opener) -> None:
+    screen = opened(inspected)
+    before = len(inspected.calls())
+
+    expect_outcome(screen.call("greet", name="Grace"), "ok")
+
+    poll(lambda: len(inspected.calls()) > before, "the call")
+    assert [call["arguments"]["name"] for call in inspected.calls()[before:]] == ["Grace"]
