@@ -25,13 +25,14 @@ from support.proxies import Proxies, ProxyClient
 from support.reloading import poll
 
 GALLERY = Path(__file__).with_name("gallery.py")
-SAID = re.compile(r"^Inspector: (http://localhost:\d+/\?token=\S+)$", re.MULTILINE)
+SAID = re.compile(r"\bInspector: (http://localhost:\d+/\?token=\S+)")
 OPEN_SECONDS = 10  # it opens behind the first start, or a second after the proxy's
 
 
 class Inspected:
     def __init__(self, root: Path) -> None:
         self.machine = Machine(root)
+        self.machine.workspace = root / "paint-shop"  # what the page says of it must be its own name, and no other word
         self.machine.environment["UNO_DEVSERVER_TRUST"] = "1"
         self.proxies = Proxies(self.machine)
         self.addin = self.machine.workspace / ".devtools" / "addins" / GALLERY.name
