@@ -260,13 +260,14 @@ def test_an_error_is_folded_at_the_width_of_the_terminal_that_shows_it() -> None
         "render_error(UserError('A', 'Unknown is this one. Known: a, b, c, d, e, f, g, h', 'Take it.'), as_json=False)"
     )
 
-    subprocess.run(_python(code), stderr=theirs, timeout=30, check=True)
+    environ = {name: value for name, value in os.environ.items() if name != "NO_COLOR"} | {"TERM": "xterm-256color"}
+    subprocess.run(_python(code), stderr=theirs, env=environ, timeout=30, check=True)
 
     assert _read_to_the_end(ours, theirs).splitlines() == [
-        "error: Unknown is this one.",
+        "\x1b[31merror:\x1b[0m Unknown is this one.",
         "  Known: a, b, c, d, e, f, g,",
         "  h",
-        "next: Take it.",
+        "\x1b[36mnext:\x1b[0m Take it.",
     ]
 
 

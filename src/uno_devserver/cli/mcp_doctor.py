@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..setup.detecting import detected
 from ..setup.doctor import examine, has_entries
 from ..setup.profiles import HTTP
-from ..system.text import visible
-from .folding import folded
+from .colours import Style, styled
+from .folding import folded, nearer, one_line, terminal_width
 from .interrupts import end_as_by_ctrl_c
 from .registration import PROTOCOL, asked
 from .results import Result
@@ -40,7 +40,7 @@ def run(invocation: Invocation) -> Result:
         return Result({**data, "nextSteps": [INSTALL]}, f"{NOTHING.format(names)}\n{INSTALL}", 1)
     works = all(one.ok for _, examinations in found for one in examinations)
     lines = [line for profile, examinations in found for line in _lines(profile, examinations)]
-    return Result(data, "\n".join(visible(line, keep_odd_bytes=True) for line in lines), 0 if works else 1)
+    return Result(data, "\n".join(lines), 0 if works else 1)
 
 
 def _registered(request: Asked) -> tuple[Profile, ...]:
@@ -68,19 +68,34 @@ def _data(one: Examination) -> dict[str, object]:
 
 
 def _lines(profile: Profile, examinations: tuple[Examination, ...]) -> Iterator[str]:
-    yield f"{profile.name} ({profile.id})"
+    yield styled(one_line(f"{profile.name} ({profile.id})"), Style.HEADING)
     for one in examinations:
-        yield from folded(f"{one.server or 'file'}: {_verdict(one)}", "  ", "    ")
+        name, style = one_line(one.server or "file"), _style(one)
+        first, *others = folded(one_line(f"{name}: {_verdict(one)}"), "  ", "    ")
+        yield f"  {name}: {styled(first[len(name) + 4 :], style)}"
+        yield from (styled(line, style) for line in others)
         if one.command is not None:
             does, would = ("reaches", "would reach") if one.transport == HTTP else ("starts", "would start")
-            yield f"    {would if one.refused else does} {one.command}"
+            yield from _detail(f"{would if one.refused else does} {one.command}")
         if one.cwd is not None:
-            yield f"    in {one.cwd}"
+            yield from _detail(f"in {one.cwd}")
         if one.path is not None:
-            yield f"    as {one.path} says"
+            yield from _detail(f"as {one.path} says")
         for sentence in (one.problem, one.next_step):
             if sentence:
-                yield from folded(sentence, "    ", "    ")
+                yield from folded(nearer(one_line(sentence)), "    ", "    ")
+
+
+def _detail(text: str) -> Iterator[str]:
+    """On a pipe it is one line, to be searched."""
+    line = nearer(one_line(text))
+    return iter([f"    {line}"]) if terminal_width() is None else folded(line, "    ", "      ")
+
+
+def _style(one: Examination) -> Style:
+    if one.refused or one.path is None or one.in_part:
+        return Style.WARN
+    return Style.GOOD if one.ok else Style.BAD
 
 
 def _verdict(one: Examination) -> str:

@@ -8,6 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from .colours import Style
+
 
 class Row(Value):
     """One fact. A missing value says what it is missing, if the command knows."""
@@ -15,6 +17,7 @@ class Row(Value):
     key: str
     value: str | None
     missing: str = ""
+    style: Style | None = None  # where the value is good or bad news
 
 
 class Section(Value):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ..setup.matching import PATH_RUNNER
 from ..setup.profiles import HTTP
 from ..setup.status import Status, in_words
-from ..system.text import visible
-from .folding import WIDTH, bullets, folded
+from .colours import Style, styled
+from .folding import bullets, columns, folded, one_line, table_width
 from .verified import verified_lines
 
 TYPE_CHECKING = False
@@ -25,14 +25,13 @@ _HEAD = 15  # where the values behind the title begin
 _STATUS = max(len(status.value) for status in Status) + 1
 _VARIANT = 15  # at least
 _DEEPER = 6  # how far a path stands in that has a line of its own
+_STYLES = {Status.REGISTERED: Style.GOOD, Status.MISSING: Style.DIM, Status.OUTDATED: Style.WARN}
 
 
 def status_text(
     wanted: Asked, clients: Sequence[ClientStatus], steps: Sequence[str], answers: Sequence[Answer] | None = None
 ) -> str:
-    # A line end inside a line is one of a name in some file.
-    lines = (line.replace("\n", "\\n") for line in _lines(wanted, clients, steps, answers))
-    return "\n".join(visible(line, keep_odd_bytes=True) for line in lines)
+    return "\n".join(_lines(wanted, clients, steps, answers))
 
 
 def shown_path(path: str, here: Here) -> str:
@@ -49,7 +48,7 @@ def _lines(
 ) -> Iterator[str]:
     listed = [one for one in clients if one.detected or one.profile is wanted.client]
     others = [one.profile.id for one in clients if not (one.detected or one.profile.hidden or one.profile.no_client)]
-    yield from (TITLE, "=" * len(TITLE), "")
+    yield from (styled(TITLE, Style.HEADING), styled("=" * len(TITLE), Style.HEADING), "")
     yield from _head("IDEs detected:", ", ".join(one.profile.id for one in clients if one.detected) or "none")
     if wanted.client is not None:
         yield from _head("Caller IDE:", wanted.client.id)
@@ -64,15 +63,15 @@ def _lines(
     if others and wanted.client is None:
         yield ""
         call = " ".join(("uno-devserver mcp install <client>", *wanted.options))
-        yield from folded(f"'{call}' also knows: {', '.join(others)}", "", "  ")
+        yield from folded(one_line(f"'{call}' also knows: {', '.join(others)}"), "", "  ")
 
 
 def _head(title: str, value: str) -> Iterator[str]:
-    return folded(value, f"{title:<{_HEAD}}", " " * _HEAD)
+    return folded(one_line(value), styled(f"{title:<{_HEAD}}", Style.NAME), " " * _HEAD)
 
 
 def _server(server: Server, listed: Sequence[ClientStatus], here: Here) -> Iterator[str]:
-    yield from ("", f"{server.name} ({server.transport})")
+    yield from ("", styled(one_line(f"{server.name} ({server.transport})"), Style.HEADING))
     if not listed:
         yield "  no client is here that could know it"
     width = max((len(client.profile.id) for client in listed), default=0) + 2
@@ -80,22 +79,26 @@ def _server(server: Server, listed: Sequence[ClientStatus], here: Here) -> Itera
     variant = max((len(_how(one.match)) + 1 for _, found in rows for one in found.locations), default=0)
     for client, found in rows:
         cannot = "" if server.transport in client.profile.transports else f"(takes no {server.transport} servers)"
-        yield from _client(f"  {client.profile.id:<{width}}", found, cannot, max(variant, _VARIANT), here)
+        name = one_line(f"  {client.profile.id:<{width}}")
+        yield from _client(name, found, cannot, max(variant, _VARIANT), here)
 
 
 def _client(first: str, found: Registration, cannot: str, variant: int, here: Here) -> Iterator[str]:
+    status = styled(f"{found.status.value:<{_STATUS}}", _STYLES[found.status])
     if not found.locations:
-        yield f"{first}{found.status.value:<{_STATUS}}{cannot}".rstrip()
+        yield f"{first}{status}{cannot}".rstrip()
     for number, location in enumerate(found.locations):
-        before = f"{first}{found.status.value:<{_STATUS}}" if number == 0 else " " * (len(first) + _STATUS)
-        line, path = f"{before}{_how(location.match):<{variant}}", _where(location, found.server, here)
-        if len(line) + len(path) <= WIDTH:
+        before = f"{first}{status}" if number == 0 else " " * (len(first) + _STATUS)
+        how, path = one_line(_how(location.match)), one_line(_where(location, found.server, here))
+        line = f"{before}{how:<{variant}}"
+        if columns(line) + columns(path) <= table_width():
             yield line + path
         else:
             yield from (line.rstrip(), " " * _DEEPER + path)
     for warning in found.warnings:
         indent = " " * len(first)
-        yield from folded(_with_shown_paths(warning, here), f"{indent}⚠ ", f"{indent}  ")
+        sentence = one_line(_with_shown_paths(warning, here))
+        yield from folded(sentence, f"{indent}{styled('⚠', Style.WARN)} ", f"{indent}  ")
 
 
 def _how(match: Match) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .folding import folded
+from .colours import Style, styled
+from .folding import folded, one_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,13 +17,13 @@ def verified_data(answers: Sequence[Answer]) -> list[dict[str, object]]:
 
 
 def verified_lines(answers: Sequence[Answer]) -> Iterator[str]:
-    yield "What the clients themselves see"
+    yield styled("What the clients themselves see", Style.HEADING)
     if not answers:
         yield "  no client is here that has a command for it"
     for answer in answers:
-        yield from folded(_summary(answer), f"  {answer.client}: ", "    ")
+        yield from folded(one_line(_summary(answer)), f"  {styled(one_line(answer.client), Style.NAME)}: ", "    ")
         for said in answer.said:
-            yield from folded(said, "    | ", "    | ")
+            yield from folded(one_line(said), "    | ", "    | ")
 
 
 def _data(answer: Answer) -> dict[str, object]:

@@ -1,0 +1,102 @@
+"""A terminal of some width, in which the program runs: what it is sent, and what a person sees of it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from unicodedata import east_asian_width
+
+from support.machine import RUN_SECONDS, Machine
+
+ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+class Terminal:
+    """One run of the program; both its outputs, or one of them, are the terminal."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        *argv: str,
+        columns: int = 80,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+        stdout: int | None = None,
+        stderr: int | None = None,
+        program: Sequence[str] = (sys.executable, "-m", "uno_devserver"),
+    ) -> None:
+        self._ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+        self.sent = ""
+        self.process = subprocess.Popen(
+            [*program, *argv],
+            cwd=cwd or machine.workspace,
+            env={**machine.variables(), "TERM": "xterm-256color", **(env or {})},
+            stdin=theirs,
+            stdout=theirs if stdout is None else stdout,
+            stderr=theirs if stderr is None else stderr,
+            start_new_session=True,
+            preexec_fn=lambda: _take(0),
+        )
+        os.close(theirs)
+
+    def until(self, text: str) -> str:
+        """Wait until it was sent; all that was sent so far."""
+        deadline = time.monotonic() + RUN_SECONDS
+        while text not in self.sent:
+            assert self._read(deadline), f"{text!r} never came: {self.sent!r}"
+        return self.sent
+
+    def end(self) -> str:
+        """Wait for the end; all that was sent."""
+        deadline = time.monotonic() + RUN_SECONDS
+        try:
+            while self._read(deadline):
+                pass
+        finally:
+            os.close(self._ours)
+            if self.process.poll() is None and time.monotonic() > deadline:
+                self.process.kill()
+            self.process.wait(RUN_SECONDS)
+            for stream in (self.process.stdout, self.process.stderr):
+                if stream is not None:
+                    stream.close()
+        return self.sent
+
+    def press(self, keys: bytes) -> None:
+        os.write(self._ours, keys)
+
+    def _read(self, deadline: float) -> bool:
+        ready, _, _ = select.select([self._ours], [], [], max(deadline - time.monotonic(), 0))
+        assert ready, f"nothing more came in time: {self.sent!r}"
+        try:
+            chunk = os.read(self._ours, 65536)
+        except OSError:  # how Linux says that the other side is closed
+            return False
+        self.sent += chunk.decode("utf-8", "replace")
+        return bool(chunk)
+
+
+def shown(sent: str) -> list[str]:
+    """The lines that stay on the screen, without colours: what was cleared has gone."""
+    cleared = re.sub(r"[^\n]*\r\x1b\[K", "", sent.replace("\r\n", "\n"))
+    return [line.rstrip() for line in ESCAPES.sub("", cleared).splitlines()]
+
+
+def columns_of(line: str) -> int:
+    return sum(2 if east_asian_width(character) in "WF" else 1 for character in line)
+
+
+def _take(descriptor: int) -> None:
+    """Make the terminal that of this session, so that Ctrl+C means something in it."""
+    fcntl.ioctl(descriptor, termios.TIOCSCTTY, 0)
