@@ -6,14 +6,12 @@ import json
 import os
 import re
 
-import pytest
-
+from support.files import write
 from support.golden import GOLDEN
 from support.machine import Machine
 from support.servers import Processes, Registry, an_hour_ago
-from uno_devserver.cli.list import host_kind
 from uno_devserver.instances.registry import write_sidecar
-from uno_devserver.system.processes import machine_name, user_name
+from uno_devserver.system.processes import machine_name, process_started, user_name
 
 CONTROLLER = GOLDEN / "host" / "controller"
 
@@ -172,7 +170,7 @@ def test_a_server_whose_launcher_sees_to_new_code_names_its_control_channel(
 
 
 def test_json_without_servers_is_an_empty_list(machine: Machine) -> None:
-    assert machine.run("list", "--json").json == {"servers": []}
+    assert machine.run("list", "--json").json == {"servers": [], "proxies": []}
 
 
 # --- stale, foreign and broken entries ----------------------------------------------------------------------------
@@ -190,7 +188,7 @@ def test_a_killed_server_is_neither_listed_nor_discovered_and_its_entry_goes(
     server.kill()
 
     assert machine.disco().json["activeServers"] == []
-    assert machine.run("list", "--json").json == {"servers": []}
+    assert machine.run("list", "--json").json == {"servers": [], "proxies": []}
     assert registry.names() == []
 
 
@@ -198,7 +196,7 @@ def test_a_reused_process_id_is_no_server(machine: Machine, registry: Registry, 
     stranger = processes.start()
     registry.sign_in(stranger.pid, started=an_hour_ago())
 
-    assert machine.run("list", "--json").json == {"servers": []}
+    assert machine.run("list", "--json").json == {"servers": [], "proxies": []}
     assert stranger.runs
 
 
@@ -255,26 +253,6 @@ def test_it_works_in_a_folder_that_is_gone(machine: Machine, registry: Registry,
     assert "Total active DevServers: 1" in result.stdout
 
 
-# --- the kind of Host ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("arguments", "kind"),
-    [
-        (("/usr/bin/dotnet", "/nuget/tools/rc/host/net10.0/Uno.UI.RemoteControl.Host.dll", "--httpPort"), "dotnet"),
-        (("C:\\nuget\\Uno.UI.RemoteControl.Host.exe", "--httpPort", "1"), "dotnet"),
-        (("/usr/bin/python3", "-P", "-m", "uno_devserver.host", "--httpPort", "1"), "bundled"),
-        (("/usr/bin/python3", "/home/d/.local/bin/uno-devserver", "host", "--httpPort", "1"), "bundled"),
-        (("/usr/bin/python3", "-m", "uno_devserver", "host"), "bundled"),
-        (("/usr/bin/python3", "-m", "uno_devserver", "start"), None),
-        (("/opt/my-host", "--solution", "/src/Uno.UI.RemoteControl.Host/x", "host"), None),
-        ((), None),
-    ],
-)
-def test_the_command_line_tells_the_kind_of_host(arguments: tuple[str, ...], kind: str | None) -> None:
-    assert host_kind(arguments) == kind
-
-
 def lines(output: str) -> list[str]:
     return [line for line in output.splitlines() if line]
 
@@ -287,3 +265,40 @@ def theirs(name: str) -> list[str]:
 
 def marked(output: str) -> list[int]:
     return [int(pid) for pid in re.findall(r"^Process ID: (\d+).* \[workspace\]$", output, re.MULTILINE)]
+
+
+# --- proxies ------------------------------------------------------------------------------------------------------
+
+
+def test_running_proxies_are_listed_with_their_inspectors(machine: Machine, processes: Processes) -> None:
+    url = "http://localhost:6274/?token=" + "t" * 32
+    one, other = sorted((processes.start().pid, processes.start().pid))
+    told = {"state": "Connected", "status": "Healthy", "directory": "/src/app", "solution": "/src/app/App.sln"}
+    keep_status(machine, one, {**told, "clients": ["claude-code"], "inspector": url, "toolCount": 7})
+    keep_status(machine, other, {**told, "clients": [], "solution": None})
+
+    as_json, text = machine.run("list", "--json").json, machine.run("list").stdout
+
+    assert as_json["proxies"] == [
+        {"processId": one, **told, "clients": ["claude-code"], "inspector": url},
+        {"processId": other, **told, "solution": None, "clients": [], "inspector": None},
+    ]
+    assert f"Proxy: process {one}\n  State: Connected (Healthy)\n  Workspace: /src/app\n" in text
+    assert f"  Clients: claude-code\n  Inspector: {url}\n" in text
+    assert f"Proxy: process {other}\n" in text
+    assert max(len(line) for line in text.splitlines()) <= 80
+
+
+def test_a_proxy_that_has_ended_is_not_listed(machine: Machine, processes: Processes) -> None:
+    ended = processes.start()
+    keep_status(machine, ended.pid, {"state": "Connected"})
+    ended.kill()
+    ended.wait()
+
+    assert machine.run("list", "--json").json["proxies"] == []
+
+
+def keep_status(machine: Machine, pid: int, status: dict[str, object]) -> None:
+    """As a proxy of that process would."""
+    path = machine.data / "Uno Platform" / "uno.devserver" / "proxies" / f"{pid}.json"
+    write(path, json.dumps({**status, "processId": pid, "created": process_started(pid)}))

@@ -36,6 +36,7 @@ class Knowledge:
         )
         self.hot_reload: Callable[[], Mapping[str, object] | None] = lambda: None  # how it stands; None: it is off
         self._last_told: Mapping[str, object] | None = None  # of these
+        self.learned: Callable[[], None] | None = None  # whoever looks on hears that there is something new
 
     def blame(self, source: str, issues: tuple[Issue, ...]) -> None:
         """What is wrong by what one part of us knows; it replaces what that part said before."""
@@ -45,6 +46,8 @@ class Knowledge:
     def learn(self, **changes: Any) -> None:
         """Fields of ProxyFacts."""
         self.facts = self.facts.replace(**changes)
+        if self.learned is not None:
+            self.learned()
         if self._file is None:
             if self._hurries and self.facts.state in PASSING:
                 return

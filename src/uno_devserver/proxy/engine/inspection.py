@@ -1,0 +1,145 @@
+"""What a page is told of this proxy: a snapshot when it comes, and every change while it looks.
+
+While nobody looks, nothing runs: no timer, no task, and calls are not followed; only the log remembers its last lines.
+Nothing here takes the loop for more than a few milliseconds, and nobody whose call is relayed waits for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ... import __version__
+from ...inspector.feed import LINGER_SECONDS, Feed
+from ...protocol.running import Tasks
+from ...system.folders import folders
+from ...system.log import log
+from ...system.processes import process_started
+from ...system.threads import apart
+from ..relay.observation import Recorder
+from .journal import Journal
+from .output_tail import OutputTail
+from .surroundings import surroundings
+
+if TYPE_CHECKING:
+    from ...workspace.resolver import Workspace
+    from ..relay.relay import Relay
+    from .knowledge import Knowledge
+
+HEALTH_SECONDS = 0.1  # between two reports; a start passes five states in less
+SERVERS_SECONDS = 5.0  # between two looks at the machine's other servers
+OUTPUT_SECONDS = 1.0  # between two looks at what the server prints
+DISK_SECONDS = 2.0  # a disk that does not answer keeps no page from what is known without it
+
+_LIST = "notifications/{}/list_changed"
+_LISTS = {_LIST.format(name): name for name in ("tools", "resources", "prompts")}
+
+
+class Inspection:
+    def __init__(self, knowledge: Knowledge, relay: Relay, *, linger_seconds: float = LINGER_SECONDS) -> None:
+        self._knowledge = knowledge
+        self._relay = relay
+        self._loop = asyncio.get_running_loop()
+        self.feed = Feed(self._snapshot, self._looked, linger_seconds)
+        self._calls = Recorder(lambda call: self.feed.tell("call", call))
+        self._journal = Journal(lambda lines: self.feed.tell("log", lines))
+        self._output = OutputTail()
+        self._tasks = Tasks()
+        self._started_at: float | None = None
+        self._others: dict[str, object] | None = None  # the servers of this machine, as they were told last
+        self._next_health: asyncio.TimerHandle | None = None
+        self._last_health = 0.0
+        self._closed = False
+
+    def lists_changed(self, method: str) -> None:
+        """What clients are notified of."""
+        if method in _LISTS:
+            self.feed.tell("lists", {"changed": [_LISTS[method]]})
+
+    def close(self) -> None:
+        """Nothing is followed any more, whoever still looks."""
+        self._looked(False)
+        self._closed = True
+        self._journal.close()
+
+    async def _snapshot(self) -> dict[str, object]:
+        """All but what the disk knows as of the moment that it is asked for: the rest is told behind it."""
+        workspace, now = self._workspace(), time.time()
+        known = {
+            "version": __version__,
+            "processId": os.getpid(),
+            "directory": workspace.working_directory if workspace else self._knowledge.facts.options.directory,
+            "solution": workspace.solution if workspace else None,
+            "name": self._knowledge.facts.upstream_name,
+            "now": now,
+            "health": self._knowledge.report(),
+            "calls": self._calls.documents(),
+            "log": self._journal.lines(),
+        }
+        others = self._others or await self._look_around()
+        return {**known, "startedAt": self._started_at or now, **others}
+
+    # Who looks.
+
+    def _looked(self, somebody: bool) -> None:
+        if self._closed:
+            return
+        self._relay.observer = self._calls if somebody else None
+        self._knowledge.learned = self._learned if somebody else None
+        self._calls.live = somebody
+        self._journal.live = somebody
+        if somebody:
+            self._tasks.start(self._watch_others())
+            self._tasks.start(self._follow_output())
+            return
+        self._tasks.cancel()
+        self._others = None
+        if self._next_health is not None:
+            self._next_health.cancel()
+            self._next_health = None
+
+    # How it is.
+
+    def _learned(self) -> None:
+        if self._next_health is None:
+            self._next_health = self._loop.call_at(self._last_health + HEALTH_SECONDS, self._tell_health)
+
+    def _tell_health(self) -> None:
+        self._next_health = None
+        self._last_health = self._loop.time()
+        self.feed.tell("health", self._knowledge.report())
+
+    # What lies on disk.
+
+    async def _watch_others(self) -> None:
+        while True:
+            await asyncio.sleep(SERVERS_SECONDS)
+            before = self._others
+            if await self._look_around() != before:
+                self.feed.tell("servers", self._others)
+
+    async def _look_around(self) -> dict[str, object]:
+        """What was known before, where the disk does not answer."""
+        workspace = self._workspace()
+        try:
+            async with asyncio.timeout(DISK_SECONDS):
+                if self._started_at is None:
+                    self._started_at = await apart(lambda: process_started(os.getpid()))
+                self._others = await apart(lambda: surroundings(folders(), workspace))
+        except Exception as error:  # whatever lies there: the page shows the rest
+            log.debug(f"the servers of this machine cannot be told: {error!r}")
+        return self._others or {"servers": [], "proxies": []}
+
+    async def _follow_output(self) -> None:
+        while True:
+            upstream = self._knowledge.facts.upstream
+            path = upstream.log_file if upstream else None
+            if path is not None:
+                self._journal.printed(await apart(partial(self._output.read, path)))
+            await asyncio.sleep(OUTPUT_SECONDS)
+
+    def _workspace(self) -> Workspace | None:
+        return self._knowledge.workspace() if self._knowledge.workspace is not None else None
