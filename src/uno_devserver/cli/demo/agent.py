@@ -146,7 +146,9 @@ class Agent:
             pass  # it has ended; the wait for the answer says so, with its exit code
 
     def _answer(self, number: int, what: str) -> Heard:
-        return self._await(lambda message: message.get("id") == number and "method" not in message, what)
+        return self._await(
+            lambda message: message.get("id") == number and "method" not in message, f"an answer to {what}"
+        )
 
     def _await(self, wanted: Callable[[dict[str, Any]], bool], what: str) -> Heard:
         deadline = time.monotonic() + ANSWER_SECONDS
@@ -158,10 +160,10 @@ class Agent:
             except queue.Empty:
                 continue
             if heard.message is None:
-                raise Failed(f"an answer to {what}", f"the proxy ended, with exit code {self._exit_code()}")
+                raise Failed(what, f"the proxy ended, with exit code {self._exit_code()}")
             if wanted(heard.message):
                 return heard
-        raise Failed(f"an answer to {what}", f"there was none within {ANSWER_SECONDS:g} s")
+        raise Failed(what, f"there was none within {ANSWER_SECONDS:g} s")
 
     def _pause(self) -> None:
         if self._interrupted():
@@ -169,6 +171,8 @@ class Agent:
         time.sleep(POLL_SECONDS / 10)
 
     def _exit_code(self) -> int | None:
+        for thread in self._threads:  # its last words count
+            thread.join(KILL_SECONDS)
         try:
             return self._process.wait(KILL_SECONDS)
         except subprocess.TimeoutExpired:

@@ -11,6 +11,7 @@ import time
 from ... import __version__
 from ...setup.program import NAMES, passing, program
 from ...system.text import visible
+from ..colours import Style, styled
 from ..folding import folded
 from ..results import Result
 from .failure import Failed
@@ -25,55 +26,54 @@ if TYPE_CHECKING:
     from ..parse import Invocation
 
 INTRODUCTION = (
-    "A small script plays the AI client. The rest is real: processes, a kill, files. It all happens in a temporary "
-    "folder, and nothing of it stays."
+    "An AI client keeps its tools while the server behind them starts, crashes and changes. Here a script plays the "
+    "client; all else is real. It happens in a temporary folder, and nothing of it stays."
 )
 
 
 def run(invocation: Invocation) -> Result:
     began = time.monotonic()
     narrator = Narrator(silent=invocation.on("json"))
-    narrator.introduction(f"uno-devserver {__version__}, shown by itself.")
-    narrator.introduction(INTRODUCTION)
-    with Stage() as stage:
-        steps = _perform(Story(stage, narrator), narrator)
+    narrator.introduction(f"uno-devserver {__version__}", INTRODUCTION)
+    try:
+        with Stage() as stage:
+            steps, problem = _perform(Story(stage, narrator), narrator)
+    except KeyboardInterrupt:
+        narrator.conclusion("Interrupted. What was started has been ended and removed.")
+        raise
+    if not problem and (left := stage.left()):
+        problem = f"The demo could not tidy up: {left}."
     seconds = time.monotonic() - began
-    passed = all(step["ok"] for step in steps)
-    if passed:
+    if not problem:
+        command = typed(program(), os.environ)
         narrator.conclusion(
             f"All {len(steps)} steps did what they say, in {seconds:.1f} s. Nothing is left running, or on disk.",
             "",
             "Try next, in a workspace of yours:",
-            f"{INDENT}{typed(program(), os.environ)} inspect",
-            f"{INDENT}{typed(program(), os.environ)} mcp install <client>",
+            f"{INDENT}{command} inspect",
+            f"{INDENT}{command} mcp install <client>",
         )
     elif not invocation.on("json") and sys.stderr is not None:
-        sys.stderr.write(f"\n{visible(str(steps[-1]['detail']))}\n")
-    return Result({"ok": passed, "steps": steps, "seconds": round(seconds, 3)}, None, 0 if passed else 1)
+        sys.stderr.write(f"\n{styled(visible(problem), Style.BAD, sys.stderr)}\n")
+    data = {"ok": not problem, "steps": steps, "seconds": round(seconds, 3)}
+    return Result(data, None, 1 if problem else 0)
 
 
-def _perform(story: Story, narrator: Narrator) -> list[dict[str, object]]:
-    """What became of each step, up to the first that failed."""
+def _perform(story: Story, narrator: Narrator) -> tuple[list[dict[str, object]], str]:
+    """What became of each step, up to the first that failed, and why that was."""
     done: list[dict[str, object]] = []
     for number, step in enumerate(story.steps, 1):
         narrator.step(number, step.title)
-        failure = None
+        began, problem = time.perf_counter(), ""
         try:
-            step.act()
-        except Failed as error:
-            failure = error
-        detail = " ".join(narrator.details) if failure is None else _explained(number, failure, story)
-        done.append(
-            {
-                "name": step.name,
-                "milliseconds": round(narrator.milliseconds, 1),
-                "ok": failure is None,
-                "detail": detail,
-            }
-        )
-        if failure is not None:
-            break
-    return done
+            milliseconds = step.act()
+        except Failed as failure:
+            milliseconds, problem = (time.perf_counter() - began) * 1000, _explained(number, failure, story)
+        detail = problem or " ".join(narrator.proofs)
+        done.append({"name": step.name, "milliseconds": round(milliseconds, 1), "ok": not problem, "detail": detail})
+        if problem:
+            return done, problem
+    return done, ""
 
 
 def _explained(number: int, failure: Failed, story: Story) -> str:
@@ -81,7 +81,6 @@ def _explained(number: int, failure: Failed, story: Story) -> str:
     said = story.agent.last_words() if story.agent is not None else []
     if said:
         lines += ["The proxy's last lines:", *(f"  {line}" for line in said)]
-    lines.append("Run 'uno-devserver demo --json' for the details of each step, and report this.")
     return "\n".join(lines)
 
 

@@ -8,57 +8,59 @@ from __future__ import annotations
 import os
 import sys
 
+from ..colours import Style, styled
 from ..folding import WIDTH, folded
 
 INDENT = "   "
 _TIME = len("12345 ms")
+_OF_DIFFERENCE = {"+": Style.GOOD, "-": Style.BAD}
 
 
 class Narrator:
     def __init__(self, *, silent: bool) -> None:
         self._silent = silent or sys.stdout is None
-        self.milliseconds = 0.0  # what was measured since the last step began
-        self.details: list[str] = []
+        self.proofs: list[str] = []  # of this step
 
-    def introduction(self, text: str) -> None:
+    def introduction(self, title: str, text: str) -> None:
+        self._line(title, Style.HEADING)
         for line in folded(text):
             self._line(line)
 
     def step(self, number: int, title: str) -> None:
-        self.milliseconds, self.details = 0.0, []
+        self.proofs = []
         self._line("")
-        self._line(f"{number}. {title}")
+        self._line(f"{number}. {title}", Style.HEADING)
 
     def measured(self, what: str, milliseconds: float) -> None:
         """Something that was done, with its time at the right edge."""
-        self.milliseconds += milliseconds
         left = INDENT + what
-        self._line(f"{left:<{WIDTH - _TIME}}{milliseconds:{_TIME - 3}.0f} ms")
+        self._line(f"{left:<{WIDTH - _TIME}}{milliseconds:{_TIME - 3}.0f} ms", Style.NAME)
 
     def done(self, what: str) -> None:
         """Something that was done, and takes no time worth telling."""
-        self._line(INDENT + what)
+        self._line(INDENT + what, Style.NAME)
 
     def proof(self, sentence: str) -> None:
         """What was seen, and how it was proven."""
-        self.details.append(sentence)
+        self.proofs.append(sentence)
         for line in folded(sentence, INDENT, INDENT):
             self._line(line)
 
-    def lines(self, lines: list[str]) -> None:
-        """Of a file, as they are."""
+    def difference(self, lines: list[str]) -> None:
+        """Of a file: what went, what came, and what stands around it."""
         for line in lines:
-            self._line(INDENT + line)
+            self._line(INDENT + line, _OF_DIFFERENCE.get(line[:1], Style.DIM))
 
-    def conclusion(self, *lines: str) -> None:
+    def conclusion(self, verdict: str, *more: str) -> None:
         self._line("")
-        for line in lines:
+        self._line(verdict, Style.GOOD)
+        for line in more:
             self._line(line)
 
-    def _line(self, text: str) -> None:
+    def _line(self, text: str, style: Style | None = None) -> None:
         if self._silent:
             return
-        data = (text + "\n").encode(sys.stdout.encoding or "utf-8", "backslashreplace")
+        data = (styled(text, style) + "\n").encode(sys.stdout.encoding or "utf-8", "backslashreplace")
         try:
             sys.stdout.buffer.write(data)
             sys.stdout.flush()

@@ -74,6 +74,13 @@ class Stage:
                 stop_process(server.process_id, created, grace_seconds=STOP_SECONDS, kill_seconds=STOP_SECONDS)
         shutil.rmtree(self.root, ignore_errors=True)
 
+    def left(self) -> str:
+        """What is there of it after its end; nothing, as a rule."""
+        running = [agent.pid for agent in self._agents if agent.is_running]
+        if running:
+            return f"process {running[0]} still runs"
+        return f"'{self.root}' is still there" if os.path.exists(self.root) else ""
+
     def path(self, name: str) -> str:
         return os.path.join(self.root, *name.split("/"))
 
@@ -113,14 +120,19 @@ class Stage:
         return found
 
     def kill(self, pid: int) -> None:
-        """End a process without a warning, and wait until the system has done it."""
+        """End a process without a warning."""
         os.kill(pid, KILL)
-        deadline = time.monotonic() + GONE_SECONDS
+        self.see_gone(pid)
+
+    def see_gone(self, pid: int) -> float:
+        """Wait for the end of a process; how many milliseconds that took."""
+        began = time.monotonic()
         while is_alive(pid):
             self.check()
-            if time.monotonic() > deadline:
-                raise Failed(f"process {pid} to be gone", f"it still runs {GONE_SECONDS:g} s after it was killed")
+            if time.monotonic() > began + GONE_SECONDS:
+                raise Failed(f"process {pid} to end", f"it still runs {GONE_SECONDS:g} s later")
             time.sleep(POLL_SECONDS)
+        return (time.monotonic() - began) * 1000
 
     def check(self) -> None:
         if self._interrupted():

@@ -67,7 +67,7 @@ def register(addin: AddIn) -> None:
     CLIENT_CONFIG: """{
   // What the team uses. This comment stays, and so does the comma below.
   "mcpServers": {
-    "weather": { "command": "npx", "args": ["-y", "weather-mcp"] }, // ask Ann
+    "weather": { "command": "weather-mcp" }, // ask Ann
   }
 }
 """,
