@@ -8,7 +8,8 @@ async ({address, token, call, headers, seconds}) => {
   const read = (path, options) => async (resolve) => {
     try {
       const response = await fetch(`${address}${path}`, options);
-      resolve((await response.text()) || (response.type === "opaque" ? null : response.status));
+      const chunk = await response.body?.getReader().read(); // a stream of events has no end
+      resolve(chunk?.value ? new TextDecoder().decode(chunk.value) : response.type === "opaque" ? null : response.status);
     } catch { resolve(null); }
   };
   const outcome = (resolve, good) => ({onload: () => resolve(good), onerror: () => resolve(null)});
