@@ -24,6 +24,7 @@ from uno_devserver.system.ports import free_port
 OPERATORS = {"|", "||", "&&", ";", ">", ">>", "<", "&"}
 PORT = re.compile(r"(--(?:httpPort|http|port|inspector) )[1-9]\d*")
 LISTENING = re.compile(r"Now listening on: (http://\S+)")
+READY = re.compile(r"(DevServer is ready)")
 INSPECTOR = re.compile(r"(http://localhost:\d+/\?token=\S+)")
 HELLO = {
     "protocolVersion": NEWEST_HANDSHAKE,
@@ -49,7 +50,7 @@ class Console:
         first = _invocation(line)
         if first is None or (serving := _serving(first)) is None:
             return self._run(line)
-        return self._served(line, serving)
+        return self._served(line, serving, inspected="inspector" in first.options)
 
     def ask(self, *argv: str) -> Outcome:
         """The same for a test's own question."""
@@ -75,7 +76,7 @@ class Console:
         )
         return Outcome(done.returncode, done.stdout)
 
-    def _served(self, line: str, serving: str) -> Outcome:
+    def _served(self, line: str, serving: str, *, inspected: bool) -> Outcome:
         self._seen += 1
         log = self._machine.root / f"console-{self._seen}.txt"
         with log.open("wb") as errors:
@@ -92,12 +93,14 @@ class Console:
             if serving == "mcp":
                 _talk(process)
             elif serving == "ide":
-                _printed(process, log, re.compile(r"(DevServer is ready)"))
+                _printed(process, log, READY)
+            elif serving == "host":
+                _reach(_printed(process, log, LISTENING) + "/health")
+            if inspected or serving == "inspector":
+                _reach(_printed(process, log, INSPECTOR))
+            if process.stdin:
+                process.stdin.close()  # as a client that goes
             else:
-                url = _printed(process, log, LISTENING if serving == "host" else INSPECTOR)
-                with urllib.request.urlopen(url, timeout=RUN_SECONDS) as reply:
-                    assert reply.status == 200, url
-            if serving != "mcp":
                 os.killpg(process.pid, signal.SIGINT)
             code = process.wait(RUN_SECONDS)
         finally:
@@ -135,7 +138,7 @@ def _serving(invocation: Invocation) -> str | None:
 
 
 def _talk(process: subprocess.Popen[bytes]) -> None:
-    """Say hello, ask for the tools, hang up; what it prints is the protocol and nothing else."""
+    """Say hello, and ask for the tools; what it prints is the protocol and nothing else."""
     assert process.stdin
     assert process.stdout
     for number, (method, params) in enumerate((("initialize", HELLO), ("tools/list", {})), 1):
@@ -145,7 +148,11 @@ def _talk(process: subprocess.Popen[bytes]) -> None:
         while (answer := json.loads(process.stdout.readline())).get("id") != number:
             assert "method" in answer, answer
         assert "result" in answer, answer
-    process.stdin.close()
+
+
+def _reach(url: str) -> None:
+    with urllib.request.urlopen(url, timeout=RUN_SECONDS) as reply:
+        assert reply.status == 200, url
 
 
 def _printed(process: subprocess.Popen[bytes], log: Path, pattern: re.Pattern[str]) -> str:
