@@ -343,12 +343,11 @@ def test_an_unknown_option_without_a_command_is_refused() -> None:
 
 
 @pytest.mark.parametrize("command", REFUSING, ids=_id)
-def test_commands_take_at_most_a_client(command: Command) -> None:
-    allowed = 1 if command.arguments == ("<client>",) else 0
-    clients = ["cursor", "kiro"][:allowed]
+def test_commands_take_at_most_the_argument_that_they_name(command: Command) -> None:
+    taken = ["cursor"] if command.arguments in (("<client>",), ("<shell>",)) else []
 
-    assert parse([*command.words, *clients]).arguments == tuple(clients)
-    error = refusal(*command.words, *clients, "extra")
+    assert parse([*command.words, *taken]).arguments == tuple(taken)
+    error = refusal(*command.words, *taken, "extra")
 
     assert error.code == "UnexpectedArgument"
     assert "'extra'" in error.message

@@ -37,6 +37,8 @@ def command_help(command: Command) -> str:
         lines += ["", "Options:", *_options(command.options)]
     if command.unknown is Unknown.FORWARD:
         lines += ["", _PASSED_TO_HOST if command.arguments else _PASSED_ON]
+    for how, typed in command.examples:
+        lines += ["", f"{how}:", f"  {typed}"]
     own = {name for option in command.options for name in option.names}
     shared = tuple(option for option in GLOBAL_OPTIONS if not own.intersection(option.names))
     lines += ["", "Options of every command:", *_options(shared)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..issues import UserError
 from ..system.values import Value
-from .surface import CHILD, CLIENT, COMMANDS, GLOBAL_OPTIONS, MCP_APP, Command, Option, Unknown, command_named
+from .surface import CHILD, COMMANDS, GLOBAL_OPTIONS, MCP_APP, Command, Option, Unknown, command_named
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def _unknown_command(words: tuple[str, ...]) -> str:
 
     said = " ".join(words)
     if words == ("mcp",):
-        return "'mcp' needs one of: start, serve, status, install, uninstall, restore, doctor."
+        return f"'mcp' needs one of: {', '.join(command.words[1] for command in COMMANDS if _begins(command, words))}."
     # Of two words the last one is compared: all that begin alike look alike.
     group, last = words[:-1], words[-1]
     known = {" ".join(command.words[len(group) :]): command.name for command in COMMANDS if _begins(command, group)}
@@ -242,8 +242,8 @@ def _value(option: Option, value: str | None) -> str:
 def _check_arguments(command: Command | None, arguments: list[str]) -> None:
     if command is None or command.unknown is not Unknown.REFUSE:
         return
-    takes_client = CLIENT in command.arguments
-    if len(arguments) > (1 if takes_client else 0):
+    taken = [argument for argument in command.arguments if argument != CHILD]
+    if len(arguments) > len(taken):
         message = f"'{command.name}' does not take '{arguments[-1]}'."
         raise UserError("UnexpectedArgument", message, _help_of(command), exit_code=2)
 

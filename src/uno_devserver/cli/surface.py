@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from ..system.log import LEVELS
 from ..system.values import Value
 
 
@@ -27,6 +28,7 @@ class Option(Value):
     value: str | None = None  # what the value is called in the help; None for a switch
     may_be_blank: bool = False  # an empty value means something
     optional: bool = False  # the value may be left out, and the option is a switch then
+    choices: tuple[str, ...] = ()  # the values that there are, or the usual ones
 
     @property
     def name(self) -> str:
@@ -47,27 +49,36 @@ class Command(Value):
     options: tuple[Option, ...] = ()
     arguments: tuple[str, ...] = ()
     unknown: Unknown = Unknown.REFUSE
+    doing: str = ""  # what a terminal is told when it takes over a second; empty: the command speaks for itself
+    examples: tuple[tuple[str, str], ...] = ()  # how it is used, each with what to type
 
     @property
     def name(self) -> str:
         return " ".join(self.words)
 
 
+PATH, FOLDER = "<path>", "<folder>"  # values that a shell completes by itself
+
 GLOBAL_OPTIONS = (
     Option(("--help", "-h"), "Show this help, or the help of a command"),
     Option(("--version",), "Show the version"),
     Option(("--json",), "Print the result as JSON"),
     Option(
-        ("--log-level", "-l"), "Trace, Debug, Information (default), Warning, Error, Critical or None", value="<level>"
+        ("--log-level", "-l"),
+        "Trace, Debug, Information (default), Warning, Error, Critical or None",
+        value="<level>",
+        choices=LEVELS,
     ),
-    Option(("--file-log", "-fl"), "Also write the log to a file; {Date} stands for today's date", value="<path>"),
-    Option(("--solution-dir",), "The folder of the workspace (default: the current folder)", value="<path>"),
+    Option(("--file-log", "-fl"), "Also write the log to a file; {Date} stands for today's date", value=PATH),
+    Option(("--solution-dir",), "The folder of the workspace (default: the current folder)", value=FOLDER),
 )
 
 CHILD = "-- <command>"  # an argument that is a whole command line
 CLIENT = "<client>"
+SHELL = "<shell>"
+SHELLS = ("bash", "zsh", "fish")
 
-_SOLUTION = Option(("--solution",), "Which solution to take where several fit", value="<path>")
+_SOLUTION = Option(("--solution",), "Which solution to take where several fit", value=PATH)
 _FORCE_MSBUILD = Option(("--force-msbuild-discovery",), "Ask MSBuild for the add-ins (10-30 s), whatever is on disk")
 
 _PROXY = (
@@ -87,20 +98,26 @@ _PROXY = (
 )
 
 _CLIENT = (
-    Option(("--ide",), "The client, as an alternative to the argument", value="<client>"),
-    Option(("--workspace",), "The workspace whose files are looked at (default: the current folder)", value="<path>"),
-    Option(("--ide-definitions",), "Client profiles to use instead of the built-in ones", value="<path>"),
-    Option(("--server-definitions",), "Server definitions to use instead of the built-in ones", value="<path>"),
+    Option(("--ide",), "The client, as an alternative to the argument", value=CLIENT),
+    Option(("--workspace",), "The workspace whose files are looked at (default: the current folder)", value=FOLDER),
+    Option(("--ide-definitions",), "Client profiles to use instead of the built-in ones", value=PATH),
+    Option(("--server-definitions",), "Server definitions to use instead of the built-in ones", value=PATH),
 )
 _WANTED = (
     Option(("--release",), "Expect or write the newest stable version"),
     Option(("--prerelease",), "Expect or write the newest version, prereleases included"),
     Option(("--version", "--tool-version"), "Expect or write exactly this version", value="<version>"),
-    Option(("--channel",), "The same as --release (stable) or --prerelease (prerelease)", value="<channel>"),
+    Option(
+        ("--channel",),
+        "The same as --release (stable) or --prerelease (prerelease)",
+        value="<channel>",
+        choices=("stable", "prerelease"),
+    ),
     Option(
         ("--runner",),
         "What starts the server: uvx, dnx (the .NET tool), or path (this program; no version to choose)",
         value="<runner>",
+        choices=("uvx", "dnx", "path"),
     ),
 )
 _SERVERS = Option(("--servers",), "Only these servers, separated by commas", value="<names>")
@@ -108,7 +125,12 @@ _CHANGE = (
     Option(("--all-ides",), "All clients that are found on this machine, instead of a named one"),
     Option(("--dry-run",), "Change nothing, and show what would change"),
 )
-_SCOPE = Option(("--scope",), "Only the files of the workspace, or of the user: workspace or user", value="<scope>")
+_SCOPE = Option(
+    ("--scope",),
+    "Only the files of the workspace, or of the user: workspace or user",
+    value="<scope>",
+    choices=("workspace", "user"),
+)
 _ALL_SCOPES = Option(("--all-scopes",), "Also the files that other clients share with this one")
 _NO_BACKUP = Option(("--no-backup",), "Keep no copy of a file before its first change")
 _VERIFY = Option(("--verify",), "Also ask the client itself, where it has a command for that")
@@ -125,6 +147,7 @@ COMMANDS = (
             _FORCE_MSBUILD,
         ),
         unknown=Unknown.IGNORE,
+        doing="Looking at the workspace",
     ),
     Command(
         ("start",),
@@ -136,14 +159,17 @@ COMMANDS = (
             ),
             Option(("--restart",), "Stop the Host that runs, if no other program owns it, and start a new one"),
             Option(("--ppid",), "End the Host when this process ends", value="<pid>"),
-            Option(("--solution",), "The solution to serve (default: the workspace's)", value="<path>"),
+            Option(("--solution",), "The solution to serve (default: the workspace's)", value=PATH),
             Option(
                 ("--ideChannel",),
                 "Named pipe of the IDE to talk to; without --ppid the command stays until the Host ends",
                 value="<id>",
             ),
             Option(
-                ("--host",), "bundled, dotnet, or the path of a Host (default: what the workspace has)", value="<kind>"
+                ("--host",),
+                "bundled, dotnet, or the path of a Host (default: what the workspace has)",
+                value="<kind>",
+                choices=("bundled", "dotnet"),
             ),
             Option(
                 ("--addins",),
@@ -160,6 +186,7 @@ COMMANDS = (
             _FORCE_MSBUILD,
         ),
         unknown=Unknown.FORWARD,
+        doing="Starting the Host",
     ),
     Command(
         ("stop",),
@@ -168,22 +195,30 @@ COMMANDS = (
         (
             Option(("--all",), "Stop the Hosts of all workspaces of this user"),
             Option(("--pid",), "Stop the Host with this process id", value="<pid>"),
-            Option(("--solution",), "Stop the Host of this solution", value="<path>"),
+            Option(("--solution",), "Stop the Host of this solution", value=PATH),
         ),
+        doing="Stopping",
     ),
-    Command(("list",), "List the running Hosts", "list:run"),
-    Command(("cleanup",), "Remove registrations and sockets of Hosts and proxies that no longer run", "cleanup:run"),
+    Command(("list",), "List the running Hosts", "list:run", doing="Looking for servers"),
+    Command(
+        ("cleanup",),
+        "Remove registrations and sockets of Hosts and proxies that no longer run",
+        "cleanup:run",
+        doing="Looking for what was left",
+    ),
     Command(
         ("health",),
         "Tell what works, what does not, and what to do about it",
         "health:run",
         (_SOLUTION,),
+        doing="Looking at the workspace",
     ),
     Command(
         ("config",),
         "Show what the workspace's config says, and what is wrong with it",
         "config:run",
         (Option(("--schema",), "Print the JSON schema of the file, for editors"), _SOLUTION),
+        doing="Looking at the workspace",
     ),
     Command(
         ("trust",),
@@ -194,6 +229,7 @@ COMMANDS = (
             Option(("--list",), "Show all workspaces that were agreed to"),
             _SOLUTION,
         ),
+        doing="Looking at the workspace",
     ),
     Command(
         ("host",),
@@ -214,6 +250,18 @@ COMMANDS = (
         unknown=Unknown.FORWARD,
     ),
     Command(
+        ("completion",),
+        "Print what lets bash, zsh or fish complete commands, options and values",
+        "completion.command:run",
+        arguments=(SHELL,),
+        examples=(
+            ("bash, in ~/.bashrc", 'eval "$(uno-devserver completion bash)"'),
+            ("zsh, in ~/.zshrc behind compinit", 'eval "$(uno-devserver completion zsh)"'),
+            ("zsh, in a folder of $fpath", "uno-devserver completion zsh > ~/.zfunc/_uno-devserver"),
+            ("fish, in ~/.config/fish/config.fish", "uno-devserver completion fish | source"),
+        ),
+    ),
+    Command(
         ("mcp", "start"),
         "Serve MCP over stdio for an AI agent (also: mcp serve, --mcp-app)",
         "mcp:start",
@@ -228,6 +276,7 @@ COMMANDS = (
         "mcp_status:run",
         (*_CLIENT, *_WANTED, _VERIFY),
         (CLIENT,),
+        doing="Reading the clients' files",
     ),
     Command(
         ("mcp", "install"),
@@ -235,6 +284,7 @@ COMMANDS = (
         "mcp_install:install",
         (*_CLIENT, *_WANTED, _SERVERS, _SCOPE, *_CHANGE, _NO_BACKUP, _VERIFY),
         (CLIENT,),
+        doing="Changing the clients' files",
     ),
     Command(
         ("mcp", "uninstall"),
@@ -249,6 +299,7 @@ COMMANDS = (
             _NO_BACKUP,
         ),
         (CLIENT,),
+        doing="Changing the clients' files",
     ),
     Command(
         ("mcp", "restore"),
@@ -262,6 +313,7 @@ COMMANDS = (
             Option(("--force",), "Also undo what others changed; what is there now is kept"),
         ),
         (CLIENT,),
+        doing="Changing the clients' files",
     ),
     Command(
         ("mcp", "doctor"),
@@ -273,6 +325,7 @@ COMMANDS = (
             Option(("--force",), "Also what may have come with the workspace; look at it first"),
         ),
         (CLIENT,),
+        doing="Reading the clients' files",
     ),
 )
 
