@@ -1,0 +1,133 @@
+// A form's fields for a described schema (schema.js), or the same arguments as one JSON text: two views of one value.
+
+import { el, fill, unique } from "./dom.js";
+import { Unfit, draftOf, emptyDraft, parseJson, valueOf } from "./drafts.js";
+import { mark, renderFields } from "./fields.js";
+
+/**
+ * Returns { element, read, peek, put, reset }: `read` gives the value, or undefined with the first problem focused;
+ * `peek` gives what could be read, quietly.
+ */
+export function createForm(field, { value, offersJson = true } = {}) {
+  const places = new Map();
+  const fields = el("div", { class: "fields" });
+  const also = el("p", { class: "hint", hidden: true });
+  const text = jsonText();
+  const toggle = el("button", { class: "button small", type: "button", "aria-pressed": "false" }, "Edit as JSON");
+  toggle.addEventListener("click", () => (text.element.hidden ? showJson() : showFields()));
+  const clear = el("button", { class: "button small", type: "button", onclick: reset }, "Reset");
+  clear.hidden = !field.fields.length;
+  const tools = el("div", { class: "form-tools", hidden: !offersJson }, toggle, clear);
+  const element = el("div", { class: "form" }, fields, also, text.element, tools);
+  let draft;
+  let shownJson = null; // as it was made from the fields: unchanged, they still hold what was typed
+
+  function start(from) {
+    draft = from;
+    places.clear();
+    fill(fields, field.fields.length ? renderFields(field.fields, draft, [], places) : noFields());
+    const extra = Object.keys(draft.extra);
+    also.hidden = !extra.length;
+    also.textContent = `Also sent, without a field of their own: ${extra.join(", ")}.`;
+  }
+
+  function showJson() {
+    shownJson = text.control.value = JSON.stringify(valueOf(field, draft).value, null, 2);
+    view(true);
+    text.control.focus();
+  }
+
+  function showFields() {
+    if (text.control.value !== shownJson) {
+      try {
+        start(draftOf(field, parseJson(text.control.value, "object")));
+      } catch (error) {
+        const advice = error instanceof Unfit ? " Only JSON can say that here." : "";
+        mark(text, error.message + advice);
+        text.control.focus();
+        return;
+      }
+    }
+    view(false);
+  }
+
+  function view(json) {
+    mark(text, "");
+    text.element.hidden = !json;
+    fields.hidden = json;
+    also.hidden = json || !Object.keys(draft.extra).length;
+    toggle.setAttribute("aria-pressed", String(json));
+  }
+
+  function read() {
+    return text.element.hidden ? readFields() : readJson();
+  }
+
+  function readFields() {
+    const { value: found, errors } = valueOf(field, draft);
+    for (const place of places.values()) if (place.control.isConnected) mark(place, "");
+    if (!errors.length) return found;
+    for (const { path, message } of errors.toReversed()) {
+      const place = places.get(JSON.stringify(path));
+      if (!place) continue;
+      mark(place, message);
+      place.control.focus();
+    }
+    return undefined;
+  }
+
+  function readJson() {
+    mark(text, "");
+    try {
+      return parseJson(text.control.value, "object");
+    } catch (error) {
+      mark(text, error.message);
+      text.control.focus();
+      return undefined;
+    }
+  }
+
+  function peek() {
+    if (text.element.hidden) return valueOf(field, draft).value;
+    try {
+      return parseJson(text.control.value, "object");
+    } catch {
+      return valueOf(field, draft).value;
+    }
+  }
+
+  /** Also what the fields cannot hold is kept: as JSON. */
+  function put(given) {
+    try {
+      start(draftOf(field, given));
+      view(false);
+    } catch (error) {
+      if (!(error instanceof Unfit)) throw error;
+      if (offersJson) {
+        text.control.value = JSON.stringify(given, null, 2);
+        shownJson = null;
+        view(true);
+      }
+    }
+  }
+
+  function reset() {
+    start(emptyDraft(field));
+    view(false);
+  }
+
+  reset();
+  if (value !== undefined) put(value);
+  return { element, read, peek, put, reset };
+}
+
+function jsonText() {
+  const control = el("textarea", { rows: 8, id: unique("field"), spellcheck: "false", autocomplete: "off" });
+  const problem = el("p", { class: "problem", id: unique("problem"), hidden: true });
+  const label = el("label", { for: control.id }, "Arguments as JSON");
+  return { control, problem, element: el("div", { class: "field", hidden: true }, label, control, problem) };
+}
+
+function noFields() {
+  return el("p", { class: "muted" }, "It takes no arguments.");
+}

@@ -1,0 +1,23 @@
+// What a form was last sent with, for as long as the tab lives.
+
+const PREFIX = "uno-devserver:";
+
+export function createMemory(kind, key) {
+  const name = `${PREFIX}${kind}:${key}`;
+  return {
+    read() {
+      try {
+        return JSON.parse(sessionStorage.getItem(name)) ?? undefined;
+      } catch {
+        return undefined;
+      }
+    },
+    write(values) {
+      try {
+        sessionStorage.setItem(name, JSON.stringify(values));
+      } catch {
+        // The storage is full or forbidden: the call matters more than its memory.
+      }
+    },
+  };
+}

@@ -1,0 +1,85 @@
+// The tools of the server: what each takes, a form to call it, and what it answers.
+
+import { createCalling } from "../calling.js";
+import { createChooser } from "../chooser.js";
+import { badge, el, fill } from "../dom.js";
+import { createClient } from "../mcp.js";
+import { createMemory } from "../memory.js";
+import { jsonBlock, renderToolResult } from "../results.js";
+import { describe } from "../schema.js";
+
+// Only what a tool says of itself; what it leaves open is not guessed.
+const MARKS = [
+  { hint: "readOnlyHint", word: "read-only", kind: "ok", about: "It changes nothing." },
+  { hint: "destructiveHint", word: "destructive", kind: "bad", about: "It may destroy something." },
+  { hint: "idempotentHint", word: "idempotent", kind: "quiet", about: "Calling it twice is as good as once." },
+  { hint: "openWorldHint", word: "open world", kind: "warn", about: "It reaches out of this machine." },
+];
+
+export function create(context) {
+  const client = createClient(context);
+  return createChooser({
+    title: "Tools",
+    noun: "tool",
+    route: "tools",
+    hint: "The server behind the proxy offers none, or has not started yet.",
+    context,
+    load: async (options) => (await client.list("tools/list", "tools", options)).map(entryOf),
+    detail: (entry) => detail(entry.tool, client),
+  });
+}
+
+function entryOf(tool) {
+  const title = tool.title ?? tool.annotations?.title ?? "";
+  const search = [tool.name, title, tool.description ?? "", ...marksOf(tool).map((mark) => mark.word)].join(" ");
+  return { key: tool.name, name: tool.name, hint: title, search, shape: JSON.stringify(tool), tool };
+}
+
+function detail(tool, client) {
+  const calling = createCalling({
+    field: describe(tool.inputSchema),
+    label: `Call ${tool.name}`,
+    verb: "Call",
+    memory: createMemory("tool", tool.name),
+    run: (values, options) => client.request("tools/call", { name: tool.name, arguments: values }, options),
+    render: (result) => ({ outcome: result.isError ? "error" : "ok", nodes: renderToolResult(result) }),
+  });
+  const head = el("header", { class: "detail-head" }, about(tool));
+  const foot = el("footer", { class: "detail-foot" }, schemas(tool));
+  let shape = JSON.stringify(tool.inputSchema);
+
+  function refresh({ tool: changed }) {
+    fill(head, about(changed));
+    fill(foot, schemas(changed));
+    const other = JSON.stringify(changed.inputSchema);
+    if (other !== shape) calling.change(describe(changed.inputSchema));
+    shape = other;
+  }
+
+  return { element: el("article", { class: "card detail" }, head, calling.element, foot), refresh };
+}
+
+function about(tool) {
+  const title = tool.title ?? tool.annotations?.title;
+  const marks = marksOf(tool).map((mark) => [badge(mark.kind, el("span", { title: mark.about }, mark.word)), " "]);
+  return [
+    el("h3", { class: "mono" }, tool.name),
+    title && title !== tool.name && el("p", { class: "detail-title" }, title),
+    marks.length > 0 && el("p", { class: "marks" }, marks),
+    tool.description && el("p", { class: "prose" }, tool.description),
+  ];
+}
+
+function marksOf(tool) {
+  const { annotations = {} } = tool;
+  // A tool that only reads destroys nothing, whatever else it says.
+  const harmless = annotations.readOnlyHint === true;
+  return MARKS.filter(({ hint }) => annotations[hint] === true && !(harmless && hint === "destructiveHint"));
+}
+
+function schemas(tool) {
+  const parts = { "Input schema": tool.inputSchema, "Output schema": tool.outputSchema, Metadata: tool._meta };
+  return Object.entries(parts)
+    .filter(([, value]) => value !== undefined)
+    .map(([title, value]) => el("details", {}, el("summary", {}, title), jsonBlock(value, "JSON")));
+}
