@@ -8,7 +8,7 @@ DOTNET := .dotnet-test
 # More workers than cores of a small machine: the slow tests wait for processes, not for the CPU.
 PYTEST_WORKERS ?= 3
 
-.PHONY: help setup test test-dotnet test-clients lint screenshots conformance bench demo clean
+.PHONY: help setup test test-dotnet test-clients lint screenshots conformance bench bench-peers demo clean
 
 help:  ## what can be done here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -60,6 +60,9 @@ bench: $(STAMP)  ## measure discovery, the Host, the proxy, hot reload and regis
 	$(BIN)/python -m benchmarks.hotreload $(SAVE)
 	$(BIN)/python -m benchmarks.reloads $(SAVE)
 	$(BIN)/python -m benchmarks.registration $(SAVE)
+
+bench-peers: $(STAMP)  ## measure other MCP proxies beside ours (downloads them, once)
+	$(BIN)/python -m benchmarks.peers $(SAVE)
 
 demo: $(STAMP)  ## watch it work: discovery, an agent's session, a crash that heals, an edit, a registration
 	@$(BIN)/uno-devserver demo
