@@ -293,7 +293,6 @@ def test_a_proxy_that_has_ended_is_not_listed(machine: Machine, processes: Proce
     ended = processes.start()
     keep_status(machine, ended.pid, {"state": "Connected"})
     ended.kill()
-    ended.wait()
 
     assert machine.run("list", "--json").json["proxies"] == []
 

@@ -12,6 +12,8 @@ from typing import Any, Self
 from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, Restarted
 from uno_devserver.hotreload.channel import ControlChannel, Policy
 from uno_devserver.hotreload.package import Package
+from uno_devserver.hotreload.wire import NO_ANSWER
+from uno_devserver.protocol.jsonrpc import RpcError
 
 SECONDS = 10.0  # more than anything here takes on a busy machine
 
@@ -53,6 +55,13 @@ class StandIn:
         return {"ready": True}
 
 
+async def open_inspector(port: int | None) -> str:
+    """There is a place for it everywhere but at port 1."""
+    if port == 1:
+        raise RpcError(NO_ANSWER, "Port 1 is taken.")
+    return f"http://localhost:{port or 6274}/"
+
+
 class Opened:
     def __init__(self, channel: ControlChannel, authority: StandIn, path: str) -> None:
         self.channel = channel
@@ -64,7 +73,7 @@ class Opened:
 async def open_channel(*packages: Package, policy: Policy | None = None) -> AsyncIterator[Opened]:
     with tempfile.TemporaryDirectory(prefix="u", dir="/tmp") as folder:
         authority = StandIn()
-        channel = ControlChannel(f"{folder}/c", authority, packages, policy)
+        channel = ControlChannel(f"{folder}/c", authority, packages, policy, open_inspector)
         path = await channel.open()
         try:
             yield Opened(channel, authority, path)

@@ -71,6 +71,28 @@ async def test_a_restart_status_and_readiness_can_be_asked_for() -> None:
 
 
 @asynchronous
+async def test_the_inspector_can_be_opened() -> None:
+    async with open_channel() as opened:
+        client = await Client.connect(opened.path)
+
+        assert await client.result("openInspector") == {"url": "http://localhost:6274/"}
+        assert await client.result("openInspector", {"port": 7000}) == {"url": "http://localhost:7000/"}
+        assert await client.error("openInspector", {"port": 1}) == (-32001, "Port 1 is taken.")
+
+
+@pytest.mark.parametrize("port", ["7000", -1, 65536, True, 1.5])
+@asynchronous
+async def test_no_inspector_is_opened_at_what_is_no_port(port: object) -> None:
+    async with open_channel() as opened:
+        client = await Client.connect(opened.path)
+
+        code, message = await client.error("openInspector", {"port": port})
+
+    assert code == -32602
+    assert "from 0 to 65535" in message
+
+
+@asynchronous
 async def test_a_check_of_the_packages_that_are_watched_may_name_them(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
     async with open_channel(Package(Role.SERVER, str(tmp_path))) as opened:

@@ -1,24 +1,30 @@
-"""`list`: every server in the registry, also those of other machines and users; stale entries go on the way."""
+"""`list`: every server in the registry, also those of other machines and users, and the proxies of this user.
+
+Stale entries go on the way.
+"""
 
 from __future__ import annotations
 
+from ..instances.host_kind import host_kind
 from ..instances.membership import of_workspace
 from ..instances.registry import prune
+from ..proxy.health.status_file import running_proxies
 from ..system.folders import folders
 from ..system.log import log
 from ..system.values import Value
 from ..workspace.resolver import resolve
+from .proxy_data import proxy_data, proxy_section
 from .results import Report, Result, Row, Section
 from .server_data import chain_text, server_data, started_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ..instances.registry import Server
+    from ..proxy.health.status_file import Status
     from ..system.processes import Process
     from .parse import Invocation
-
-_DOTNET_HOST = "Uno.UI.RemoteControl.Host"
-_BUNDLED_HOST = "uno_devserver.host"
 
 
 class Listed(Value):
@@ -39,7 +45,9 @@ def run(invocation: Invocation) -> Result:
         mine = of_workspace(pruned.running, resolve(named or ".", explicit=named is not None))
     listed = [_looked_up(server, server in mine) for server in pruned.running]
     listed += [Listed(server, True, False, (), None) for server in pruned.foreign]
-    return Result({"servers": [_data(one) for one in listed]}, _report(listed), 0 if pruned.complete else 1)
+    proxies = running_proxies(folders().state)
+    data = {"servers": [_data(one) for one in listed], "proxies": [proxy_data(status) for status in proxies]}
+    return Result(data, _report(listed, proxies), 0 if pruned.complete else 1)
 
 
 def _looked_up(server: Server, in_workspace: bool) -> Listed:
@@ -47,15 +55,6 @@ def _looked_up(server: Server, in_workspace: bool) -> Listed:
 
     links = chain(server.process_id, server.parent_process_id)
     return Listed(server, False, in_workspace, links, host_kind(command_line(server.process_id)))
-
-
-def host_kind(arguments: tuple[str, ...]) -> str | None:
-    """What a command line starts; the launcher of a Host may be anybody, so the entry does not tell."""
-    if any(argument.replace("\\", "/").rpartition("/")[2].startswith(_DOTNET_HOST) for argument in arguments[:3]):
-        return "dotnet"
-    # `python -P -m uno_devserver.host`, or the program's own `host` command
-    ours = any("uno_devserver" in argument or "uno-devserver" in argument for argument in arguments[:4])
-    return "bundled" if _BUNDLED_HOST in arguments or (ours and "host" in arguments) else None
 
 
 def _data(one: Listed) -> dict[str, object]:
@@ -72,10 +71,11 @@ def _data(one: Listed) -> dict[str, object]:
     }
 
 
-def _report(listed: list[Listed]) -> Report:
-    """The lines of the .NET tool, which scripts search for, and some of ours among them."""
+def _report(listed: list[Listed], proxies: Sequence[Status]) -> Report:
+    """The lines of the .NET tool, which scripts search for, and some of ours among and behind them."""
     last = f"Total active DevServers: {len(listed)}" if listed else "No active DevServers found."
-    return Report("Active Uno DevServers:", (*(_section(one) for one in listed), Section(last, ())))
+    servers = (*(_section(one) for one in listed), Section(last, ()))
+    return Report("Active Uno DevServers:", (*servers, *(proxy_section(status) for status in proxies)))
 
 
 def _section(one: Listed) -> Section:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from .. import __version__
@@ -27,6 +27,7 @@ from .package import Package, Role
 T = TypeVar("T")
 
 CHANGED = "the code of the server has changed"
+HIGHEST_PORT = 65_535
 _ROOTS = {"mcpServerRoot": Role.SERVER, "extensionPath": Role.EXTENSION}  # the parameters of checkForChanges
 
 
@@ -35,6 +36,10 @@ class Served(Authority, Protocol):
 
     def status(self) -> Mapping[str, Any]: ...
     async def mcp_ready(self) -> Mapping[str, Any]: ...
+
+
+# From the port that is wished for, if any is, to the URL; RpcError where it cannot be opened.
+OpenInspector = Callable[[int | None], Awaitable[str]]
 
 
 class Policy(Value):
@@ -47,13 +52,19 @@ class Policy(Value):
 
 class ControlChannel:
     def __init__(
-        self, name: str, authority: Served, packages: Sequence[Package] = (), policy: Policy | None = None
+        self,
+        name: str,
+        authority: Served,
+        packages: Sequence[Package] = (),
+        policy: Policy | None = None,
+        open_inspector: OpenInspector | None = None,
     ) -> None:
         """`packages` are those that the authority watches: a check of others is refused."""
         self._name = name
         self._authority = authority
         self._roots = {package.role: package.root for package in packages}
         self._policy = policy or Policy()
+        self._open_inspector = open_inspector
         self._listener: Listener | None = None
         self._looking: asyncio.Task[None] | None = None
         self._peers: set[ChannelPeer] = set()
@@ -152,8 +163,17 @@ class ControlChannel:
             return await self._check(peer, params)
         if method == wire.READY_TO_RESTART:
             return wire.restarted_json(await self._ready(peer))
-        known = ", ".join((wire.PING, wire.GET_STATUS, wire.CHECK, wire.READY_TO_RESTART, wire.MCP_READY))
+        if method == wire.OPEN_INSPECTOR:
+            return {"url": await self._inspector_url(params.get("port"))}
+        known = ", ".join(wire.METHODS)
         raise RpcError(METHOD_NOT_FOUND, f"There is no method '{shown(method)}'; there are {known}.")
+
+    async def _inspector_url(self, port: object) -> str:
+        if port is not None and not (type(port) is int and 0 <= port <= HIGHEST_PORT):
+            raise RpcError(INVALID_PARAMS, f"'port' is a whole number from 0 to {HIGHEST_PORT}.")
+        if self._open_inspector is None:
+            raise RpcError(wire.NO_ANSWER, "There is no inspector in this process.")
+        return await self._whole(self._open_inspector(port))
 
     async def _check(self, peer: ChannelPeer, params: Mapping[str, Any]) -> Mapping[str, Any]:
         for name, role in _ROOTS.items():

@@ -12,6 +12,8 @@ GET_STATUS = "getStatus"
 CHECK = "checkForChanges"
 READY_TO_RESTART = "readyToRestart"
 MCP_READY = "mcpReady"
+OPEN_INSPECTOR = "openInspector"
+METHODS = (PING, GET_STATUS, CHECK, READY_TO_RESTART, MCP_READY, OPEN_INSPECTOR)
 
 PROGRESS = "hotReload/progress"  # {message}: what a check or a restart of the peer is at
 RESTARTING = "hotReload/restarting"  # {reason}: say readyToRestart as soon as nothing of yours runs

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from hotreload.channels import Client
 from hotreload.projects import Project, real_npm
 from protocol.conversations import asynchronous
 from support.files import write
@@ -23,7 +24,7 @@ from uno_devserver.hotreload.channel import ControlChannel
 from uno_devserver.hotreload.channel_name import channel_name
 from uno_devserver.hotreload.remote_authority import RemoteAuthority
 from uno_devserver.instances.probe import HostKind
-from uno_devserver.issues import fatal
+from uno_devserver.issues import Issue, fatal, warning
 from uno_devserver.protocol.jsonrpc import RpcNotification
 from uno_devserver.protocol.service import Result
 from uno_devserver.proxy.engine import reloading as module
@@ -60,9 +61,13 @@ class World:
             offering=self.kept.offering,
             knowledge=self.kept.knowledge,
             announcements=self.keeper._announcements,
+            open_inspector=self.open_inspector,
         )
         self.keeper.launching = self.reloading.launching
         self.keeper.settled = self.reloading.settled
+
+    async def open_inspector(self, port: int | None) -> str | Issue:
+        return warning("InspectorNotServed", "No port is free.") if port == 0 else f"http://localhost:{port or 6274}/"
 
     def save(self, value: str) -> None:
         write(self.folder / "server" / "main.py", f"VALUE = {value}\n")
@@ -400,3 +405,20 @@ async def _done() -> Result:
 
 async def _out_of_order(*_: object) -> Any:
     raise RuntimeError("out of order")
+
+
+@asynchronous
+async def test_who_asks_on_the_control_channel_has_the_inspector_opened(folder: Path) -> None:
+    async with world_in(folder) as world:
+        world.agree()
+        await world.connect()
+        await world.look()
+        path = world.kept.knowledge.facts.control_channel
+        assert path is not None
+        client = await Client.connect(path)
+
+        assert await client.result("openInspector", {"port": 7000}) == {"url": "http://localhost:7000/"}
+        code, message = await client.error("openInspector", {"port": 0})
+
+    assert code == -32001
+    assert message.startswith("No port is free. Start the proxy with another port")

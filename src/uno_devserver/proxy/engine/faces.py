@@ -21,7 +21,7 @@ from ...workspace.trust import is_trusted
 from ..options import INSPECTOR_PORT
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from ...inspector.server import Inspector
     from ...protocol.service import Params
@@ -38,23 +38,10 @@ BEHIND_SECONDS = 0.2  # the first calls come as soon as there is an upstream, an
 
 
 class Faces:
-    def __init__(
-        self,
-        options: Options,
-        *,
-        relay: Relay,
-        knowledge: Knowledge,
-        workspace: Callable[[], Workspace | None],
-        inspection: Callable[[], Inspection],
-    ) -> None:
-        """`workspace`: the present one; None where the upstream does not depend on it. `inspection` makes what the
-        inspector shows, if it is opened.
-        """
+    def __init__(self, options: Options, relay: Relay, knowledge: Knowledge) -> None:
         self._options = options
         self._relay = relay
         self._knowledge = knowledge
-        self._workspace = workspace
-        self._inspect = inspection
         self._endpoints: list[StreamableHttp] = []
         self._http: HttpFace | None = None
         self._inspector: Inspector | None = None
@@ -82,11 +69,11 @@ class Faces:
         if self._through and self._inspector is None:
             self._tasks.start(self._open_wanted())
 
-    async def open_inspector(self, port: int) -> str | Issue:
-        """Its URL, also where it is open already; the issue where it cannot be opened."""
+    async def open_inspector(self, port: int | None = None) -> str | Issue:
+        """Its URL, also where it is open already; the issue where it cannot be opened. `port`: None: the usual one."""
         async with self._opening:
             if self._inspector is None:
-                problem = await self._open_inspector(port)
+                problem = await self._open_inspector(INSPECTOR_PORT if port is None else port)
                 self._knowledge.blame("inspector", (problem,) if problem else ())
                 if problem:
                     return problem
@@ -139,22 +126,22 @@ class Faces:
             self._knowledge.learn(http_endpoint=face.address)
 
     async def _open_wanted(self) -> None:
-        workspace = self._workspace()
+        workspace = self._workspace
         port = await apart(lambda: wanted_port(self._options, workspace, os.environ))
         if port is not None and port != self._refused:
             await self.open_inspector(port)
 
     async def _open_inspector(self, port: int) -> Issue | None:
-        workspace = self._workspace()
+        workspace = self._workspace
         folder = workspace.working_directory if workspace else self._options.directory
         token = await apart(lambda: _token(folder))
         from ...inspector.server import open_inspector
+        from .inspection import Inspection
 
-        self._inspection = inspection = self._inspection or self._inspect()
-        endpoint = self._endpoint()
-        opened = await open_inspector(
-            port, token, mcp=endpoint.handle, health=self._knowledge.report, feed=inspection.feed
-        )
+        if self._inspection is None:
+            self._inspection = Inspection(self._knowledge, self._relay)
+        endpoint, feed = self._endpoint(), self._inspection.feed
+        opened = await open_inspector(port, token, mcp=endpoint.handle, health=self._knowledge.report, feed=feed)
         if isinstance(opened, Issue):
             self._refused = port
             log.warn(f"{opened.message} {opened.remediation}")
@@ -164,6 +151,11 @@ class Faces:
         self._knowledge.learn(inspector=opened.url)
         log.info(f"Inspector: {opened.url}")
         return None
+
+    @property
+    def _workspace(self) -> Workspace | None:
+        """None where the upstream does not depend on one."""
+        return None if self._knowledge.workspace is None else self._knowledge.workspace()
 
     def _endpoint(self) -> StreamableHttp:
         from ...protocol.streamable import StreamableHttp

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from ..options import Options
     from ..timeline import Timeline
     from .engine import Begun
-    from .inspection import Inspection
     from .reloading import Reloading
 
 CLOSE_SECONDS = 0.23  # the front gives us 0.25 s
@@ -107,13 +106,7 @@ class _Engine:
         )
         self._relay.wait_calls = options.wait_calls
         self._stdio = Stdio(self._relay, write)
-        self._faces = Faces(
-            options,
-            relay=self._relay,
-            knowledge=self._knowledge,
-            workspace=lambda: self.keeper.placement.workspace if self.keeper.placement else None,
-            inspection=self._inspection,
-        )
+        self._faces = Faces(options, self._relay, self._knowledge)
         self.keeper.shared_peer = self._relay.everybody
         self.keeper.changed = self._relay.upstream_changed
         self.keeper.replaced = self._relay.upstream_replaced
@@ -232,11 +225,6 @@ class _Engine:
         self._stdio.resource_updated(uri)
         self._faces.resource_updated(uri)
 
-    def _inspection(self) -> Inspection:
-        from .inspection import Inspection
-
-        return Inspection(options=self._options, knowledge=self._knowledge, relay=self._relay, board=self._board)
-
     def _say(self, method: str, params: Params) -> None:
         self._relay.everybody.notify(method, params)
 
@@ -266,6 +254,7 @@ class _Engine:
             offering=self._offering,
             knowledge=self._knowledge,
             announcements=self._announcements,
+            open_inspector=self._faces.open_inspector,
         )
         self.keeper.reload = self._reloading.reload
         if self.keeper.placement is not None:

@@ -14,8 +14,11 @@ from typing import TYPE_CHECKING
 from ...hotreload.authority import Restarted
 from ...hotreload.kept import UNKNOWN
 from ...hotreload.on_disk import NoAnswer
+from ...hotreload.wire import NO_ANSWER
 from ...instances.health_report import ConnectionState
 from ...instances.probe import HostKind
+from ...issues import Issue
+from ...protocol.jsonrpc import RpcError
 from ...protocol.running import Tasks
 from ...system.folders import folders
 from ...system.log import ERROR, log
@@ -31,7 +34,7 @@ from ..upstream.host_running import HostRunning
 from .reload_subject import NO_CONFIG, NOT_TRUSTED, Subject, content_at_launch, not_reloaded, subject_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from ...hotreload.channel import ControlChannel
     from ...hotreload.client import ClientProcess
@@ -73,6 +76,7 @@ class Reloading:
         offering: Offering,
         knowledge: Knowledge,
         announcements: Announcements,
+        open_inspector: Callable[[int | None], Awaitable[str | Issue]],
     ) -> None:
         """`channel_name`: of our own control channel, should there be one. `content`: the code that runs, if known."""
         self._options = options
@@ -84,6 +88,7 @@ class Reloading:
         self._offering = offering
         self._knowledge = knowledge
         self._announcements = announcements
+        self._open_inspector = open_inspector
         self._tasks = Tasks()
         self._loop = asyncio.get_running_loop()
         self._next_look: asyncio.TimerHandle | None = None
@@ -270,13 +275,21 @@ class Reloading:
         )
         own.say, own.moved = self._announcements.say, self._moved
         await self._catch_up(own, subject)
-        self._channel = ControlChannel(self._channel_name, own, subject.packages)
+        inspector = self._inspector_url
+        self._channel = ControlChannel(self._channel_name, own, subject.packages, open_inspector=inspector)
         try:
             path = await self._channel.open()
         except PipeProblem as problem:
             log.warn(f"Other programs cannot ask for new code: {problem}")
             self._channel = path = None
         self._knowledge.learn(control_channel=path)
+
+    async def _inspector_url(self, port: int | None) -> str:
+        """For somebody who asks on the control channel."""
+        opened = await self._open_inspector(port)
+        if isinstance(opened, Issue):
+            raise RpcError(NO_ANSWER, f"{opened.message} {opened.remediation}")
+        return opened
 
     async def _catch_up(self, own: OwnAuthority, subject: Subject) -> None:
         """What runs was launched before anybody was there to watch its code."""

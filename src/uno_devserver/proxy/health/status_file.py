@@ -15,7 +15,6 @@ from ...system.files import FileProblem, read_bytes, write_atomic
 from ...system.jsonc import JsonProblem, parse
 from ...system.log import log
 from ...system.processes import START_SLACK_SECONDS, command_line, process_started
-from .health import proxy_json, report
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,6 +76,8 @@ class StatusFile:
 
 
 def _status(facts: ProxyFacts, created: float | None) -> Status:
+    from .health import proxy_json, report  # commands only read what is written here
+
     workspace = facts.workspace
     status, told = proxy_json(facts), report(facts)
     del status["catalogueAgeSeconds"]  # it would be wrong a second later
