@@ -3,6 +3,7 @@
 // A view module exports create(context) -> {element, show?(parts), update?(state, change, details)}. It is created at its
 // first visit; while it is shown it hears of changes, and of "snapshot" whenever it is shown again.
 
+import { keepAges } from "./ages.js";
 import { el, fill } from "./dom.js";
 import { follow } from "./events.js";
 import { basename } from "./format.js";
@@ -53,6 +54,7 @@ function start() {
   store.subscribe(changed);
   route();
   frame(store.state);
+  keepAges(main);
   follow(store, token);
 }
 

@@ -2,6 +2,8 @@
 //
 // It is read with fetch, because EventSource cannot send the token as a header and tells nothing of a refusal.
 
+import { EventReader } from "./sse.js";
+
 const FIRST_WAIT_MS = 250; // a proxy that is started again listens after some 300 ms
 const LONGEST_WAIT_MS = 3000;
 const REFUSED = 401;
@@ -36,9 +38,9 @@ async function readOnce(store, token, signal) {
     });
     if (response.status === REFUSED) return "refused";
     if (!response.ok) return "failed";
-    for await (const { event, data } of messages(response.body)) {
-      if (event === "closing") break;
-      store.receive(event, JSON.parse(data));
+    for await (const { name, data } of messages(response.body)) {
+      if (name === "closing") break;
+      store.receive(name, JSON.parse(data));
       connected = true;
       store.setConnection("connected");
     }
@@ -48,26 +50,14 @@ async function readOnce(store, token, signal) {
   return connected ? "ended" : "failed";
 }
 
-/** The messages of a text/event-stream, as the HTML standard has them, without ids and retry times. */
 async function* messages(body) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "";
-  let event = "message";
-  let data = [];
+  const events = new EventReader();
   try {
     for (;;) {
       const { value, done } = await reader.read();
       if (done) return;
-      const lines = (rest + value).split(/\r\n|\n|\r(?!$)/);
-      rest = lines.pop();
-      for (const line of lines) {
-        if (line === "") {
-          if (data.length) yield { event, data: data.join("\n") };
-          event = "message";
-          data = [];
-        } else if (line.startsWith("event:")) event = line.slice(6).trim();
-        else if (line.startsWith("data:")) data.push(line.slice(line[5] === " " ? 6 : 5));
-      }
+      yield* events.feed(value);
     }
   } finally {
     reader.cancel().catch(() => {}); // a stream that is only left would be read on behind our back

@@ -1,5 +1,125 @@
-import { el } from "../dom.js";
+// The log of the proxy and its server, as it is written: by level, source and text; it follows the newest line until
+// somebody scrolls up to read.
 
-export function create() {
-  return { element: el("section", {}, el("h2", {}, "Log")) };
+import { copyButton, el, field, fill } from "../dom.js";
+import { clock, moment } from "../format.js";
+import { kindOf } from "../kinds.js";
+
+const LEVELS = ["Trace", "Debug", "Information", "Warning", "Error", "Critical"];
+const MOST_LINES = 2000; // in the page; the store keeps no more either
+const AT_END_PIXELS = 24; // how near to the end counts as there: about a line
+
+export function create({ store }) {
+  const level = el("select", { onchange: redraw }, LEVELS.map((name) => el("option", { value: name }, levelText(name))));
+  const source = el("select", { onchange: redraw }, el("option", { value: "" }, "All"), el("option", { value: "proxy" }, "Proxy"), el("option", { value: "server" }, "Server"));
+  const search = el("input", { type: "search", oninput: redraw, autocomplete: "off", spellcheck: "false" });
+  const lines = el("ol", { class: "lines" });
+  // A log is live by its role; whole pages of debug lines are no news, so it is only read on request.
+  const box = el("div", { class: "log", role: "log", "aria-label": "Log", "aria-live": "off", tabindex: "0", onscroll: scrolled }, lines);
+  const nothing = el("p", { class: "log-empty muted" });
+  const newest = el("button", { class: "button small newest", type: "button", hidden: true, onclick: () => follow() }, "Newest ↓");
+  const counted = el("p", { class: "muted log-count" });
+  let following = true;
+
+  const element = el(
+    "section",
+    { class: "log-view" },
+    el("h2", {}, "Log"),
+    el(
+      "div",
+      { class: "toolbar" },
+      field("Level", level),
+      field("Source", source),
+      field("Search", search),
+      copyButton(() => shownLines().map(asText).join("\n")),
+    ),
+    el("div", { class: "log-frame" }, box, nothing, newest),
+    counted,
+  );
+
+  function shownLines() {
+    return store.state.log.filter(matches);
+  }
+
+  function matches(line) {
+    return (
+      LEVELS.indexOf(line.level) >= LEVELS.indexOf(level.value) &&
+      (source.value === "" || line.source === source.value) &&
+      line.text.toLowerCase().includes(search.value.toLowerCase())
+    );
+  }
+
+  function redraw() {
+    fill(lines, shownLines().map((line) => lineItem(line, search.value)));
+    summarise();
+    if (following) follow();
+  }
+
+  function append(added) {
+    lines.append(...added.filter(matches).map((line) => lineItem(line, search.value)));
+    while (lines.childElementCount > MOST_LINES) lines.firstElementChild.remove();
+    summarise();
+    if (following) follow();
+  }
+
+  function summarise() {
+    const shown = lines.childElementCount;
+    const all = store.state.log.length;
+    counted.textContent = shown === all ? `${all} lines` : `${shown} of ${all} lines`;
+    nothing.textContent = shown ? "" : all ? "No line matches." : "Nothing has been logged yet.";
+    nothing.hidden = shown > 0;
+  }
+
+  function scrolled() {
+    following = box.scrollHeight - box.scrollTop - box.clientHeight < AT_END_PIXELS;
+    newest.hidden = following;
+  }
+
+  function follow() {
+    following = true;
+    newest.hidden = true;
+    box.scrollTop = box.scrollHeight;
+  }
+
+  return {
+    element,
+    update(state, change, details) {
+      if (change === "snapshot") redraw();
+      else if (change === "log") append(details.flat());
+    },
+  };
+}
+
+function levelText(name) {
+  return name === LEVELS[0] ? "All" : name === LEVELS.at(-1) ? name : `${name} and above`;
+}
+
+function lineItem(line, wanted) {
+  const { at, level, source, text } = line;
+  return el(
+    "li",
+    { class: "line", "data-kind": kindOf(level), "data-level": level },
+    el("time", { class: "line-time" }, clock(moment(at), true)),
+    el("span", { class: "line-level" }, level),
+    el("span", { class: "line-source" }, source),
+    el("span", { class: "line-text" }, highlighted(text, wanted)),
+  );
+}
+
+/** The text with what was searched marked. Where lower case has another length (İ), marking would hit the wrong letters. */
+function highlighted(text, wanted) {
+  const lower = text.toLowerCase();
+  const sought = wanted.toLowerCase();
+  if (sought === "" || lower.length !== text.length) return text;
+  const parts = [];
+  let end = 0;
+  for (let found = lower.indexOf(sought); found >= 0; found = lower.indexOf(sought, end)) {
+    parts.push(text.slice(end, found), el("mark", {}, text.slice(found, found + sought.length)));
+    end = found + sought.length;
+  }
+  return [...parts, text.slice(end)];
+}
+
+function asText({ at, level, source, text }) {
+  return `${moment(at).toISOString()} ${level} ${source} ${text}`;
 }

@@ -1,5 +1,26 @@
-import { el } from "../dom.js";
+// How the proxy is and what is behind it, what is wrong and what to do, and how it came to be so.
+
+import { addInsCard } from "../cards/addins.js";
+import { hotReloadCard, listsCard } from "../cards/hotreload.js";
+import { issuesCard, lastExitCard } from "../cards/issues.js";
+import { startupCard } from "../cards/startup.js";
+import { stateCard } from "../cards/state.js";
+import { el, empty } from "../dom.js";
+
+const CARDS = [stateCard, issuesCard, lastExitCard, startupCard, addInsCard, hotReloadCard, listsCard];
 
 export function create() {
-  return { element: el("section", {}, el("h2", {}, "Overview")) };
+  const cards = CARDS.map((make) => make());
+  const waiting = empty("Waiting for the proxy…", "It tells how it is as soon as it answers.");
+  const grid = el("div", { class: "cards", hidden: true }, cards.map((card) => card.element));
+
+  return {
+    element: el("section", {}, el("h2", {}, "Overview"), waiting, grid),
+    update(state, change) {
+      if (!state.ready || !["snapshot", "health"].includes(change)) return;
+      waiting.hidden = true;
+      grid.hidden = false;
+      for (const card of cards) card.update(state);
+    },
+  };
 }

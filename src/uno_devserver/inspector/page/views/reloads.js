@@ -1,5 +1,105 @@
-import { el } from "../dom.js";
+// What hot reload did, newest first: which files changed, how long building and restarting took, what became of the tools.
+
+import { age } from "../ages.js";
+import { badge, el, empty, fill } from "../dom.js";
+import { moment, plural, seconds, when } from "../format.js";
+import { kindOf } from "../kinds.js";
+import { withCommands } from "../remedy.js";
+
+const LISTS = {
+  same: "The lists are the same.",
+  grown: "The lists have grown.",
+  changed: "The lists have changed.",
+};
+const CHANGES = [
+  ["added", "ok", "+"],
+  ["removed", "bad", "−"],
+  ["grown", "busy", "↑"],
+  ["changed", "warn", "~"],
+];
 
 export function create() {
-  return { element: el("section", {}, el("h2", {}, "Reloads")) };
+  const summary = el("div", { class: "reload-summary" });
+  const list = el("ol", { class: "reloads", reversed: true });
+  const nothing = el("div");
+  let shown = "";
+
+  return {
+    element: el("section", {}, el("h2", {}, "Reloads"), summary, nothing, list),
+    update(state, change) {
+      if (!state.ready || !["snapshot", "health"].includes(change)) return;
+      const { hotReload, hotReloadOff } = state.health.proxy;
+      const text = JSON.stringify([hotReload, hotReloadOff]);
+      if (text === shown) return; // a selection stays
+      shown = text;
+      const history = hotReload?.history ?? [];
+      fill(summary, hotReload && summarised(hotReload));
+      fill(list, history.toReversed().map(entry));
+      fill(nothing, history.length === 0 && absence(hotReload, hotReloadOff));
+    },
+  };
+}
+
+function absence(hotReload, off) {
+  if (hotReload) return empty("No reloads yet.", "Edit the code of the server and call a tool: what happens then is shown here.");
+  const why = empty("Hot reload is off.");
+  why.append(el("p", { class: "muted" }, off ? withCommands(`Because ${off}.`) : "It is not known yet whether there is code to watch."));
+  return why;
+}
+
+function summarised({ state, strategy, checks, builds, restarts, failing }) {
+  return el(
+    "p",
+    {},
+    failing.length ? badge("warn", "New code does not run") : badge(kindOf(state), state),
+    ` ${plural(checks, "check")}, ${plural(builds, "build")}, ${plural(restarts, "restart")}, strategy `,
+    el("code", {}, strategy),
+  );
+}
+
+function entry(reload) {
+  const { at, role, changed, build, buildSeconds, restartSeconds, ok, lists, problem, logFile, tools, client } = reload;
+  const date = moment(at);
+  return el(
+    "li",
+    { class: "card reload", "data-ok": ok !== false },
+    el(
+      "h3",
+      { class: "reload-head" },
+      date && el("span", { class: "number" }, when(date)),
+      outcome(reload),
+      el("span", { class: "muted" }, role),
+    ),
+    date && el("p", { class: "muted small" }, age(date)),
+    el("ul", { class: "changed-files", "aria-label": "What changed" }, changed.map((path) => el("li", { class: "mono" }, path))),
+    el(
+      "dl",
+      { class: "reload-times" },
+      time("Build", build ? `${seconds(buildSeconds)}` : "none needed", build),
+      restartSeconds !== undefined && time("Restart", seconds(restartSeconds)),
+      client !== undefined && time("Client process", client ? "restarted" : "not restarted"),
+    ),
+    lists && el("p", {}, LISTS[lists] ?? lists),
+    tools && toolChanges(tools),
+    problem && el("pre", { class: "code scroll", tabindex: "0", role: "group", "aria-label": "Problem" }, problem),
+    logFile && el("p", { class: "muted small" }, "The whole output: ", el("span", { class: "mono" }, logFile)),
+  );
+}
+
+function outcome({ ok, restartSeconds }) {
+  if (ok === false) return badge("bad", restartSeconds === undefined ? "Build failed" : "Start failed");
+  return badge("ok", "Reloaded");
+}
+
+function time(name, value, note = null) {
+  return el("div", {}, el("dt", { class: "muted" }, name), el("dd", {}, el("span", { class: "number" }, value), note && el("span", { class: "mono muted small" }, ` ${note}`)));
+}
+
+function toolChanges(tools) {
+  const items = CHANGES.flatMap(([change, kind, sign]) =>
+    (tools[change] ?? []).map((name) =>
+      el("li", {}, el("span", { class: "badge mono", "data-kind": kind }, `${sign} `, el("span", { class: "visually-hidden" }, `${change} `), name)),
+    ),
+  );
+  return items.length > 0 && el("ul", { class: "tool-changes", "aria-label": "Tools that changed" }, items);
 }

@@ -1,5 +1,81 @@
-import { el } from "../dom.js";
+// The Hosts and proxies of this machine, of all workspaces; an inspector of another proxy is one press away.
+
+import { age } from "../ages.js";
+import { badge, el, empty, fill, table } from "../dom.js";
+import { moment } from "../format.js";
+import { kindOf } from "../kinds.js";
+
+const HOST_KINDS = { dotnet: ".NET", bundled: "Bundled" };
 
 export function create() {
-  return { element: el("section", {}, el("h2", {}, "Servers")) };
+  const hosts = el("div");
+  const proxies = el("div");
+  let shown = "";
+
+  return {
+    element: el(
+      "section",
+      {},
+      el("h2", {}, "Servers"),
+      el("div", { class: "servers" },
+        el("section", { class: "card", "aria-label": "Proxies" }, el("h3", {}, "Proxies"), proxies),
+        el("section", { class: "card", "aria-label": "Hosts" }, el("h3", {}, "Hosts"), hosts),
+      ),
+    ),
+    update(state, change) {
+      if (!["snapshot", "servers"].includes(change)) return;
+      const text = JSON.stringify([state.servers, state.proxies]);
+      if (text === shown) return; // a selection stays
+      shown = text;
+      fill(proxies, state.proxies.length ? proxyTable(state.proxies) : empty("No proxy is known.", "The list comes within some seconds."));
+      fill(hosts, state.servers.length ? hostTable(state.servers) : empty("No Host runs on this machine.", "MCP servers of your own are none; they stand behind the proxies."));
+    },
+  };
+}
+
+function proxyTable(proxies) {
+  const own = (one) => Number(one.own);
+  const rows = proxies.toSorted((one, other) => own(other) - own(one)).map((each) => ({
+    attributes: { "data-own": each.own },
+    cells: [
+      [el("span", { class: "mono" }, each.solution ?? each.directory)],
+      el("span", { class: "mono" }, each.processId),
+      badge(kindOf(each.state), each.state),
+      each.status ? badge(kindOf(each.status), each.status) : "–",
+      each.clients?.length ? each.clients.join(", ") : "none",
+      String(each.toolCount ?? "–"),
+      inspectorOf(each),
+    ],
+  }));
+  return table("Proxies: what AI clients talk to", ["Workspace", "Process", "State", "Health", "Clients", "Tools", "Inspector"], rows);
+}
+
+function inspectorOf({ own, inspector, processId }) {
+  if (own) return "this page";
+  if (!isWeb(inspector)) return "not open";
+  return el("a", { href: inspector, target: "_blank", rel: "noopener noreferrer", "aria-label": `Open the inspector of process ${processId}` }, "Open");
+}
+
+/** The address comes out of a file of another process: nothing but a page may be opened by it. */
+function isWeb(address) {
+  return /^http:\/\/(localhost|127\.0\.0\.1|\[::1\]):\d+\//.test(address ?? "");
+}
+
+function hostTable(servers) {
+  const rows = servers.map((each) => ({
+    attributes: { "data-workspace": each.isInWorkspace },
+    cells: [
+      [el("span", { class: "mono" }, each.solutionPath ?? "No solution"), each.isInWorkspace && [" ", badge("busy", "this workspace")]],
+      el("span", { class: "mono" }, each.processId),
+      HOST_KINDS[each.hostKind] ?? "–",
+      el("span", { class: "mono" }, each.mcpEndpoint ?? each.port),
+      started(each.startTime),
+    ],
+  }));
+  return table("Hosts: dev servers that apps and IDEs connect to", ["Solution", "Process", "Kind", "Endpoint", "Started"], rows);
+}
+
+function started(time) {
+  const date = moment(time);
+  return date ? age(date) : "–";
 }

@@ -1,0 +1,20 @@
+// Moments as "12 s ago", kept true while they are shown.
+
+import { el } from "./dom.js";
+import { ago } from "./format.js";
+
+const REFRESH_MS = 1000;
+
+/** The exact moment is the tooltip's. */
+export function age(date) {
+  return el("time", { datetime: date.toISOString(), title: date.toLocaleString(), "data-age": date.getTime() }, ago(date));
+}
+
+export function keepAges(root) {
+  setInterval(() => {
+    for (const element of root.querySelectorAll("time[data-age]")) {
+      const text = ago(new Date(Number(element.dataset.age)));
+      if (element.textContent !== text) element.textContent = text; // a selection over it stays
+    }
+  }, REFRESH_MS);
+}

@@ -1,0 +1,118 @@
+// One call in the table: a row, and below it, when it is opened, what was asked and what was answered.
+
+import { el, fill, unique } from "./dom.js";
+import { clock, moment, ms, ticking } from "./format.js";
+import { kindOf } from "./kinds.js";
+
+export class CallRow {
+  call;
+  text = ""; // all that can be searched
+  elements; // the row, and the one that is opened
+
+  #badge = el("span", { class: "badge" });
+  #why = el("p", { class: "muted why-waiting" });
+  #queued = el("td", { class: "number wide-only" });
+  #running = el("td", { class: "number wide-only" });
+  #total = el("td", { class: "number" });
+  #details = el("td", { colspan: "6" });
+  #button;
+  #row;
+  #opened;
+
+  constructor(call) {
+    this.#opened = el("tr", { class: "opened", id: unique("call"), hidden: true }, this.#details);
+    const { method, name, client } = call;
+    this.#button = el(
+      "button",
+      { class: "opener", type: "button", "aria-expanded": "false", "aria-controls": this.#opened.id, onclick: () => this.#toggle() },
+      el("span", { class: "call-name mono" }, name ?? method),
+      name !== null && el("span", { class: "call-method muted" }, method),
+    );
+    this.#row = el(
+      "tr",
+      { "data-call": call.id },
+      el("th", { scope: "row" }, this.#button),
+      el("td", { class: "wide-only" }, client),
+      el("td", {}, this.#badge, this.#why),
+      this.#queued,
+      this.#running,
+      this.#total,
+    );
+    this.elements = [this.#row, this.#opened];
+    this.show(call);
+  }
+
+  get isLive() {
+    return this.call.totalMs === null;
+  }
+
+  set hidden(hidden) {
+    this.#row.hidden = hidden;
+    this.#opened.hidden = hidden || !this.#isOpen;
+  }
+
+  /** As it is now. */
+  show(call) {
+    this.call = call;
+    this.text = [call.method, call.name, call.client, call.arguments, call.outcome].join("\n").toLowerCase();
+    this.#row.dataset.state = call.state;
+    this.#badge.dataset.kind = kindOf(call.state);
+    this.#badge.textContent = call.state;
+    this.#why.textContent = call.why;
+    this.#why.hidden = call.why === "";
+    this.#queued.textContent = ms(call.queuedMs);
+    this.#running.textContent = ms(call.runningMs);
+    this.#total.textContent = ms(call.totalMs);
+    if (this.#isOpen) this.#fillDetails();
+  }
+
+  /** The times of a call that is under way, at this moment of the proxy's clock. */
+  tick(now) {
+    const passed = now - this.call.at * 1000;
+    const runs = this.call.state === "running";
+    this.#queued.textContent = runs ? ms(this.call.queuedMs) : ticking(passed);
+    this.#running.textContent = runs ? ticking(passed - this.call.queuedMs) : "–";
+    this.#total.textContent = ticking(passed);
+  }
+
+  close() {
+    if (!this.#isOpen) return;
+    this.#toggle();
+    this.#button.focus();
+  }
+
+  get #isOpen() {
+    return this.#button.getAttribute("aria-expanded") === "true";
+  }
+
+  #toggle() {
+    this.#button.setAttribute("aria-expanded", !this.#isOpen);
+    this.#opened.hidden = !this.#isOpen;
+    if (this.#isOpen) this.#fillDetails();
+  }
+
+  #fillDetails() {
+    const { at, client, method, queuedMs, runningMs, outcome, arguments: asked } = this.call;
+    fill(
+      this.#details,
+      el(
+        "p",
+        { class: "muted call-facts" },
+        `${method} by ${client} at ${clock(moment(at), true)}, ${ms(queuedMs)} queued, ${ms(runningMs)} running`,
+      ),
+      el("h3", {}, "Arguments"),
+      el("pre", { class: "code scroll", tabindex: "0", role: "group", "aria-label": "Arguments" }, pretty(asked) || "None"),
+      el("h3", {}, "Outcome"),
+      el("pre", { class: "code scroll", tabindex: "0", role: "group", "aria-label": "Outcome" }, outcome || (this.isLive ? "It is under way." : "Nothing")),
+    );
+  }
+}
+
+/** Arguments that were cut are no JSON any more, and stay as they came. */
+function pretty(text) {
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,40 @@
+// The add-ins: as the Host tells of them, or, where none tells, as they were found on disk.
+
+import { badge, el, table } from "../dom.js";
+import { card } from "./card.js";
+
+export const addInsCard = () =>
+  card({
+    title: "Add-ins",
+    pick: ({ health }) => ({
+      told: health.addIns,
+      loading: health.addInsLoading,
+      found: health.discovery?.addIns ?? [],
+      usesHost: health.proxy.upstream?.kind !== "command",
+    }),
+    render: ({ told, loading, found, usesHost }) => {
+      if (told.length) return addInTable(told.map((each) => [each.name, each.version, status(each, loading), each.assemblyPath, each.error]));
+      if (found.length) return addInTable(found.map((each) => [each.packageName, each.packageVersion, badge("quiet", "Found"), each.entryPointDll, null]));
+      return el("p", { class: "muted" }, usesHost ? "The workspace has none." : "An MCP server of your own has none.");
+    },
+  });
+
+function status({ loaded, error }, loading) {
+  if (loaded) return error ? badge("warn", "Works in part") : badge("ok", "Loaded");
+  return error || !loading ? badge("bad", "Not loaded") : badge("busy", "Loading");
+}
+
+function addInTable(addIns) {
+  const rows = addIns.map(([name, version, state, path, error]) => [
+    [
+      el("span", {}, name),
+      path && el("p", { class: "mono muted small" }, path),
+      error && el("p", { class: "problem" }, error),
+    ],
+    version ? el("span", { class: "mono" }, version) : "–",
+    state,
+  ]);
+  const made = table("Add-ins and their status", ["Add-in", "Version", "Status"], rows);
+  made.caption.classList.add("visually-hidden");
+  return made;
+}

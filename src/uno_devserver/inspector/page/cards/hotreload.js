@@ -1,0 +1,64 @@
+// Whether edits of the code reach the server by themselves, or why not; and how old the offered lists are.
+
+import { age } from "../ages.js";
+import { badge, el } from "../dom.js";
+import { moment, plural } from "../format.js";
+import { kindOf } from "../kinds.js";
+import { withCommands } from "../remedy.js";
+import { card, facts } from "./card.js";
+
+export const hotReloadCard = () =>
+  card({
+    title: "Hot reload",
+    pick: ({ health: { proxy } }) => ({ now: proxy.hotReload && brief(proxy.hotReload), off: proxy.hotReloadOff }),
+    render: ({ now, off }) => (now ? reloading(now) : [badge("quiet", "Off"), el("p", { class: "why" }, why(off))]),
+  });
+
+/** Checks come with every call: what counts them is not drawn here, or this card would never rest. */
+function brief({ state, strategy, packages, builds, restarts, failing, lastRestart }) {
+  return { state, strategy, packages, builds, restarts, failing, lastRestart };
+}
+
+function reloading({ state, strategy, packages, builds, restarts, failing, lastRestart }) {
+  const last = moment(lastRestart?.at);
+  return [
+    el("p", {}, failing.length ? badge("warn", "New code does not run") : badge(kindOf(state), state === "idle" ? "On" : state)),
+    facts([
+      ["Strategy", el("span", { class: "mono" }, strategy)],
+      ["Watches", el("ul", {}, packages.map((each) => el("li", {}, watched(each))))],
+      ["So far", `${plural(builds, "build")}, ${plural(restarts, "restart")}`],
+      ["Last restart", last && age(last)],
+    ]),
+    el("p", { class: "more" }, el("a", { href: "#reloads" }, "All reloads")),
+  ];
+}
+
+function watched({ root, kind, files }) {
+  return [el("span", { class: "mono" }, root), el("span", { class: "muted" }, ` ${kind ?? ""} ${files === null ? "" : plural(files, "file")}`)];
+}
+
+function why(off) {
+  return off ? withCommands(`Because ${off}.`) : "It is not known yet whether there is code to watch.";
+}
+
+export const listsCard = () =>
+  card({
+    title: "Lists of tools, resources and prompts",
+    pick: ({ health: { proxy } }) => ({
+      fresh: proxy.listsFresh,
+      stale: proxy.catalogueStale,
+      age: proxy.catalogueAgeSeconds,
+    }),
+    render: ({ fresh, stale, age: seconds }) => [
+      el("p", {}, fresh ? badge("ok", "Current") : stale ? badge("warn", "Of another SDK") : badge("quiet", "Remembered")),
+      el("p", { class: "why" }, meaning(fresh, stale, seconds)),
+      seconds !== null && facts([["Read", age(new Date(Date.now() - seconds * 1000))]]),
+    ],
+  });
+
+function meaning(fresh, stale, seconds) {
+  if (fresh) return "They come from the server that is connected now.";
+  if (stale) return "They were read when the workspace had another Uno SDK. The server's own follow when it is connected.";
+  if (seconds === null) return "The server has not been asked before. Its own follow when it is connected.";
+  return "They are those of the last time. The server's own follow when it is connected.";
+}

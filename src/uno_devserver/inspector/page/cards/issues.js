@@ -1,0 +1,48 @@
+// What is wrong, the worst first, each with its next step; and how the last server came to its end.
+
+import { badge, copyButton, el } from "../dom.js";
+import { kindOf } from "../kinds.js";
+import { withCommands } from "../remedy.js";
+import { card, facts } from "./card.js";
+
+export const issuesCard = () =>
+  card({
+    title: "Issues",
+    wide: true,
+    pick: ({ health }) => health.issues.toSorted((one, other) => isFatal(other) - isFatal(one)),
+    render: (issues) =>
+      issues.length === 0
+        ? el("p", { class: "muted" }, "Nothing is wrong.")
+        : el("ul", { class: "issues" }, issues.map(issueItem)),
+  });
+
+function isFatal(issue) {
+  return issue.severity === "Fatal";
+}
+
+function issueItem({ code, severity, message, remediation }) {
+  return el(
+    "li",
+    { class: "issue", "data-kind": kindOf(severity) },
+    el("p", { class: "issue-head" }, badge(kindOf(severity), severity), el("code", {}, code)),
+    el("p", { class: "issue-message" }, message),
+    remediation && el("p", { class: "issue-remedy" }, el("strong", {}, "Next: "), withCommands(remediation)),
+  );
+}
+
+export const lastExitCard = () =>
+  card({
+    title: "Last exit",
+    wide: true,
+    pick: ({ health }) => health.proxy.lastExit,
+    render: ({ reason, exitCode, lastLines }) => [
+      facts([
+        ["Reason", reason],
+        ["Exit code", exitCode === null ? null : el("span", { class: "mono" }, exitCode)],
+      ]),
+      lastLines.length > 0 && [
+        el("p", { class: "lines-head muted" }, "What it printed last ", copyButton(() => lastLines.join("\n"))),
+        el("pre", { class: "code scroll", tabindex: "0", role: "group", "aria-label": "What it printed last" }, lastLines.join("\n")),
+      ],
+    ],
+  });

@@ -1,0 +1,85 @@
+// The first thing to see: whether tools can be called, and what answers them.
+
+import { age } from "../ages.js";
+import { badge, el } from "../dom.js";
+import { moment, plural } from "../format.js";
+import { kindOf } from "../kinds.js";
+import { card, facts } from "./card.js";
+
+const BEHIND = {
+  dotnet: "Uno Host (.NET)",
+  bundled: "Uno Host (bundled, Python)",
+  command: "MCP server (a command)",
+};
+
+const MEANINGS = {
+  Initializing: "The proxy has just begun.",
+  Discovering: "Looking for the workspace, its SDK and its add-ins.",
+  Launching: "Starting the server. Tools are offered already; calls wait for it.",
+  Connecting: "The server runs and is being greeted.",
+  Connected: "Tool calls are answered.",
+  Reconnecting: "The server has gone; the next one is being started. Calls wait for it.",
+  Degraded: "There is no server to call. The issues say why, and what to do.",
+  Shutdown: "The proxy ends.",
+};
+
+export const stateCard = () =>
+  card({
+    title: "State",
+    wide: true,
+    pick: ({ health: { status, issues, proxy }, startedAt }) => ({
+      status,
+      issues: issues.length,
+      startedAt,
+      state: proxy.state,
+      upstream: proxy.upstream,
+      clients: proxy.clients,
+      toolCount: proxy.toolCount,
+      httpEndpoint: proxy.httpEndpoint,
+      restarts: proxy.restarts,
+      reloads: proxy.reloads,
+    }),
+    render: (data) => [
+      el(
+        "div",
+        { class: "hero", "data-kind": kindOf(data.state) },
+        el("span", { class: "dot", "data-kind": kindOf(data.state), "aria-hidden": "true" }),
+        el("span", { class: "hero-state", "data-field": "state" }, data.state),
+        el("span", { class: "badge", "data-kind": kindOf(data.status), "data-field": "status" }, data.status),
+        el("p", { class: "hero-meaning muted" }, MEANINGS[data.state]),
+        el("p", { class: "last-seen" }, "As last seen: the proxy does not answer at the moment."),
+      ),
+      el("div", { class: "hero-facts" }, behind(data.upstream), around(data)),
+    ],
+  });
+
+function behind(upstream) {
+  if (!upstream) return facts([["Behind the proxy", "Nothing was started yet."]]);
+  return facts([
+    ["Behind the proxy", BEHIND[upstream.kind] ?? "Not known yet"],
+    ["Name", named(upstream)],
+    ["Process", upstream.processId && mono(upstream.processId, upstream.owned ? "started by this proxy" : "found running")],
+    ["Endpoint", upstream.endpoint && mono(upstream.endpoint)],
+    ["MCP version", upstream.protocolVersion && mono(upstream.protocolVersion)],
+    ["Its output", upstream.logFile && mono(upstream.logFile)],
+  ]);
+}
+
+function named(upstream) {
+  return upstream.name && [upstream.name, upstream.version && [" ", mono(upstream.version)]];
+}
+
+function around({ clients, toolCount, httpEndpoint, restarts, reloads, startedAt }) {
+  const started = moment(startedAt);
+  return facts([
+    ["Clients", clients.length ? el("ul", {}, clients.map((name) => el("li", {}, name))) : "None has greeted yet"],
+    ["Tools", String(toolCount)],
+    ["MCP over HTTP", httpEndpoint && mono(httpEndpoint)],
+    ["Proxy started", started && age(started)],
+    ["Server replaced", `${plural(restarts, "time")} after it ended, ${plural(reloads, "time")} for newer code`],
+  ]);
+}
+
+function mono(value, note = "") {
+  return [el("span", { class: "mono" }, value), note && el("span", { class: "muted" }, ` ${note}`)];
+}

@@ -1,0 +1,38 @@
+// Which kind (and with it which colour) each word of the proxy is: ok, busy, warn, bad, quiet. A word that is not known
+// is quiet: it is shown, and nothing is claimed about it.
+
+const KINDS = {
+  // states of the connection to what is behind the proxy
+  Initializing: "busy",
+  Discovering: "busy",
+  Launching: "busy",
+  Connecting: "busy",
+  Connected: "ok",
+  Reconnecting: "busy",
+  Degraded: "warn",
+  Shutdown: "quiet",
+  // health, and severities of issues
+  Healthy: "ok",
+  Unhealthy: "bad",
+  Fatal: "bad",
+  Warning: "warn",
+  // calls
+  queued: "quiet",
+  running: "busy",
+  restarting: "warn",
+  done: "ok",
+  failed: "bad",
+  cancelled: "quiet",
+  // levels of the log
+  Information: "quiet",
+  Error: "bad",
+  Critical: "bad",
+  // hot reload
+  idle: "ok",
+  checking: "busy",
+  building: "busy",
+};
+
+export function kindOf(word) {
+  return KINDS[word] ?? "quiet";
+}
