@@ -30,6 +30,7 @@ STEPS = [
     "second-start",
     "healing",
     "hot-reload",
+    "inspector",
     "registration",
 ]
 

@@ -94,15 +94,17 @@ class Agent:
         """Wait for a notification."""
         return self._await(lambda message: message.get("method") == method, method)
 
-    def line_said(self, beginning: str) -> str:
-        """Wait until the proxy has said a line that begins so on standard error; the rest of it."""
+    def said(self, what: str) -> str:
+        """Wait until the proxy has written this on standard error; what stands behind it in the line."""
         deadline = time.monotonic() + ANSWER_SECONDS
         while time.monotonic() < deadline and self.is_running:
             for line in tuple(self._said):
-                if line.startswith(beginning):
-                    return line.removeprefix(beginning).strip()
-            self._pause()
-        raise Failed(f"the proxy to say '{beginning}'", f"it did not within {ANSWER_SECONDS:g} s")
+                if what in line:
+                    return line.partition(what)[2].strip()
+            if self._interrupted():
+                raise KeyboardInterrupt
+            time.sleep(POLL_SECONDS / 10)
+        raise Failed(f"the proxy to say '{what}'", f"it did not within {ANSWER_SECONDS:g} s")
 
     def quit(self) -> float:
         """Leave as clients do, by closing the pipe; how many milliseconds until the proxy had gone."""
@@ -164,11 +166,6 @@ class Agent:
             if wanted(heard.message):
                 return heard
         raise Failed(what, f"there was none within {ANSWER_SECONDS:g} s")
-
-    def _pause(self) -> None:
-        if self._interrupted():
-            raise KeyboardInterrupt
-        time.sleep(POLL_SECONDS / 10)
 
     def _exit_code(self) -> int | None:
         for thread in self._threads:  # its last words count

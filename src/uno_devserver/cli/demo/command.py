@@ -35,14 +35,14 @@ def run(invocation: Invocation) -> Result:
     began = time.monotonic()
     narrator = Narrator(silent=invocation.on("json"))
     narrator.introduction(f"uno-devserver {__version__}", INTRODUCTION)
+    stage = Stage()
     try:
-        with Stage() as stage:
+        with stage:
             steps, problem = _perform(Story(stage, narrator), narrator)
     except KeyboardInterrupt:
-        narrator.conclusion("Interrupted. What was started has been ended and removed.")
+        narrator.interrupted(f"Interrupted. {_left(stage) or 'What was started has been ended and removed.'}")
         raise
-    if not problem and (left := stage.left()):
-        problem = f"The demo could not tidy up: {left}."
+    problem = problem or _left(stage)
     seconds = time.monotonic() - began
     if not problem:
         command = typed(program(), os.environ)
@@ -59,6 +59,10 @@ def run(invocation: Invocation) -> Result:
     return Result(data, None, 1 if problem else 0)
 
 
+def _left(stage: Stage) -> str:
+    return f"The demo could not tidy up: {stage.left}." if stage.left else ""
+
+
 def _perform(story: Story, narrator: Narrator) -> tuple[list[dict[str, object]], str]:
     """What became of each step, up to the first that failed, and why that was."""
     done: list[dict[str, object]] = []
@@ -67,8 +71,8 @@ def _perform(story: Story, narrator: Narrator) -> tuple[list[dict[str, object]],
         began, problem = time.perf_counter(), ""
         try:
             milliseconds = step.act()
-        except Failed as failure:
-            milliseconds, problem = (time.perf_counter() - began) * 1000, _explained(number, failure, story)
+        except Exception as error:  # whatever it meets: with the proxy's last words more is known than from a traceback
+            milliseconds, problem = (time.perf_counter() - began) * 1000, _explained(number, error, story)
         detail = problem or " ".join(narrator.proofs)
         done.append({"name": step.name, "milliseconds": round(milliseconds, 1), "ok": not problem, "detail": detail})
         if problem:
@@ -76,8 +80,9 @@ def _perform(story: Story, narrator: Narrator) -> tuple[list[dict[str, object]],
     return done, ""
 
 
-def _explained(number: int, failure: Failed, story: Story) -> str:
-    lines = [*folded(f"The demo failed in step {number}. {failure}")]
+def _explained(number: int, error: Exception, story: Story) -> str:
+    reason = str(error) if isinstance(error, Failed) else f"It met a {type(error).__name__}: {error}"
+    lines = [*folded(f"The demo failed in step {number}. {reason}")]
     said = story.agent.last_words() if story.agent is not None else []
     if said:
         lines += ["The proxy's last lines:", *(f"  {line}" for line in said)]

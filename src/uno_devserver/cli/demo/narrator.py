@@ -57,6 +57,10 @@ class Narrator:
         for line in more:
             self._line(line)
 
+    def interrupted(self, sentence: str) -> None:
+        self._line("")
+        self._line(sentence, Style.WARN)
+
     def _line(self, text: str, style: Style | None = None) -> None:
         if self._silent:
             return

@@ -43,6 +43,7 @@ class Stage:
     def __init__(self) -> None:
         self._interrupts = Interrupts()
         self._agents: list[Agent] = []
+        self._left: list[str] = []
         self.root = ""
 
     def __enter__(self) -> Stage:
@@ -71,15 +72,17 @@ class Stage:
         for server in running_servers(self._registry):
             created = creation_time(server)
             if created is not None:
-                stop_process(server.process_id, created, grace_seconds=STOP_SECONDS, kill_seconds=STOP_SECONDS)
+                pid = server.process_id
+                stopped = stop_process(pid, created, grace_seconds=STOP_SECONDS, kill_seconds=STOP_SECONDS)
+                self._left += [stopped.problem] if stopped.problem else []
+        self._left += [f"process {agent.pid} still runs" for agent in self._agents if agent.is_running]
         shutil.rmtree(self.root, ignore_errors=True)
+        self._left += [f"'{self.root}' is still there"] if os.path.exists(self.root) else []
 
+    @property
     def left(self) -> str:
-        """What is there of it after its end; nothing, as a rule."""
-        running = [agent.pid for agent in self._agents if agent.is_running]
-        if running:
-            return f"process {running[0]} still runs"
-        return f"'{self.root}' is still there" if os.path.exists(self.root) else ""
+        """What could not be ended or removed, as a sentence's end; nothing, as a rule."""
+        return " and ".join(self._left)
 
     def path(self, name: str) -> str:
         return os.path.join(self.root, *name.split("/"))

@@ -5,20 +5,26 @@ from __future__ import annotations
 import difflib
 import json
 import os
+import time
+from http.client import HTTPConnection, HTTPException
+from urllib.parse import urlsplit
 
 from ...system.files import read_bytes, read_text
 from ...system.values import Value
-from .failure import expect
+from .failure import Failed, expect
 from .texts import ADD_IN, CLIENT_CONFIG, COUNTS, COUNTS_AFTER_EDIT, EDIT, FILES, TOOL, UNO, UNO_ADD_INS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from urllib.parse import SplitResult
 
     from .agent import Agent, Heard
     from .narrator import Narrator
     from .stage import Stage
 
+INSPECTOR = "Inspector: "  # what the proxy says before its address
+GET_SECONDS = 10.0  # it takes some milliseconds; the rest is for machines that are busy
 LIST_CHANGED = "notifications/tools/list_changed"
 LINES = FILES[ADD_IN].count("\n")
 MAX_LISTS = 10  # a list grows once; more would be a proxy that never settles
@@ -43,6 +49,7 @@ class Story:
             Step("second-start", "The client quits and starts again. It has all tools at once.", self._again),
             Step("healing", "kill -9 of the Host. The session heals.", self._heal),
             Step("hot-reload", "An edit of the add-in. The next call runs the new code.", self._edit),
+            Step("inspector", "The inspector: all of this, on a page in your browser.", self._inspect),
             Step("registration", "One command tells an AI client of all this, one takes it back.", self._register),
         )
 
@@ -82,7 +89,7 @@ class Story:
         milliseconds = self._present().quit()
         milliseconds += self._stage.see_gone(self._host)
         self._tell.measured("The client quits. Proxy and Host are gone", milliseconds)
-        tools, milliseconds = self._start("--wait-calls")
+        tools, milliseconds = self._start("--wait-calls", "--inspector", "0")
         expect(TOOL in tools, f"{TOOL} among the tools at once", f"there were {tools}")
         self._tell.proof(f"All {len(tools)} tools, from the catalogue on disk, again before any Host.")
         self._call(COUNTS)
@@ -113,6 +120,20 @@ class Story:
         milliseconds = self._call(COUNTS_AFTER_EDIT)
         expect(self._host != before, "another Host after the edit", f"process {before} answered again")
         self._tell.proof(f"Host {self._host} has the new code. The client did nothing for it.")
+        return milliseconds
+
+    def _inspect(self) -> float:
+        address = urlsplit(self._present().said(INSPECTOR))
+        health, milliseconds = self._get(address, f"/health?{address.query}", 200)
+        status = json.loads(health).get("status")
+        expect(status == "Healthy", "a healthy proxy", f"it said {status}")
+        self._tell.measured(f"> GET http://{address.netloc}/health: 200, {status}", milliseconds)
+        _, spent = self._get(address, "/health", 401)
+        self._tell.measured("> The same without the token in its address: 401", spent)
+        page, spent = self._get(address, f"/?{address.query}", 200)
+        expect(b"<html" in page, "a page", f"that was {page[:200].decode(errors='replace')}")
+        self._tell.measured(f"> GET http://{address.netloc}/: the page", spent)
+        self._tell.proof("It shows health, calls, tools to try, the log, reloads and other servers.")
         return milliseconds
 
     def _register(self) -> float:
@@ -149,6 +170,23 @@ class Story:
         expect(counts == expected, f"{expected} from {TOOL}", f"it said {answer}")
         self._tell.measured(f"> {TOOL}: {json.dumps(counts)}", milliseconds)
         return milliseconds
+
+    def _get(self, address: SplitResult, path: str, wanted: int) -> tuple[bytes, float]:
+        """What the inspector answers, and after how many milliseconds; only a `wanted` status will do."""
+        self._stage.check()
+        began = time.perf_counter()
+        connection = HTTPConnection(address.hostname or "", address.port, timeout=GET_SECONDS)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            body, status = answer.read(), answer.status
+        except (OSError, HTTPException) as error:
+            raise Failed(f"{wanted} from the inspector", f"it could not be asked: {error!r}") from error
+        finally:
+            connection.close()
+        where = path.partition("?")[0]
+        expect(status == wanted, f"{wanted} from {where}", f"that was {status}: {body[:500].decode(errors='replace')}")
+        return body, (time.perf_counter() - began) * 1000
 
     def _present(self) -> Agent:
         assert self.agent is not None, "no client has started yet"
