@@ -1,4 +1,4 @@
-"""The log as pages show it: this process's own lines from its beginning, and what its server prints while somebody looks.
+"""The log as pages show it: this process's own lines from its beginning, and what its server prints while it is shown.
 
 Lines come from any thread, and nobody who writes one waits. They have numbers, and each is told once.
 """

@@ -1,0 +1,446 @@
+"""Calls as somebody sees them who looks on: every state that they pass, with its time, and nothing of it otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import json
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgspec
+import pytest
+
+from support.authorities import CHANGED, ScriptedAuthority, failed_build
+from support.relays import CONNECTED, QUICK, RECONNECTING, Scene, ScriptedCall, ScriptedSession, tool_call
+from support.virtual_time import run_virtually, turns
+from uno_devserver.hotreload.authority import UNCHANGED, Restarted
+from uno_devserver.protocol.jsonrpc import RpcError
+from uno_devserver.proxy.relay.observation import REMEMBERED, TELL_SECONDS, Recorder
+from uno_devserver.proxy.relay.pipeline import Pipeline
+from uno_devserver.workspace.config import Strategy
+
+POLICY = QUICK.replace(grace_seconds=5.0, check_seconds=10.0, restart_seconds=120.0)
+
+
+def virtual(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run an async test on a clock of its own."""
+
+    @functools.wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        run_virtually(test(*args, **kwargs))
+
+    return run
+
+
+class Watched:
+    """A relay with somebody who looks on."""
+
+    def __init__(self, **how: Any) -> None:
+        self.scene = Scene(policy=POLICY, **how)
+        self.told: list[dict[str, Any]] = []
+        self.recorder = Recorder(self.told.append)
+        self.recorder.live = True
+        self.scene.relay.observer = self.recorder
+        self.authority = ScriptedAuthority(False)
+
+    def reload(self, strategy: Strategy = Strategy.RESTART, concurrency: int | None = None) -> None:
+        self.scene.relay.pipeline = Pipeline(
+            self.authority,
+            concurrency=concurrency,
+            strategy=strategy,
+            waits=lambda: False,
+            name="the server",
+            policy=POLICY,
+        )
+
+    def start(self, call: ScriptedCall) -> asyncio.Task[Any]:
+        return self.scene.start(call)
+
+    async def see(self) -> dict[str, Any]:
+        """The last call, when all was told that has happened."""
+        await turns()
+        await asyncio.sleep(TELL_SECONDS)
+        assert self.told, "nothing was told"
+        return self.told[-1]
+
+    async def states(self) -> list[str]:
+        """Of all calls."""
+        await self.see()
+        return [call["state"] for call in self.recorder.documents()]
+
+
+# --- one call
+
+
+@virtual
+async def test_a_call_is_told_while_it_runs_and_when_it_is_done() -> None:
+    watched = Watched()
+    session = ScriptedSession(name="Claude")
+
+    answer = watched.start(ScriptedCall("tools/call", {"name": "echo", "arguments": {"text": "hi"}}, session))
+    running = await watched.see()
+    await asyncio.sleep(2)
+    (await watched.scene.next_asked()).answer({"content": [{"type": "text", "text": "hi"}]})
+    done = await watched.see()
+
+    assert (await answer) == msgspec.Raw(b'{"content": [{"type": "text", "text": "hi"}]}')
+    assert [call["state"] for call in watched.told] == ["running", "done"]
+    assert running == {
+        "id": 1,
+        "method": "tools/call",
+        "name": "echo",
+        "client": "Claude",
+        "state": "running",
+        "why": "",
+        "at": running["at"],
+        "queuedMs": 0.0,
+        "runningMs": TELL_SECONDS * 1000,
+        "totalMs": None,
+        "arguments": '{"text": "hi"}',
+        "outcome": "",
+    }
+    assert (done["id"], done["queuedMs"], done["runningMs"], done["totalMs"]) == (1, 0.0, 2050.0, 2050.0)
+    assert done["outcome"] == "hi"
+
+
+@virtual
+async def test_a_quick_call_is_told_once() -> None:
+    watched = Watched()
+    watched.scene.link.answers = lambda asked: asked.answer()
+
+    await watched.start(tool_call())
+
+    await watched.see()
+    assert [call["state"] for call in watched.told] == ["done"]
+
+
+@pytest.mark.parametrize(
+    ("fails", "outcome"),
+    [
+        (lambda asked: asked.fail(-32602, "That is no number."), "That is no number. (-32602)"),
+        (lambda asked: asked.answer({"content": [{"type": "text", "text": "no"}], "isError": True}), "no"),
+    ],
+    ids=["an error", "a result that is one"],
+)
+@virtual
+async def test_what_went_wrong_is_told_with_what_was_answered(fails: Any, outcome: str) -> None:
+    watched = Watched()
+    watched.scene.link.answers = fails
+
+    answer = watched.start(tool_call())
+    await asyncio.wait([answer])
+
+    failed = await watched.see()
+    assert (failed["state"], failed["outcome"]) == ("failed", outcome)
+    answer.exception()
+
+
+@virtual
+async def test_a_defect_of_ours_fails_the_call_and_reaches_the_client_as_before() -> None:
+    watched = Watched()
+    watched.scene.link.unreachable = ZeroDivisionError("oops")
+
+    with pytest.raises(ZeroDivisionError):
+        await watched.start(tool_call())
+
+    assert (await watched.see())["outcome"] == "The proxy failed: ZeroDivisionError. Its log says more."
+
+
+@virtual
+async def test_a_call_that_its_client_cancels_is_told_as_cancelled_and_is_cancelled_upstream() -> None:
+    watched = Watched()
+    answer = watched.start(tool_call())
+    asked = await watched.scene.next_asked()
+
+    answer.cancel()
+
+    assert (await watched.see())["state"] == "cancelled"
+    assert asked.cancelled
+
+
+@pytest.mark.parametrize("name", ["", "x" * 500])
+@virtual
+async def test_a_client_without_a_name_is_unknown_and_one_with_too_much_of_it_is_cut(name: str) -> None:
+    watched = Watched()
+    watched.scene.link.answers = lambda asked: asked.answer()
+
+    await watched.start(tool_call(session=ScriptedSession(name=name)))
+
+    client = (await watched.see())["client"]
+    assert client == "unknown" if not name else len(client) == 100
+
+
+@virtual
+async def test_lists_and_our_own_tools_are_told_too() -> None:
+    watched = Watched()
+
+    await watched.start(ScriptedCall("tools/list"))
+    await watched.start(tool_call("uno_health"))
+    await watched.see()
+
+    assert [(call["method"], call["name"]) for call in watched.told] == [
+        ("tools/list", None),
+        ("tools/call", "uno_health"),
+    ]
+
+
+# --- waiting
+
+
+@virtual
+async def test_a_call_waits_for_the_server_and_says_so() -> None:
+    watched = Watched(state=RECONNECTING)
+    watched.scene.link.answers = lambda asked: asked.answer()
+
+    answer = watched.start(tool_call())
+    queued = await watched.see()
+    await asyncio.sleep(1)
+    watched.scene.link.connect_anew()
+    await answer
+    done = await watched.see()
+
+    assert (queued["state"], queued["why"]) == ("queued", "Waiting for the dev server.")
+    assert (queued["runningMs"], queued["totalMs"]) == (None, None)
+    assert (done["state"], done["why"], done["queuedMs"], done["runningMs"]) == ("done", "", 1050.0, 0.0)
+
+
+@virtual
+async def test_a_call_whose_server_crashed_waits_for_the_next_and_its_times_add_up() -> None:
+    watched = Watched()
+    watched.scene.link.tools["echo"] = {"annotations": {"readOnlyHint": True}}
+    answer = watched.start(tool_call())
+    await watched.scene.next_asked()
+    await asyncio.sleep(1)
+
+    watched.scene.link.crash()
+    queued = await watched.see()
+    watched.scene.link.connect_anew()
+    asked = await watched.scene.next_asked()
+    again = await watched.see()
+    asked.answer()
+    await answer
+    done = await watched.see()
+
+    assert (queued["state"], queued["why"]) == ("queued", "The dev server was lost. Waiting for the next.")
+    assert again["state"] == "running"
+    assert (done["state"], done["queuedMs"], done["runningMs"], done["totalMs"]) == ("done", 50.0, 1050.0, 1100.0)
+
+
+@virtual
+async def test_calls_stand_in_the_queue_until_it_is_their_turn() -> None:
+    watched = Watched()
+    watched.reload(concurrency=1)
+
+    first, second = watched.start(tool_call()), watched.start(tool_call())
+    await watched.see()
+    waiting = watched.recorder.documents()
+    (await watched.scene.next_asked()).answer()
+    await first
+    then = await watched.states()
+    (await watched.scene.next_asked()).answer()
+    await second
+
+    assert [(call["state"], call["why"]) for call in waiting] == [("running", ""), ("queued", "Waiting for its turn.")]
+    assert then == ["done", "running"]
+    assert await watched.states() == ["done", "done"]
+    assert watched.recorder.documents()[1]["queuedMs"] == 50.0
+
+
+@virtual
+async def test_what_a_check_is_at_is_what_its_calls_wait_for() -> None:
+    watched = Watched()
+    watched.reload()
+    watched.authority.known = True
+
+    answer = watched.start(tool_call())
+    checking = await watched.see()
+    watched.authority.tells[-1]("npm run build runs for the server")
+    building = await watched.see()
+    watched.authority.known = False
+    watched.authority.checks[-1].set_result(UNCHANGED)
+    (await watched.scene.next_asked()).answer()
+    await answer
+
+    assert (checking["state"], checking["why"]) == ("queued", "Checking whether the code of the server has changed.")
+    assert (building["state"], building["why"]) == ("queued", "npm run build runs for the server")
+    assert (await watched.see())["state"] == "done"
+
+
+@virtual
+async def test_calls_that_are_told_of_a_restart_end_as_restarting() -> None:
+    watched = Watched()
+    watched.reload()
+    watched.authority.known = True
+    first, second = watched.start(tool_call()), watched.start(tool_call())
+    await turns()
+    watched.authority.known = False
+
+    watched.authority.checks[-1].set_result(CHANGED)
+    await asyncio.wait([first, second])
+    third = watched.start(tool_call())
+    await third
+
+    assert await watched.states() == ["restarting"] * 3
+    told = watched.recorder.documents()[0]
+    assert (told["why"], told["runningMs"]) == ("Told that the server is restarted.", None)
+    assert told["totalMs"] is not None
+    assert "mcpStatus" in told["outcome"]
+    watched.authority.restarts[-1].set_result(Restarted(True))
+
+
+@virtual
+async def test_calls_that_are_held_for_a_swap_are_restarting_until_they_run() -> None:
+    watched = Watched()
+    watched.reload(Strategy.SWAP)
+    watched.authority.known = True
+    answer = watched.start(tool_call())
+    await turns()
+    watched.authority.known = False
+
+    watched.authority.checks[-1].set_result(CHANGED)
+    held = await watched.see()
+    late = watched.start(tool_call())
+    both = await watched.states()
+    watched.authority.restarts[-1].set_result(Restarted(True))
+    await turns()
+    for asked in list(watched.scene.link.asked):
+        asked.answer()
+    await asyncio.wait([answer, late])
+
+    assert (held["state"], held["why"]) == ("restarting", "Waiting for the new code of the server.")
+    assert both == ["restarting", "restarting"]
+    assert await watched.states() == ["done", "done"]
+
+
+@virtual
+async def test_a_call_that_is_answered_with_a_failed_build_has_failed() -> None:
+    watched = Watched()
+    watched.reload()
+    watched.authority.known = True
+    answer = watched.start(tool_call())
+    await turns()
+    watched.authority.known = False
+
+    watched.authority.checks[-1].set_result(failed_build("error TS1005"))
+    await answer
+
+    failed = await watched.see()
+    assert (failed["state"], failed["runningMs"]) == ("failed", None)
+    assert "error TS1005" in failed["outcome"]
+
+
+@virtual
+async def test_who_waits_in_the_queue_after_a_restart_is_not_restarting_any_more() -> None:
+    watched = Watched()
+    watched.reload(Strategy.SWAP, concurrency=1)
+    watched.authority.known = True
+    calls = [watched.start(tool_call()), watched.start(tool_call())]
+    await turns()
+    watched.authority.known = False
+    watched.authority.checks[-1].set_result(CHANGED)
+    await turns()
+
+    watched.authority.restarts[-1].set_result(Restarted(True))
+    states = await watched.states()
+    for _ in calls:
+        (await watched.scene.next_asked()).answer()
+        await turns()
+    await asyncio.wait(calls)
+
+    assert states == ["running", "queued"]
+
+
+# --- many, and none
+
+
+@virtual
+async def test_the_last_calls_are_remembered_and_those_under_way_are_never_dropped() -> None:
+    watched = Watched()
+    old = watched.start(tool_call("old"))
+    await watched.scene.next_asked()
+    watched.scene.link.answers = lambda asked: asked.answer()
+
+    for _ in range(2 * REMEMBERED):
+        await watched.start(tool_call())
+
+    documents = watched.recorder.documents()
+    assert len(documents) == REMEMBERED
+    assert (documents[0]["name"], documents[0]["state"]) == ("old", "running")
+    assert [call["id"] for call in documents[1:]] == list(range(REMEMBERED + 3, 2 * REMEMBERED + 2))
+    old.cancel()
+
+
+@virtual
+async def test_what_is_remembered_is_small_whatever_was_said() -> None:
+    watched = Watched()
+    watched.scene.link.answers = lambda asked: asked.answer({"content": [{"type": "text", "text": "x" * 1_000_000}]})
+
+    for _ in range(20):
+        await watched.start(ScriptedCall("tools/call", {"name": "n" * 100_000, "arguments": {"y": "z" * 1_000_000}}))
+
+    assert len(json.dumps(watched.recorder.documents())) < 20 * 5000
+
+
+@virtual
+async def test_without_an_observer_calls_are_not_followed_and_those_under_way_come_to_their_end() -> None:
+    watched = Watched()
+    watched.reload(concurrency=1)
+    under_way, queued = watched.start(tool_call()), watched.start(tool_call())
+    await watched.see()
+
+    watched.scene.relay.observer = None
+    watched.recorder.live = False
+    told = len(watched.told)
+    (await watched.scene.next_asked()).answer()
+    await under_way
+    (await watched.scene.next_asked()).answer()
+    await queued
+    unseen = watched.start(tool_call())
+    (await watched.scene.next_asked()).answer()
+    await unseen
+    await asyncio.sleep(10 * TELL_SECONDS)
+
+    assert len(watched.told) == told
+    assert [call["state"] for call in watched.recorder.documents()] == ["done", "done"]
+
+
+@virtual
+async def test_calls_that_were_under_way_when_somebody_came_are_left_alone() -> None:
+    watched = Watched()
+    watched.reload(concurrency=1)
+    watched.scene.relay.observer = None
+    before = [watched.start(tool_call()), watched.start(tool_call())]
+    await turns()
+
+    watched.scene.relay.observer = watched.recorder
+    for _ in before:
+        (await watched.scene.next_asked()).answer()
+        await turns()
+    await asyncio.wait(before)
+
+    assert watched.recorder.documents() == []
+
+
+@virtual
+async def test_a_pipeline_that_comes_later_is_looked_at_too() -> None:
+    watched = Watched()
+
+    watched.reload()
+
+    assert watched.scene.relay.pipeline is not None
+    assert watched.scene.relay.pipeline.observer is watched.recorder
+    watched.scene.relay.observer = None
+    assert watched.scene.relay.pipeline.observer is None
+
+
+@virtual
+async def test_an_error_of_the_upstream_passes_unchanged() -> None:
+    watched = Watched()
+    watched.scene.link.answers = lambda asked: asked.fail(-32000, "no", {"why": 1})
+
+    with pytest.raises(RpcError) as error:
+        await watched.start(tool_call())
+
+    assert (error.value.code, error.value.message, error.value.data) == (-32000, "no", {"why": 1})
+    assert watched.scene.link.state is CONNECTED
