@@ -1,0 +1,150 @@
+"""What a server prints, as it comes: each line once, whatever becomes of the file."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from uno_devserver.proxy.engine.output_tail import LONGEST_LINE, MOST_BYTES, OutputTail
+from uno_devserver.system.log import CRITICAL, DEBUG, ERROR, INFORMATION, TRACE, WARNING
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "server.log"
+    path.touch()
+    return path
+
+
+def append(file: Path, text: str) -> None:
+    with file.open("a", encoding="utf-8") as stream:
+        stream.write(text)
+
+
+def texts(tail: OutputTail, file: Path) -> list[str]:
+    return [line.text for line in tail.read(str(file))]
+
+
+def test_lines_come_once_and_only_when_they_are_whole(file: Path) -> None:
+    tail = OutputTail()
+    append(file, "one\ntwo\nth")
+
+    assert texts(tail, file) == ["one", "two"]
+    assert texts(tail, file) == []
+    append(file, "ree\n\n  \nfour\r\n")
+    assert texts(tail, file) == ["three", "four"]
+
+
+def test_of_what_was_printed_before_the_end_counts(file: Path) -> None:
+    append(file, "".join(f"line {number:06}\n" for number in range(20_000)))
+
+    lines = texts(OutputTail(), file)
+
+    assert lines[-1] == "line 019999"
+    assert lines[0].startswith("line ")
+    assert len(lines) == MOST_BYTES // len("line 000000\n")
+
+
+def test_more_than_anybody_would_read_is_passed_over(file: Path) -> None:
+    tail = OutputTail()
+    append(file, "first\nhalf of a li")
+    assert texts(tail, file) == ["first"]
+
+    append(file, "ne\n" + "x" * 2 * MOST_BYTES + "\nlast\n")
+
+    assert texts(tail, file) == ["last"]
+    append(file, "next\n")
+    assert texts(tail, file) == ["next"]
+
+
+def test_a_file_that_was_emptied_is_read_from_its_beginning(file: Path) -> None:
+    tail = OutputTail()
+    append(file, "a long line of before\n")
+    tail.read(str(file))
+
+    os.truncate(file, 0)
+    append(file, "after\n")
+
+    assert texts(tail, file) == ["after"]
+
+
+def test_a_file_that_another_took_the_place_of_is_read_from_its_beginning(file: Path, tmp_path: Path) -> None:
+    tail = OutputTail()
+    append(file, "old\n")
+    tail.read(str(file))
+
+    other = tmp_path / "other.log"
+    append(other, "a new file that is longer\n")
+    other.replace(file)
+
+    assert texts(tail, file) == ["a new file that is longer"]
+
+
+def test_the_next_server_has_a_file_of_its_own(file: Path, tmp_path: Path) -> None:
+    tail = OutputTail()
+    append(file, "old\nunfinished")
+    tail.read(str(file))
+
+    append(tmp_path / "next.log", "new\n")
+
+    assert texts(tail, tmp_path / "next.log") == ["new"]
+
+
+def test_what_cannot_be_read_is_empty(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    tail = OutputTail()
+
+    assert [texts(tail, tmp_path / name) for name in ("missing", "pipe", ".")] == [[], [], []]
+
+
+@pytest.mark.parametrize(
+    ("line", "level", "text"),
+    [
+        ("trce: a", TRACE, "a"),
+        ("dbug: a", DEBUG, "a"),
+        ("info: Microsoft.Hosting.Lifetime[14]", INFORMATION, "Microsoft.Hosting.Lifetime[14]"),
+        ("warn: a", WARNING, "a"),
+        ("fail: a", ERROR, "a"),
+        ("crit: a", CRITICAL, "a"),
+        ("\x1b[33mwarn\x1b[39m: a", WARNING, "a"),
+        ("2026-02-03T04:05:06Z fail: a", ERROR, "a"),
+        ("2026-02-03T04:05:06Z plain", INFORMATION, "plain"),
+        ("warning: not one of theirs", INFORMATION, "warning: not one of theirs"),
+        ("bell \x07", INFORMATION, "bell \\x07"),
+        ("x" * 2 * LONGEST_LINE, INFORMATION, "x" * LONGEST_LINE),
+    ],
+)
+def test_the_level_is_what_dotnet_and_our_host_print_before_a_line(
+    file: Path, line: str, level: int, text: str
+) -> None:
+    append(file, line + "\n")
+
+    [found] = OutputTail().read(str(file))
+
+    assert (found.level, found.text) == (level, text)
+
+
+def test_an_indented_line_has_the_level_of_the_one_before(file: Path) -> None:
+    tail = OutputTail()
+    append(file, "fail: Category[1]\n      what failed\n")
+    assert [line.level for line in tail.read(str(file))] == [ERROR, ERROR]
+
+    append(file, "      at Somewhere()\nplain\n      more\n")
+
+    assert [line.level for line in tail.read(str(file))] == [ERROR, INFORMATION, INFORMATION]
+
+
+def test_the_time_is_the_lines_own_or_that_of_the_file(file: Path) -> None:
+    append(file, "2026-02-03T04:05:06Z stamped\n2026-02-31T04:05:06Z no such day\nplain\n")
+    os.utime(file, (1000, 1000))
+
+    assert [line.at for line in OutputTail().read(str(file))] == [1770091506.0, 1000.0, 1000.0]
+
+
+def test_a_line_without_an_end_is_not_kept_for_ever(file: Path) -> None:
+    tail = OutputTail()
+    append(file, "x" * (LONGEST_LINE + 1))
+
+    assert [len(text) for text in texts(tail, file)] == [LONGEST_LINE]
