@@ -19,6 +19,7 @@ import pytest
 
 import uno_devserver
 from support.machine import Machine
+from support.terminals import Terminal, shown
 from uno_devserver.cli.demo.command import typed
 from uno_devserver.cli.demo.texts import ADD_IN, EDIT, FILES
 
@@ -221,8 +222,8 @@ def test_a_host_that_ignores_an_edit_is_noticed(stand: Stand) -> None:
 
 @pytest.mark.parametrize(
     ("number", "moment"),
-    [(signal.SIGINT, "2. "), (signal.SIGTERM, "2. "), (signal.SIGINT, "5. ")],
-    ids=["Ctrl+C while the Host starts", "a polite kill then", "Ctrl+C while the Host is killed"],
+    [(signal.SIGTERM, "2. "), (signal.SIGINT, "5. ")],
+    ids=["while the Host starts", "while the Host is killed"],
 )
 def test_an_interrupted_demo_leaves_nothing_behind(stand: Stand, number: signal.Signals, moment: str) -> None:
     # given
@@ -243,6 +244,21 @@ def test_an_interrupted_demo_leaves_nothing_behind(stand: Stand, number: signal.
     assert time.monotonic() - began < 10
     assert "Interrupted." in rest
     assert "Traceback" not in rest
+    assert stand.left() == []
+
+
+def test_ctrl_c_in_a_terminal_ends_it_with_all_that_it_started(stand: Stand) -> None:
+    # given: as people see it, with colours
+    terminal = Terminal(stand.machine, "demo", env={"TMPDIR": str(stand.temp)})
+    assert "\x1b[1m1. Discovery" in terminal.until("3. ")
+
+    # when
+    terminal.press(b"\x03")
+    sent = terminal.end()
+
+    # then
+    assert shown(sent)[-1] == "Interrupted. What was started has been ended and removed."
+    assert terminal.process.returncode == 130
     assert stand.left() == []
 
 
