@@ -29,9 +29,9 @@ class Size(Struct):
     height: int
 
 
-class Person(Struct):
-    name: str
-    age: int = 0
+class Picture(Struct):
+    title: str
+    year: int = 0
 
 
 def register(addin: AddIn) -> None:
@@ -47,12 +47,18 @@ def _register_results(addin: AddIn) -> None:
         times: Annotated[int, Meta(description="how often", ge=1, le=5)] = 1,
         tone: Literal["warm", "cool"] = "warm",
         loud: bool = False,
-        people: list[Person] | None = None,
+        nickname: str | None = None,
     ) -> str:
         """Say hello, as often and as loudly as you like."""
-        _note("greet", name=name, times=times, tone=tone, loud=loud, people=len(people or []))
-        greeting = " ".join([f"Hello, {name}!"] * times) + "".join(f" And {other.name}." for other in people or [])
+        _note("greet", name=name, times=times, tone=tone, loud=loud, nickname=nickname)
+        greeting = " ".join([f"Hello, {nickname or name}!"] * times)
         return greeting.upper() if loud else greeting
+
+    @addin.tool
+    def hang(pictures: list[Picture], labels: dict[str, Any]) -> str:
+        """Hang pictures on a wall."""
+        _note("hang")
+        return ", ".join(f"{picture.title} ({picture.year}, {labels.get(picture.title)})" for picture in pictures)
 
     @addin.tool(read_only=True)
     def size_of(lines: str) -> Size:

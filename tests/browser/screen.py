@@ -86,9 +86,10 @@ class Screen:
         return self.page.locator("[data-call]").filter(has_text=name)
 
 
-def labelled(form: Locator, name: str) -> Locator:
-    """The control whose label begins with the name of a property."""
-    return form.get_by_label(re.compile(rf"^\s*{re.escape(name)}\b", re.IGNORECASE)).first
+def labelled(form: Locator, name: str, number: int = 0) -> Locator:
+    """The control whose label begins with the name of a property; of several, the one of that number."""
+    named = form.get_by_label(re.compile(rf"^\s*{re.escape(name)}\b", re.IGNORECASE))
+    return named.and_(form.locator("input, select, textarea")).nth(number)
 
 
 def expect_outcome(result: Locator, outcome: str) -> None:

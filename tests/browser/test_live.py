@@ -13,7 +13,7 @@ from browser.screen import Screen, expect_outcome
 from browser.watching import LOST, REFUSED
 from support.reloading import poll, state_of, wait_ready
 
-TIME = re.compile(r"\d[\d.,]*\s*m?s\b")
+TIME = re.compile(r"\d\s*m?s(?![a-z])")
 
 
 def test_a_call_of_an_agent_is_seen_while_it_runs_and_when_it_is_done(inspected: Inspected, opened: Opener) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from playwright.sync_api import expect
 
 from browser.conftest import Opener
@@ -23,12 +25,17 @@ def test_a_tool_is_called_through_its_form_and_its_answer_is_shown(inspected: In
 
 def test_what_is_left_empty_is_not_sent(inspected: Inspected, opened: Opener) -> None:
     screen = opened(inspected)
+    form = screen.choose("greet")
 
-    expect_outcome(screen.call("greet", name="Ada"), "ok")
+    labelled(form, "name").fill("Ada")
+    labelled(form, "times").fill("")
+    labelled(form, "tone").select_option(label="Not set")
+    screen.send(form)
 
+    expect_outcome(screen.result, "ok")
     [call] = screen.sent("tools/call")
     assert call["name"] == "greet"
-    assert call["arguments"] == {"name": "Ada"}
+    assert call["arguments"] == {"name": "Ada", "loud": False}
 
 
 def test_each_kind_of_field_is_sent_as_its_type(inspected: Inspected, opened: Opener) -> None:
@@ -38,57 +45,81 @@ def test_each_kind_of_field_is_sent_as_its_type(inspected: Inspected, opened: Op
     labelled(form, "name").fill("Ada")
     labelled(form, "times").fill("2")
     labelled(form, "tone").select_option(label="cool")
-    loud = labelled(form, "loud")
-    if loud.evaluate("control => control.tagName") == "SELECT":  # true, false and "not sent" are three things
-        loud.select_option(label="true")
-    else:
-        loud.check()
-    labelled(form, "people").fill('[{"name": "Grace", "age": 85}]')
+    labelled(form, "loud").check()
+    labelled(form, "nickname").fill("Countess")
     screen.send(form)
 
     expect_outcome(screen.result, "ok")
-    expect(screen.result).to_contain_text("HELLO, ADA! HELLO, ADA! AND GRACE.")
+    expect(screen.result).to_contain_text("HELLO, COUNTESS! HELLO, COUNTESS!")
+    [call] = screen.sent("tools/call")
+    assert call["arguments"] == {"name": "Ada", "times": 2, "tone": "cool", "loud": True, "nickname": "Countess"}
+
+
+def test_a_list_is_filled_item_by_item_and_what_has_no_control_as_json(inspected: Inspected, opened: Opener) -> None:
+    screen = opened(inspected)
+    form = screen.choose("hang")
+
+    for number, title in enumerate(("Sea", "Sky")):
+        form.get_by_role("button", name="Add pictures").click()
+        labelled(form, "title", number).fill(title)
+    labelled(form, "year", 1).fill("1889")
+    labelled(form, "labels").fill('{"Sky": [1, null]}')
+    screen.send(form)
+
+    expect_outcome(screen.result, "ok")
     [call] = screen.sent("tools/call")
     assert call["arguments"] == {
-        "name": "Ada",
-        "times": 2,
-        "tone": "cool",
-        "loud": True,
-        "people": [{"name": "Grace", "age": 85}],
+        "pictures": [{"title": "Sea", "year": 0}, {"title": "Sky", "year": 1889}],
+        "labels": {"Sky": [1, None]},
     }
+
+
+def test_the_arguments_can_be_written_as_json(inspected: Inspected, opened: Opener) -> None:
+    screen = opened(inspected)
+    form = screen.choose("greet")
+    labelled(form, "name").fill("Ada")
+
+    form.get_by_role("button", name="Edit as JSON").click()
+    text = labelled(form, "Arguments as JSON")
+    assert json.loads(text.input_value())["name"] == "Ada"
+    text.fill('{"name": "Grace", "nickname": null}')
+    screen.send(form)
+
+    expect_outcome(screen.result, "ok")
+    assert [call["arguments"] for call in screen.sent("tools/call")] == [{"name": "Grace", "nickname": None}]
 
 
 def test_a_missing_field_is_told_and_nothing_is_sent(inspected: Inspected, opened: Opener) -> None:
     screen = opened(inspected)
-    form = screen.choose("greet")
-    field = labelled(form, "name")
+    form = screen.choose("size_of")
+    field = labelled(form, "lines")
 
     screen.send(form)
 
     expect(field).to_be_focused()
-    assert field.evaluate("control => control.matches(':invalid') || control.getAttribute('aria-invalid') === 'true'")
+    expect(field).to_have_attribute("aria-invalid", "true")
 
     # What is sent later is all that ever was.
     field.fill("Ada")
     screen.send(form)
     expect_outcome(screen.result, "ok")
-    assert [call["arguments"] for call in screen.sent("tools/call")] == [{"name": "Ada"}]
+    assert [call["arguments"] for call in screen.sent("tools/call")] == [{"lines": "Ada"}]
 
 
 def test_json_that_is_none_is_told_and_nothing_is_sent(inspected: Inspected, opened: Opener) -> None:
     screen = opened(inspected)
-    form = screen.choose("greet")
-    field = labelled(form, "people")
-    labelled(form, "name").fill("Ada")
-    field.fill('[{"name": ')
+    form = screen.choose("hang")
+    field = labelled(form, "labels")
+    field.fill('{"Sky": ')
 
     screen.send(form)
 
     expect(field).to_be_focused()
-    field.fill("")
+    expect(field).to_have_attribute("aria-invalid", "true")
+    field.fill("{}")
     screen.send(form)
     expect_outcome(screen.result, "ok")
-    assert [call["arguments"] for call in screen.sent("tools/call")] == [{"name": "Ada"}]
+    assert [call["arguments"] for call in screen.sent("tools/call")] == [{"pictures": [], "labels": {}}]
 
 
 def test_structured_content_is_shown(inspected: Inspected, opened: Opener) -> None:
@@ -179,7 +210,7 @@ def test_a_prompt_is_filled_and_its_messages_are_shown(inspected: Inspected, ope
     prompts.get_by_text("describe").first.click()
     form = prompts.get_by_role("form").last
     labelled(form, "subject").fill("a pixel")
-    form.get_by_role("button").first.click()
+    form.get_by_role("button", name="Get messages").click()
 
     expect(prompts).to_contain_text("Describe a pixel in one sentence.")
 
