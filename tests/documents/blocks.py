@@ -16,6 +16,7 @@ PAGES = (
 )
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMENT = re.compile(r"\s+# .*")
+_SAID_CODE = re.compile(r"\s+# .*\bexit code (\d+)$")
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,12 @@ class Step:
     def command(self) -> str:
         """Without what a shell would take for a comment."""
         return _COMMENT.sub("", self.line)
+
+    @property
+    def exit_code(self) -> int:
+        """What its comment ends with (`exit code 1`), else 0."""
+        said = _SAID_CODE.search(self.line)
+        return int(said[1]) if said else 0
 
 
 def blocks(*languages: str, pages: tuple[Path, ...] = PAGES) -> list[Block]:

@@ -35,7 +35,7 @@ RUN_BY = {
     ("docs/ide-extensions.md", "js"): "test_the_extension_of_the_guide_has_a_server_as_long_as_it_lives",
 }
 # Pictures, and what a program prints; nobody types or reads them in.
-PROSE = ("", "text")
+PROSE = ("", "text", "mermaid")
 CHECKED = ("console", "json", "jsonc", "python", "js")
 
 

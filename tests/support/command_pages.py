@@ -61,6 +61,7 @@ def _section(command: Command) -> str:
     parts = [
         f"{command.help}.",
         f"`{usage}`" + (f", also {', '.join(others)}" if others else ""),
+        "\n".join(f"- {what}: `{line}`" for what, line in command.examples),
         _options(command.options).rstrip() if command.options else "",
         TO_HOST if command.arguments and command.unknown is Unknown.FORWARD else UNKNOWN[command.unknown],
     ]

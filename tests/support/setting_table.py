@@ -1,6 +1,6 @@
 """The tables in docs/configuration.md, from the schema of the config and from what is read of it.
 
-`python tests/support/setting_table.py` brings them up to date. What a setting may hold is said as error messages say it.
+`python tests/support/setting_table.py` brings them up to date. What a setting may hold is said as in error messages.
 """
 
 from __future__ import annotations
