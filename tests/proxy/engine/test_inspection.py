@@ -1,0 +1,339 @@
+"""What a page hears of a proxy: all of it once somebody looks, and nothing is done for it before and after."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from protocol.conversations import asynchronous, until
+from support.relays import Scene, tool_call
+from support.servers import Processes, Registry
+from uno_devserver import __version__
+from uno_devserver.inspector.feed import Feed
+from uno_devserver.instances.health_report import ConnectionState
+from uno_devserver.protocol.http.messages import Streaming
+from uno_devserver.protocol.sse import EventReader
+from uno_devserver.proxy.engine import inspection as module
+from uno_devserver.proxy.engine.inspection import Inspection
+from uno_devserver.proxy.engine.journal import Journal
+from uno_devserver.proxy.engine.knowledge import Knowledge
+from uno_devserver.proxy.health.health import UpstreamFacts
+from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.relay.observation import Recorder
+from uno_devserver.proxy.timeline import Timeline
+from uno_devserver.system.folders import folders
+from uno_devserver.system.log import DEBUG, NONE, log
+from uno_devserver.workspace.resolver import resolve
+
+LINGER_SECONDS = 0.05
+PARTS = (Inspection, Journal, Recorder, Feed)
+
+
+class Page:
+    """Somebody who looks, and reads whatever comes unless told to wait."""
+
+    def __init__(self, inspection: Inspection) -> None:
+        self.heard: list[tuple[str, Any]] = []
+        self.reads = asyncio.Event()
+        self.reads.set()
+        self._events = EventReader()
+        answer = inspection.feed.answer()
+        assert isinstance(answer, Streaming)
+        self._task = asyncio.ensure_future(answer.run(self))
+
+    async def write(self, data: bytes) -> None:
+        await self.reads.wait()
+        self.heard += [(event.name, json.loads(event.data)) for event in self._events.feed(data)]
+
+    def all(self, name: str) -> list[Any]:
+        return [data for event, data in self.heard if event == name]
+
+    async def hears(self, name: str, accept: Callable[[Any], object] = lambda _: True) -> Any:
+        await until(lambda: any(accept(data) for data in self.all(name)))
+        return next(data for data in self.all(name) if accept(data))
+
+    async def leave(self) -> None:
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+
+class World:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.knowledge = Knowledge(Options(str(folder)), Timeline(), str(folder / "state"))
+        self.scene = Scene()
+        self.scene.link.answers = lambda asked: asked.answer({"content": [{"type": "text", "text": "yes"}]})
+        self.inspection = Inspection(self.knowledge, self.scene.relay, linger_seconds=LINGER_SECONDS)
+
+    def look(self) -> Page:
+        return Page(self.inspection)
+
+    def is_idle(self) -> bool:
+        """Nothing is done for pages, and nothing will be by itself."""
+        loop = asyncio.get_running_loop()
+        timers = [handle._callback for handle in loop._scheduled if not handle.cancelled()]  # type: ignore[attr-defined]
+        ours = [timer for timer in timers if isinstance(getattr(timer, "__self__", None), PARTS)]
+        tasks = [task for task in asyncio.all_tasks() if "Inspection." in str(task.get_coro())]
+        hooks = (self.scene.relay.observer, self.knowledge.learned)
+        return hooks == (None, None) and log.tap_level == NONE and not ours and not tasks
+
+
+@pytest.fixture(autouse=True)
+def _own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+@asynccontextmanager
+async def world(folder: Path) -> AsyncIterator[World]:
+    made = World(folder)
+    try:
+        yield made
+    finally:
+        made.inspection.close()
+        made.inspection.feed.close()
+        made.knowledge.close()
+
+
+# --- the snapshot
+
+
+@asynchronous
+async def test_a_page_hears_first_how_everything_is(tmp_path: Path) -> None:
+    async with world(tmp_path) as made:
+        log.info("before anybody looked")
+
+        snapshot = await made.look().hears("snapshot")
+
+    assert (snapshot["version"], snapshot["processId"]) == (__version__, os.getpid())
+    assert (snapshot["directory"], snapshot["solution"], snapshot["name"]) == (str(tmp_path), None, "The Host")
+    assert snapshot["startedAt"] < snapshot["now"] <= time.time()
+    assert snapshot["health"]["proxy"]["state"] == "Initializing"
+    assert snapshot["log"][-1]["text"] == "before anybody looked"
+    assert (snapshot["calls"], snapshot["servers"], snapshot["proxies"]) == ([], [], [])
+
+
+@asynchronous
+async def test_a_workspace_is_named_with_its_solution(tmp_path: Path) -> None:
+    (tmp_path / ".devtools" / "addins").mkdir(parents=True)
+    workspace = resolve(str(tmp_path))
+    async with world(tmp_path) as made:
+        made.knowledge.workspace = lambda: workspace
+
+        snapshot = await made.look().hears("snapshot")
+
+    assert (snapshot["directory"], snapshot["solution"]) == (workspace.working_directory, workspace.solution)
+
+
+@asynchronous
+async def test_a_second_page_sees_the_calls_that_the_first_saw(tmp_path: Path) -> None:
+    async with world(tmp_path) as made:
+        await made.look().hears("snapshot")
+        await made.scene.start(tool_call())
+
+        snapshot = await made.look().hears("snapshot")
+
+    assert [(call["name"], call["state"]) for call in snapshot["calls"]] == [("echo", "done")]
+
+
+@asynchronous
+async def test_a_disk_that_does_not_answer_keeps_no_page_from_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object) -> dict[str, object]:
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(module, "surroundings", fails)
+    async with world(tmp_path) as made:
+        snapshot = await made.look().hears("snapshot")
+
+    assert (snapshot["servers"], snapshot["proxies"]) == ([], [])
+
+
+# --- what changes
+
+
+@asynchronous
+async def test_calls_are_told_while_somebody_looks(tmp_path: Path) -> None:
+    async with world(tmp_path) as made:
+        page = made.look()
+        await page.hears("snapshot")
+
+        await made.scene.start(tool_call())
+
+        call = await page.hears("call")
+        assert (call["state"], call["outcome"]) == ("done", "yes")
+
+
+@asynchronous
+async def test_many_changes_of_the_state_are_few_reports_and_the_last_is_the_truth(tmp_path: Path) -> None:
+    async with world(tmp_path) as made:
+        page = made.look()
+        await page.hears("snapshot")
+
+        for number in range(500):
+            made.knowledge.learn(restarts=number)
+        made.knowledge.learn(state=ConnectionState.CONNECTED)
+
+        await page.hears("health", lambda report: report["proxy"]["state"] == "Connected")
+        assert len(page.all("health")) <= 2
+        assert page.all("health")[-1]["proxy"]["restarts"] == 499
+
+
+@asynchronous
+async def test_log_lines_are_told_with_the_detailed_ones(tmp_path: Path) -> None:
+    async with world(tmp_path) as made:
+        page = made.look()
+        await page.hears("snapshot")
+
+        log.debug("in detail")
+
+        lines = await page.hears("log", lambda lines: any(line["text"] == "in detail" for line in lines))
+        assert {line["source"] for line in lines} == {"proxy"}
+
+
+@asynchronous
+async def test_what_the_server_prints_is_in_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "OUTPUT_SECONDS", 0.01)
+    file = tmp_path / "host.log"
+    file.write_text("info: it begins\n", "utf-8")
+    async with world(tmp_path) as made:
+        page = made.look()
+        await page.hears("snapshot")
+
+        made.knowledge.learn(upstream=UpstreamFacts(log_file=str(file)))
+        [first] = await page.hears("log", lambda lines: lines[0]["source"] == "server")
+        with file.open("a", encoding="utf-8") as stream:
+            stream.write("fail: it breaks\n")
+        [second] = await page.hears("log", lambda lines: lines[0]["text"] == "it breaks")
+
+        assert (first["level"], first["text"]) == ("Information", "it begins")
+        assert (second["level"], second["source"]) == ("Error", "server")
+        again = made.look()
+        assert len([line for line in (await again.hears("snapshot"))["log"] if line["source"] == "server"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("method", "told"),
+    [
+        ("notifications/tools/list_changed", [{"changed": ["tools"]}]),
+        ("notifications/resources/list_changed", [{"changed": ["resources"]}]),
+        ("notifications/prompts/list_changed", [{"changed": ["prompts"]}]),
+        ("notifications/message", []),
+    ],
+)
+@asynchronous
+async def test_lists_that_changed_are_to_be_read_again(tmp_path: Path, method: str, told: list[Any]) -> None:
+    async with world(tmp_path) as made:
+        page = made.look()
+        await page.hears("snapshot")
+
+        made.inspection.lists_changed(method)
+        made.inspection.feed.tell("end", {})
+        await page.hears("end")
+
+        assert page.all("lists") == told
+
+
+@asynchronous
+async def test_servers_that_come_and_go_are_told_and_nothing_where_nothing_changed(
+    tmp_path: Path, processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SERVERS_SECONDS", 0.01)
+    registry = Registry(Path(folders().registry))
+    async with world(tmp_path) as made:
+        page = made.look()
+        await page.hears("snapshot")
+        server = processes.start()
+
+        registry.sign_in(server.pid, port=5611)
+        [told] = (await page.hears("servers"))["servers"]
+        server.kill()
+        await page.hears("servers", lambda told: not told["servers"])
+
+        assert (told["processId"], told["port"], told["isInWorkspace"]) == (server.pid, 5611, False)
+        assert len(page.all("servers")) == 2, "it was looked at many times"
+
+
+# --- nobody looks
+
+
+@asynchronous
+async def test_nothing_runs_before_somebody_looks_and_a_while_after_the_last_has_gone(tmp_path: Path) -> None:
+    async with world(tmp_path) as made:
+        made.knowledge.learn(restarts=1)
+        await made.scene.start(tool_call())
+        assert made.is_idle()
+
+        page = made.look()
+        await page.hears("snapshot")
+        made.knowledge.learn(restarts=2)
+        assert not made.is_idle()
+        assert log.tap_level == DEBUG
+        await page.leave()
+        await until(made.is_idle)
+
+        made.knowledge.learn(restarts=3)
+        await made.scene.start(tool_call())
+        log.info("still kept")
+        assert made.is_idle()
+
+        again = await made.look().hears("snapshot")
+        assert "still kept" in [line["text"] for line in again["log"]]
+        assert again["calls"] == [], "nobody looked"
+
+
+@asynchronous
+async def test_a_page_that_is_loaded_again_misses_no_call(tmp_path: Path) -> None:
+    async with world(tmp_path) as made:
+        page = made.look()
+        await page.hears("snapshot")
+        await page.leave()
+        await made.scene.start(tool_call("between"))
+
+        snapshot = await made.look().hears("snapshot")
+
+        assert [call["name"] for call in snapshot["calls"]] == ["between"]
+
+
+@asynchronous
+async def test_after_its_end_nothing_runs_whoever_comes(tmp_path: Path) -> None:
+    async with world(tmp_path) as made:
+        page = made.look()
+        await page.hears("snapshot")
+
+        made.inspection.close()
+        made.inspection.feed.close()
+
+        await page.hears("closing")
+        await until(made.is_idle)
+        assert log.tap is None
+
+
+@asynchronous
+async def test_a_page_that_does_not_read_slows_no_call(tmp_path: Path) -> None:
+    async with world(tmp_path) as made:
+        slow, quick = made.look(), made.look()
+        await asyncio.gather(slow.hears("snapshot"), quick.hears("snapshot"))
+        slow.reads.clear()
+
+        for number in range(5000):
+            await made.scene.start(tool_call(f"tool-{number}"))
+            if number % 1000 == 0:
+                await quick.hears("call", _is_of(f"tool-{number}"))
+        await quick.hears("call", _is_of("tool-4999"))
+        slow.reads.set()
+
+        caught_up = await slow.hears("snapshot", lambda snapshot: len(snapshot["calls"]) == 200)
+        assert caught_up["calls"][-1]["name"] == "tool-4999"
+
+
+def _is_of(name: str) -> Callable[[Any], bool]:
+    return lambda call: bool(call["name"] == name)
