@@ -9,11 +9,10 @@ from ..discovery.discover import Request, discover
 from ..instances.active import with_ancestors
 from ..instances.health import health, judged
 from ..instances.health_report import ActiveServer, HealthFacts, HealthStatus
-from ..instances.membership import full_solution, is_inside, of_workspace, same_place
+from ..instances.membership import full_solution, of_workspace, same_place
 from ..instances.survey import survey
 from ..instances.workspace_state import log_of
 from ..issues import fatal
-from ..proxy.health.status_file import running_proxies
 from ..system.folders import folders
 from ..workspace.config import AS_BEFORE, read_config
 from ..workspace.trust import is_trusted, refusal
@@ -21,6 +20,7 @@ from .directory import absolute
 from .health_report import text
 from .proxy_reports import also_told, told_by
 from .results import Result
+from .workspace_proxies import proxies_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def run(invocation: Invocation) -> Result:
     servers = with_ancestors(registered.running, discovery.workspace)
     facts = HealthFacts(__version__, discovery, servers, registry_problem=" ".join(registered.problems))
     own = _own(servers, discovery.workspace)
-    proxies = _proxies(discovery.workspace)
+    proxies = proxies_of(discovery.workspace)
     config = read_config(discovery.workspace.config)
     if own:
         report = also_told(health(_with_host(facts, own)), proxies)
@@ -59,16 +59,6 @@ def _of_config(config: Config, proxies: list[Status]) -> tuple[Issue, ...]:
     if config.readable or not proxies:
         return config.issues
     return tuple(issue.replace(remediation=AS_BEFORE) for issue in config.issues)
-
-
-def _proxies(workspace: Workspace) -> list[Status]:
-    """What the proxies of the workspace say of themselves."""
-    home = workspace.working_directory
-    return [
-        status
-        for status in running_proxies(folders().state)
-        if isinstance(place := status.get("directory"), str) and (same_place(place, home) or is_inside(place, home))
-    ]
 
 
 def _own(servers: tuple[ActiveServer, ...], workspace: Workspace) -> Server | None:

@@ -214,6 +214,19 @@ COMMANDS = (
         doing="Looking at the workspace",
     ),
     Command(
+        ("inspect",),
+        "Show what the workspace's proxy does, on a page in the browser",
+        "inspect:run",
+        (
+            Option(("--no-open",), "Print where the page is, and open no browser"),
+            Option(
+                ("--port",),
+                "Where it is opened, if it is not yet (default: 6274, or the next that is free; 0: any)",
+                value="<port>",
+            ),
+        ),
+    ),
+    Command(
         ("config",),
         "Show what the workspace's config says, and what is wrong with it",
         "config:run",

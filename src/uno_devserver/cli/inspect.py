@@ -1,0 +1,182 @@
+"""`inspect`: the page that shows what the workspace's proxy does, in the browser.
+
+The page of a proxy that runs, which is asked to open one if need be; else of a proxy that runs as long as this command.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+from ..instances.membership import same_place
+from ..issues import UserError
+from ..system.log import INFORMATION, level_named, log
+from ..system.values import Value
+from ..workspace.resolver import resolve
+from .directory import absolute
+from .numbers import MAX_PORT, number
+from .results import Result
+from .workspace_proxies import proxies_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..proxy.health.status_file import Status
+    from ..workspace.resolver import Workspace
+    from .attended_proxy import AttendedProxy
+    from .interrupts import Interrupts
+    from .parse import Invocation
+
+ASK_SECONDS = 5.0  # a proxy opens its page in some 50 ms
+# All pages are on this machine; what files say may be anything.
+_ADDRESS = re.compile(r"http://localhost:(\d{1,5})/\S*")
+
+
+class Page(Value):
+    url: str
+    process_id: int
+    directory: str
+
+
+def run(invocation: Invocation) -> Result:
+    port = number(invocation, "port", 0, MAX_PORT)
+    workspace = _workspace(invocation)
+    proxies = sorted(proxies_of(workspace), key=lambda status: not _is_at(status, workspace))
+    page = _open_page(proxies) or _asked_for(proxies, port)
+    if page is not None:
+        _show(page, invocation)
+        return _result(page, started=False)
+    return _start(invocation, workspace, port, proxies)
+
+
+def _workspace(invocation: Invocation) -> Workspace:
+    named = invocation.value("solution-dir")
+    directory = absolute(named or ".")
+    workspace = resolve(directory, explicit=named is not None)
+    if not os.path.isdir(directory):
+        issue = workspace.issues[0]
+        raise UserError(issue.code, issue.message, issue.remediation)
+    return workspace
+
+
+# Of a proxy that runs.
+
+
+def _is_at(status: Status, workspace: Workspace) -> bool:
+    return same_place(str(status.get("directory")), workspace.working_directory)
+
+
+def _open_page(proxies: list[Status]) -> Page | None:
+    return next((page for status in proxies if (page := _page(status, status.get("inspector")))), None)
+
+
+def _asked_for(proxies: list[Status], port: int | None) -> Page | None:
+    """The first of them that can be asked opens one."""
+    for status in proxies:
+        channel = status.get("controlChannel")
+        if isinstance(channel, str):
+            from ..hotreload.question import NoReply, ask
+            from ..hotreload.wire import OPEN_INSPECTOR
+
+            try:
+                answer = ask(channel, OPEN_INSPECTOR, {} if port is None else {"port": port}, ASK_SECONDS)
+            except NoReply as problem:  # it has just ended, or is of an older version
+                log.warn(f"The proxy {status.get('processId')} opens no page. {problem}")
+                continue
+            if page := _page(status, answer.get("url")):
+                return page
+    return None
+
+
+def _page(status: Status, url: object) -> Page | None:
+    if not isinstance(url, str) or not _ADDRESS.fullmatch(url):
+        return None
+    pid = status["processId"]
+    assert isinstance(pid, int)  # else it would be no status of a running proxy
+    return Page(url, pid, str(status.get("directory")))
+
+
+# Of one that we run ourselves.
+
+
+def _start(invocation: Invocation, workspace: Workspace, port: int | None, proxies: list[Status]) -> Result:
+    from .agreeing import MAY_RUN, REVOKE, agree_to
+    from .attended_proxy import AttendedProxy
+    from .interrupts import Interrupts
+
+    for status in proxies:
+        beside = "it was started without --inspector, and cannot be asked. Another is started beside it"
+        log.info(f"The proxy {status.get('processId')} of this workspace has no page: {beside}.")
+    directory = workspace.requested_directory
+    agreed = agree_to(workspace.working_directory, "inspect")  # who wants to see it wants it to run
+    if agreed:
+        log.info(f"{MAY_RUN}: {', '.join(agreed)}. {REVOKE}")
+    interrupts = Interrupts()
+    interrupts.hold()
+    try:
+        proxy = AttendedProxy(
+            directory, (*_log_level(invocation), "--inspector", *([] if port is None else [str(port)]))
+        )
+    except OSError as error:
+        message = f"No proxy can be started: {error.strerror}."
+        raise UserError("ProxyNotStarted", message, "Run 'uno-devserver mcp start' to see why.") from error
+    url = proxy.url(lambda: interrupts.received is not None)
+    if url is None:
+        code = proxy.end()
+        if interrupts.received is not None:
+            raise KeyboardInterrupt
+        raise _no_page(proxy, code)
+    page = Page(url, proxy.pid, workspace.working_directory)
+    _show(page, invocation)
+    log.info("The page is served until this command ends (Ctrl+C).")
+    return _result(page, started=True).replace(afterwards=lambda: _stay_with(proxy, interrupts))
+
+
+def _log_level(invocation: Invocation) -> tuple[str, ...]:
+    """Whoever wants to see more sees more of the proxy; less would hide where its page is."""
+    name = invocation.value("log-level")
+    level = None if name is None else level_named(name)
+    return ("--log-level", str(name)) if level is not None and level < INFORMATION else ()
+
+
+def _stay_with(proxy: AttendedProxy, interrupts: Interrupts) -> int:
+    runs = proxy.stay(lambda: interrupts.received is not None)
+    code = proxy.end()
+    if not runs:
+        raise _ended(proxy, code)
+    return 0
+
+
+def _no_page(proxy: AttendedProxy, code: int) -> UserError:
+    message = f"The proxy opened no page. {_said(proxy, code)}"
+    return UserError("InspectorNotServed", message, "Choose another port with --port; 0 takes any.")
+
+
+def _ended(proxy: AttendedProxy, code: int) -> UserError:
+    return UserError("ProxyEnded", f"The proxy has ended. {_said(proxy, code)}", "Run 'uno-devserver inspect' again.")
+
+
+def _said(proxy: AttendedProxy, code: int) -> str:
+    lines = "\n".join(f"  | {line}" for line in proxy.last_lines)
+    return f"Its exit code is {code}; it said last:\n{lines}" if lines else f"Its exit code is {code}; it said nothing."
+
+
+# What is shown.
+
+
+def _show(page: Page, invocation: Invocation) -> None:
+    if not invocation.on("no-open") and not invocation.on("json"):
+        from ..system.browser import show
+
+        show(page.url, os.environ)
+
+
+def _result(page: Page, *, started: bool) -> Result:
+    address = _ADDRESS.fullmatch(page.url)
+    data = {
+        "url": page.url,
+        "port": int(address[1]) if address else None,
+        "processId": page.process_id,
+        "started": started,
+        "directory": page.directory,
+    }
+    return Result(data, page.url)
