@@ -11,29 +11,33 @@ export class CallRow {
 
   #badge = el("span", { class: "badge" });
   #why = el("p", { class: "muted why-waiting" });
-  #queued = el("td", { class: "number wide-only" });
-  #running = el("td", { class: "number wide-only" });
-  #total = el("td", { class: "number" });
-  #details = el("td", { colspan: "6" });
+  #queued = el("td", { role: "cell", class: "number wide-only" });
+  #running = el("td", { role: "cell", class: "number wide-only" });
+  #total = el("td", { role: "cell", class: "number" });
+  #details = el("td", { role: "cell", colspan: "6" });
   #button;
   #row;
   #opened;
 
   constructor(call) {
-    this.#opened = el("tr", { class: "opened", id: unique("call"), hidden: true }, this.#details);
+    this.#opened = el("tr", { class: "opened", role: "row", id: unique("call"), hidden: true }, this.#details);
     const { method, name, client } = call;
     this.#button = el(
       "button",
       { class: "opener", type: "button", "aria-expanded": "false", "aria-controls": this.#opened.id, onclick: () => this.#toggle() },
-      el("span", { class: "call-name mono" }, name ?? method),
-      name !== null && el("span", { class: "call-method muted" }, method),
+      el(
+        "span",
+        {},
+        el("span", { class: "call-name mono" }, name ?? method),
+        name !== null && el("span", { class: "call-method muted small" }, method),
+      ),
     );
     this.#row = el(
       "tr",
-      { "data-call": call.id },
-      el("th", { scope: "row" }, this.#button),
-      el("td", { class: "wide-only" }, client),
-      el("td", {}, this.#badge, this.#why),
+      { role: "row", "data-call": call.id },
+      el("th", { scope: "row", role: "rowheader" }, this.#button),
+      el("td", { role: "cell", class: "wide-only" }, client),
+      el("td", { role: "cell" }, this.#badge, this.#why),
       this.#queued,
       this.#running,
       this.#total,

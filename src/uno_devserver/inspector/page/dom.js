@@ -44,8 +44,8 @@ export function unique(prefix) {
 const COPIED_MS = 1500; // long enough to be read, short enough to be ready for the next
 
 /** `read` is asked when the button is pressed, so that what is copied is what is shown then. */
-export function copyButton(read, label = "Copy") {
-  const button = el("button", { class: "button small", type: "button", onclick: copy }, label);
+export function copyButton(read, label = "Copy", classes = "button small") {
+  const button = el("button", { class: classes, type: "button", onclick: copy }, label);
   let resetting = 0;
 
   async function copy() {

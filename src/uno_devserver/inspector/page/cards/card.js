@@ -4,8 +4,8 @@
 import { el, fill } from "../dom.js";
 
 /** `pick(state)`: the data that it shows, as JSON has them; null hides it. `render(data)`: the nodes below its heading. */
-export function card({ title, wide = false, pick, render }) {
-  const heading = el("h3", {}, title);
+export function card({ title, titled = true, wide = false, pick, render }) {
+  const heading = el("h3", { class: titled ? null : "visually-hidden" }, title);
   const element = el("section", { class: wide ? "card wide" : "card", "aria-label": title, hidden: true }, heading);
   let shown = "null";
 

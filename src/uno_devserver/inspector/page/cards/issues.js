@@ -9,11 +9,8 @@ export const issuesCard = () =>
   card({
     title: "Issues",
     wide: true,
-    pick: ({ health }) => health.issues.toSorted((one, other) => isFatal(other) - isFatal(one)),
-    render: (issues) =>
-      issues.length === 0
-        ? el("p", { class: "muted" }, "Nothing is wrong.")
-        : el("ul", { class: "issues" }, issues.map(issueItem)),
+    pick: ({ health: { issues } }) => (issues.length ? issues.toSorted((one, other) => isFatal(other) - isFatal(one)) : null),
+    render: (issues) => el("ul", { class: "issues" }, issues.map(issueItem)),
   });
 
 function isFatal(issue) {

@@ -4,14 +4,13 @@ import { el } from "../dom.js";
 import { ms } from "../format.js";
 import { card } from "./card.js";
 
+// All others are the first requests of a client.
 const STAGES = {
   engine: "Engine loaded",
   loop: "Engine runs",
   launched: "Server launched",
   ready: "Server ready",
   connected: "Connected",
-  initialize: "initialize answered",
-  "tools/list": "tools/list answered",
 };
 const LAST = "connected"; // what a client asks later is in its own time, and would squeeze the bars of the start
 
@@ -53,7 +52,7 @@ function row(stage, before, reached, end) {
   return el(
     "tr",
     { "data-stage": stage },
-    el("th", { scope: "row" }, STAGES[stage] ?? stage),
+    el("th", { scope: "row" }, STAGES[stage] ?? `${stage} answered`),
     el("td", { class: "track-cell" }, el("span", { class: "track", "aria-hidden": "true" }, reached <= end && bar)),
     el("td", { class: "number muted" }, ms(reached - before)),
     el("td", { class: "number" }, ms(reached)),

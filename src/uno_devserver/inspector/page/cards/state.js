@@ -1,7 +1,7 @@
 // The first thing to see: whether tools can be called, and what answers them.
 
 import { age } from "../ages.js";
-import { badge, el } from "../dom.js";
+import { el } from "../dom.js";
 import { moment, plural } from "../format.js";
 import { kindOf } from "../kinds.js";
 import { card, facts } from "./card.js";
@@ -27,9 +27,10 @@ export const stateCard = () =>
   card({
     title: "State",
     wide: true,
+    titled: false,
     pick: ({ health: { status, issues, proxy }, startedAt }) => ({
       status,
-      issues: issues.length,
+      isFine: issues.length === 0,
       startedAt,
       state: proxy.state,
       upstream: proxy.upstream,
@@ -46,7 +47,7 @@ export const stateCard = () =>
         el("span", { class: "dot", "data-kind": kindOf(data.state), "aria-hidden": "true" }),
         el("span", { class: "hero-state", "data-field": "state" }, data.state),
         el("span", { class: "badge", "data-kind": kindOf(data.status), "data-field": "status" }, data.status),
-        el("p", { class: "hero-meaning muted" }, MEANINGS[data.state]),
+        el("p", { class: "hero-meaning muted" }, MEANINGS[data.state], data.isFine && " Nothing is wrong."),
         el("p", { class: "last-seen" }, "As last seen: the proxy does not answer at the moment."),
       ),
       el("div", { class: "hero-facts" }, behind(data.upstream), around(data)),

@@ -12,9 +12,11 @@ export function create({ store }) {
   const rows = new Map(); // by the id of the call
   const lanes = new Map(LANES.map((state) => [state, lane(state, () => choose(state))]));
   const search = el("input", { type: "search", oninput: sift, autocomplete: "off", spellcheck: "false" });
-  const body = el("tbody");
+  const filter = field("Filter", search);
+  filter.classList.add("inline");
+  const body = el("tbody", { role: "rowgroup" });
   const caption = el("caption", { class: "visually-hidden" }, "Calls, newest first");
-  const list = el("table", { class: "table calls", onkeydown: closeByEscape }, caption, head(), body);
+  const list = el("table", { class: "table calls", role: "table", onkeydown: closeByEscape }, caption, head(), body);
   const nothing = el("div");
   let chosen = null; // the state that is shown alone
   let ticking = 0;
@@ -24,7 +26,7 @@ export function create({ store }) {
     {},
     el("h2", {}, "Calls"),
     el("ul", { class: "lanes", "aria-label": "Calls by state; press to see one state alone" }, [...lanes.values()].map(({ button }) => el("li", {}, button))),
-    el("div", { class: "toolbar" }, field("Filter", search)),
+    el("div", { class: "toolbar" }, filter),
     nothing,
     el("div", { class: "card calls-card" }, list),
   );
@@ -127,5 +129,6 @@ function lane(state, onclick) {
 
 function head() {
   const columns = [["Call", ""], ["Client", "wide-only"], ["State", ""], ["Queued", "number wide-only"], ["Running", "number wide-only"], ["Total", "number"]];
-  return el("thead", {}, el("tr", {}, columns.map(([name, kind]) => el("th", { scope: "col", class: kind || null }, name))));
+  // The roles are repeated, here as in the rows: where it is narrow, a changed `display` takes them away.
+  return el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, columns.map(([name, kind]) => el("th", { scope: "col", role: "columnheader", class: kind || null }, name))));
 }

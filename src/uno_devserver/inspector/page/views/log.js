@@ -31,7 +31,7 @@ export function create({ store }) {
       field("Level", level),
       field("Source", source),
       field("Search", search),
-      copyButton(() => shownLines().map(asText).join("\n")),
+      copyButton(() => shownLines().map(asText).join("\n"), "Copy", "button"),
     ),
     el("div", { class: "log-frame" }, box, nothing, newest),
     counted,

@@ -7,12 +7,18 @@ import { startupCard } from "../cards/startup.js";
 import { stateCard } from "../cards/state.js";
 import { el, empty } from "../dom.js";
 
-const CARDS = [stateCard, issuesCard, lastExitCard, startupCard, addInsCard, hotReloadCard, listsCard];
-
 export function create() {
-  const cards = CARDS.map((make) => make());
+  const wide = [stateCard(), issuesCard(), lastExitCard()];
+  const left = [startupCard(), listsCard()];
+  const right = [addInsCard(), hotReloadCard()];
+  const cards = [...wide, ...left, ...right];
   const waiting = empty("Waiting for the proxy…", "It tells how it is as soon as it answers.");
-  const grid = el("div", { class: "cards", hidden: true }, cards.map((card) => card.element));
+  const grid = el(
+    "div",
+    { class: "cards", hidden: true },
+    wide.map((card) => card.element),
+    el("div", { class: "stacks" }, [left, right].map((stack) => el("div", { class: "stack" }, stack.map((card) => card.element)))),
+  );
 
   return {
     element: el("section", {}, el("h2", {}, "Overview"), waiting, grid),

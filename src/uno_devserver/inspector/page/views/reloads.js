@@ -68,9 +68,8 @@ function entry(reload) {
       { class: "reload-head" },
       date && el("span", { class: "number" }, when(date)),
       outcome(reload),
-      el("span", { class: "muted" }, role),
+      el("span", { class: "muted" }, role, date && [", ", age(date)]),
     ),
-    date && el("p", { class: "muted small" }, age(date)),
     el("ul", { class: "changed-files", "aria-label": "What changed" }, changed.map((path) => el("li", { class: "mono" }, path))),
     el(
       "dl",

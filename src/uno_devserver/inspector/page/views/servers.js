@@ -47,7 +47,7 @@ function proxyTable(proxies) {
       inspectorOf(each),
     ],
   }));
-  return table("Proxies: what AI clients talk to", ["Workspace", "Process", "State", "Health", "Clients", "Tools", "Inspector"], rows);
+  return table("What AI clients talk to", ["Workspace", "Process", "State", "Health", "Clients", "Tools", "Inspector"], rows);
 }
 
 function inspectorOf({ own, inspector, processId }) {
@@ -72,7 +72,7 @@ function hostTable(servers) {
       started(each.startTime),
     ],
   }));
-  return table("Hosts: dev servers that apps and IDEs connect to", ["Solution", "Process", "Kind", "Endpoint", "Started"], rows);
+  return table("What apps and IDEs connect to", ["Solution", "Process", "Kind", "Endpoint", "Started"], rows);
 }
 
 function started(time) {
