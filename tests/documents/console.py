@@ -1,6 +1,7 @@
 """A terminal on a machine: it runs a line of a document as a shell would, and tells what came of it.
 
-A command that stays in the foreground is started, asked whether it serves, and ended as a user would end it.
+A command that stays in the foreground is started, asked whether it serves, and ended as a user would end it: at once,
+or, where further commands are about what it shows, with the terminal.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ OPERATORS = {"|", "||", "&&", ";", ">", ">>", "<", "&"}
 PORT = re.compile(r"(--(?:httpPort|http|port|inspector) )[1-9]\d*")
 LISTENING = re.compile(r"Now listening on: (http://\S+)")
 READY = re.compile(r"(DevServer is ready)")
-INSPECTOR = re.compile(r"(http://localhost:\d+/\?token=\S+)")
+INSPECTOR = re.compile(r"(http://localhost:\d+/\?token=[^\s\"]+)")
 HELLO = {
     "protocolVersion": NEWEST_HANDSHAKE,
     "capabilities": {},
@@ -42,12 +43,13 @@ class Outcome:
 class Console:
     def __init__(self, machine: Machine) -> None:
         self._machine = machine
-        self._seen = 0
+        self._started = 0
+        self._open: list[subprocess.Popen[bytes]] = []
 
     def run(self, command: str) -> Outcome:
         """The line, with a free port for each that it names, and the running Host for what stands in angle brackets."""
         line = PORT.sub(lambda option: f"{option[1]}{free_port()}", self._filled_in(command))
-        first = _invocation(line)
+        first = invocation_of(line)
         if first is None or (serving := _serving(first)) is None:
             return self._run(line)
         return self._served(line, serving, inspected="inspector" in first.options)
@@ -76,9 +78,16 @@ class Console:
         )
         return Outcome(done.returncode, done.stdout)
 
+    def close(self) -> None:
+        """Ctrl+C for whatever is still open."""
+        for process in self._open:
+            _interrupt(process)
+        codes = [_ended(process) for process in self._open]
+        assert not any(codes), codes
+
     def _served(self, line: str, serving: str, *, inspected: bool) -> Outcome:
-        self._seen += 1
-        log = self._machine.root / f"console-{self._seen}.txt"
+        self._started += 1
+        log = self._machine.root / f"console-{self._started}.txt"
         with log.open("wb") as errors:
             process = subprocess.Popen(
                 [str(self._machine.tools / "bash"), "-c", f"exec {line}"],
@@ -89,6 +98,7 @@ class Console:
                 stderr=errors,
                 start_new_session=True,
             )
+        code = 0
         try:
             if serving == "mcp":
                 _talk(process)
@@ -98,22 +108,36 @@ class Console:
                 _reach(_printed(process, log, LISTENING) + "/health")
             if inspected or serving == "inspector":
                 _reach(_printed(process, log, INSPECTOR))
-            if process.stdin:
-                process.stdin.close()  # as a client that goes
+            if serving == "inspector":
+                self._open.append(process)
             else:
-                os.killpg(process.pid, signal.SIGINT)
-            code = process.wait(RUN_SECONDS)
+                _interrupt(process)
         finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait(RUN_SECONDS)
-            for stream in (process.stdin, process.stdout):
-                if stream:
-                    stream.close()
+            if process not in self._open:
+                code = _ended(process)
         return Outcome(code, log.read_text("utf-8", "replace"))
 
 
-def _invocation(line: str) -> Invocation | None:
+def _interrupt(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin:
+        process.stdin.close()  # as a client that goes
+    elif process.poll() is None:
+        os.killpg(process.pid, signal.SIGINT)
+
+
+def _ended(process: subprocess.Popen[bytes]) -> int:
+    try:
+        return process.wait(RUN_SECONDS)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(RUN_SECONDS)
+        for stream in (process.stdin, process.stdout):
+            if stream:
+                stream.close()
+
+
+def invocation_of(line: str) -> Invocation | None:
     """What the first command of the line is, if it is ours."""
     words: list[str] = []
     for word in shlex.split(line, comments=True):

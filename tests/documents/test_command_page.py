@@ -7,8 +7,8 @@ import re
 import pytest
 
 from documents.blocks import blocks, steps
+from documents.console import invocation_of
 from support.command_pages import PAGE, current, described
-from uno_devserver.cli.parse import parse
 from uno_devserver.cli.surface import COMMANDS, Command
 
 
@@ -29,9 +29,9 @@ def test_the_page_has_a_section_for_each_command_and_for_no_other() -> None:
 def test_each_command_has_an_example_of_its_own(command: Command) -> None:
     (block,) = (each for each in blocks("console", pages=(PAGE,)) if each.heading == command.name)
 
-    commands = [parse(step.command.split(" > ")[0].replace('""', "").split()[1:]).command for step in steps(block)]
+    typed = [invocation_of(step.command) for step in steps(block)]
 
-    assert command.runner in {each.runner for each in commands if each}
+    assert command.runner in {each.command.runner for each in typed if each and each.command}
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)

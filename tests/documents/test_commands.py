@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from documents.blocks import PAGES, ROOT, Block, Step, blocks, steps
-from documents.console import Console
+from documents.console import Console, invocation_of
 from documents.scenes import prepare
 from documents.shown import missing
 from support.bundled import BundledHost
@@ -79,6 +79,7 @@ def test_the_commands_of_a_block_work_one_after_the_other(machine: Machine, tmp_
                 if not _only_checked(step):
                     _try(step, console, tmp_path)
         finally:
+            console.close()
             if everything.processes():
                 console.ask("stop", "--all")
 
@@ -118,9 +119,8 @@ MENTIONED = sorted(set(re.findall(r"`(uno-devserver [^`…[]+)`", PROSE)))
 
 @pytest.mark.parametrize("line", MENTIONED)
 def test_every_command_in_a_sentence_is_one_that_this_version_has(line: str) -> None:
-    words = shlex.split(re.sub(r"<([^>]+)>", r"\1", line))
+    invocation = invocation_of(re.sub(r"<([^>]+)>", r"\1", line))
 
-    invocation = parse(words[1:])
-
+    assert invocation
     assert invocation.on("version") or invocation.command is not None
     assert not invocation.forwarded, "an option that is not ours is passed on"
