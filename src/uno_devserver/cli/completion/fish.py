@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..surface import CHILD, COMMANDS, MCP_APP
-from .offers import MCP_APP_IS, PROGRAMS, argument_of, next_words, options_of, value_of
+from ..surface import CHILD, CLIENT, COMMANDS, MCP_APP
+from .offers import MCP_APP_IS, PROGRAMS, argument_of, next_words, offer_for, options_of, value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _SCRIPT = """\
 # Completes uno-devserver in fish. In ~/.config/fish/config.fish: uno-devserver completion fish | source
 
-# The command that was typed so far: none, 'disco', 'mcp', 'mcp install'; '--' behind that.
+# The command that was typed so far: none, 'disco', 'mcp', 'mcp install'; 'behind' where '--' was.
 function __uno_devserver_command
     set -l command
     set -l skip 0
@@ -23,7 +23,7 @@ function __uno_devserver_command
         if test $skip = 1
             set skip 0
         else if test "$token" = --
-            echo --
+            echo behind
             return
         else if test "$token" = {mcp_app}
             set command {mcp_app_is}
@@ -51,9 +51,14 @@ function __uno_devserver_child
     complete -C "$rest"
 end
 
+# Not as a list behind -a, in which fish would run what stands in brackets.
+function __uno_devserver_clients
+    printf '%s\\t%s\\n' {clients}
+end
+
 for program in {programs}
     complete -c $program -f
-    complete -c $program -n '__uno_devserver_at --' -a '(__uno_devserver_child)'
+    complete -c $program -n '__uno_devserver_at behind' -a '(__uno_devserver_child)'
 {completions}
 end
 """
@@ -64,6 +69,7 @@ def script() -> str:
         mcp_app=MCP_APP,
         mcp_app_is=" ".join(MCP_APP_IS),
         valued=" ".join(_valued()),
+        clients=" ".join(_quoted(text) for pair in offer_for(CLIENT).words for text in pair),
         programs=" ".join(PROGRAMS),
         completions="\n".join(f"    complete -c $program {line}" for line in _completions()),
     ).rstrip("\n")
@@ -105,8 +111,9 @@ def _option(option: Option) -> str:
 def _values(offer: Offer) -> str:
     if offer.folders:
         return "-a '(__fish_complete_directories)'"
-    words = "\n".join(f"{word}\t{meaning}" if meaning else word for word, meaning in offer.words)
-    return f"-a {_quoted(words)}"
+    if any(meaning for _, meaning in offer.words):
+        return "-a '(__uno_devserver_clients)'"
+    return f"-a {_quoted(' '.join(word for word, _ in offer.words))}"
 
 
 def _name(name: str) -> str:

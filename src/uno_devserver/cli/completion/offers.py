@@ -39,12 +39,12 @@ def options_of(command: Command | None) -> tuple[Option, ...]:
 def value_of(option: Option) -> Offer:
     if option.choices:
         return Offer(tuple((choice, "") for choice in option.choices))
-    return _offer(option.value or "")
+    return offer_for(option.value or "")
 
 
 def argument_of(command: Command) -> Offer:
     """What stands free behind the command; nothing where only options do."""
-    return _offer(next(iter(command.arguments), ""))
+    return offer_for(next(iter(command.arguments), ""))
 
 
 def next_words(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
@@ -55,7 +55,8 @@ def next_words(words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
         yield word, exact.help if exact else "Serve AI clients, and be known to them"
 
 
-def _offer(value: str) -> Offer:
+def offer_for(value: str) -> Offer:
+    """By what the table calls it."""
     if value == CLIENT:
         return Offer(tuple(_clients()))
     if value == _SERVER_NAMES:

@@ -1,0 +1,200 @@
+"""Real shells complete the command line: what is offered at the end of a line that somebody has begun."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.machine import Machine
+from support.shells import PROMPT, Shell, Typing, shell_or_leave_out
+from uno_devserver.cli.completion.offers import options_of
+from uno_devserver.cli.registration import _CHANNELS
+from uno_devserver.cli.surface import COMMANDS, GLOBAL_OPTIONS, SHELLS, Option
+from uno_devserver.instances.host_command import ProgramKind
+from uno_devserver.setup.definitions import packaged
+from uno_devserver.setup.profiles import Scope
+
+PROGRAMS = Path(sys.executable).parent
+
+
+@pytest.fixture(scope="module")
+def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("zsh") / "dump"
+
+
+@pytest.fixture(params=SHELLS)
+def shell(request: pytest.FixtureRequest, machine: Machine, tmp_path: Path, dump: Path) -> Shell:
+    name = shell_or_leave_out(request.param)
+    script = machine.run("completion", name)
+    assert (script.exit_code, script.stderr) == (0, "")
+    folder = tmp_path / name
+    folder.mkdir()
+    shell = Shell(name, script.stdout, folder, PROGRAMS)
+    shell.dump = dump
+    return shell
+
+
+# --- what is offered ----------------------------------------------------------------------------------------------
+
+
+def test_all_commands_are_offered_and_the_next_words_of_those_that_have_two(shell: Shell) -> None:
+    assert shell.offers("uno-devserver ") == sorted({command.words[0] for command in COMMANDS})
+    assert shell.offers("uno-devserver mcp ") == sorted(
+        command.words[1] for command in COMMANDS if command.words[0] == "mcp"
+    )
+
+
+@pytest.mark.parametrize("program", ["uno-devserver", "uno.devserver"])
+def test_both_names_of_the_program_are_completed(shell: Shell, program: str) -> None:
+    assert shell.offers(f"{program} dis") == ["disco"]
+    assert shell.offers(f"{program} mcp ins") == ["install"]
+
+
+def test_the_options_of_a_command_are_offered_with_those_of_every_command(shell: Shell) -> None:
+    install = next(command for command in COMMANDS if command.name == "mcp install")
+    names = {name for option in options_of(install) for name in option.names if name.startswith("--")}
+
+    assert set(shell.offers("uno-devserver mcp install --")) == names
+    assert shell.offers("uno-devserver disco --addins") == ["--addins-only"]
+    assert "--runner" not in shell.offers("uno-devserver disco --")
+
+
+def test_options_before_the_command_do_not_hide_it(shell: Shell) -> None:
+    assert shell.offers("uno-devserver -l Debug --json lis") == ["list"]
+    assert shell.offers("uno-devserver --solution-dir mcp hea") == ["health"]
+
+
+def test_the_form_of_clients_configurations_has_the_options_of_the_proxy(shell: Shell) -> None:
+    assert shell.offers("uno-devserver --mcp-a") == ["--mcp-app"]
+    assert shell.offers("uno-devserver --mcp-app --wait-c") == ["--wait-calls"]
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("uno-devserver mcp install --runner ", ["dnx", "path", "uvx"]),
+        ("uno-devserver mcp install --scope u", ["user"]),
+        ("uno-devserver mcp status --channel ", ["prerelease", "stable"]),
+        ("uno-devserver start --host ", ["bundled", "dotnet"]),
+        ("uno-devserver mcp uninstall --servers UnoD", ["UnoDocs"]),
+        ("uno-devserver --log-level De", ["Debug"]),
+        ("uno-devserver completion ", sorted(SHELLS)),
+        ("uno-devserver mcp install claude-d", ["claude-desktop"]),
+        ("uno-devserver mcp doctor --ide kim", ["kimi-code"]),
+    ],
+)
+def test_values_are_offered(shell: Shell, line: str, offered: list[str]) -> None:
+    assert shell.offers(line) == offered
+
+
+def test_a_value_may_stand_behind_an_equals_sign(shell: Shell) -> None:
+    # fish offers whole words
+    (offered,) = shell.offers("uno-devserver mcp install --runner=uv")
+
+    assert offered.removeprefix("--runner=") == "uvx"
+
+
+@pytest.mark.parametrize("command", ["status", "install", "uninstall", "restore", "doctor"])
+def test_every_client_is_offered_by_all_its_names(shell: Shell, command: str) -> None:
+    profiles = {id_: data for id_, data in packaged("client-profiles.json").items() if id_ != "$schema"}
+    clients = {id_: data for id_, data in profiles.items() if not data.get("noClient")}
+    names = {name for id_, data in clients.items() for name in (id_, *data.get("aliases", ()))}
+
+    assert len(names) > 30
+    assert set(shell.offers(f"uno-devserver mcp {command} ")) >= names
+
+
+def test_nothing_is_offered_where_nobody_can_know(shell: Shell) -> None:
+    assert [one for one in shell.offers("uno-devserver mcp install --version ") if one] == []
+    assert [one for one in shell.offers("uno-devserver start --httpPort ") if one] == []
+
+
+def test_behind_two_dashes_a_command_is_completed(shell: Shell) -> None:
+    assert "python3" in shell.offers("uno-devserver mcp start -- python")
+    assert "--wait-calls" not in shell.offers("uno-devserver mcp start -- python3 --wai")
+
+
+# --- files and folders --------------------------------------------------------------------------------------------
+
+
+def test_folders_are_completed_where_one_is_wanted_and_files_where_a_path_is(shell: Shell) -> None:
+    (shell.temp / "place").mkdir()
+    (shell.temp / "plan.slnx").touch()
+
+    folders = shell.offers("uno-devserver --solution-dir pla")
+    files = shell.offers("uno-devserver disco --solution pla")
+
+    if shell.name == "bash":  # it is told what to complete, and does so by itself: see the next test
+        assert (folders, files) == (["dirnames"], ["default"])
+    else:
+        assert [one.rstrip("/") for one in folders] == ["place"]
+        assert [one.rstrip("/") for one in files] == ["place", "plan.slnx"]
+
+
+def test_bash_completes_as_somebody_types(machine: Machine, tmp_path: Path) -> None:
+    shell = Shell("bash", machine.run("completion", shell_or_leave_out("bash")).stdout, tmp_path / "home", PROGRAMS)
+    (shell.temp / "a place with blanks").mkdir()
+    (shell.temp / ".bashrc").write_text(f"PS1='{PROMPT}'\nsource {shell.script}\n")
+    meant = "uno-devserver mcp install --workspace a\\ place\\ with\\ blanks/ --runner uvx "
+
+    with Typing(shell) as typing:
+        typing.press("uno-devserver mcp insta\t--workspace a\t --runn\tuv\t")
+        typing.until(lambda: meant in typing.shown)
+
+
+def test_zsh_finds_the_script_among_its_functions(machine: Machine, tmp_path: Path) -> None:
+    """As a file of $fpath, which is read at the first completion."""
+    shell = Shell("zsh", machine.run("completion", shell_or_leave_out("zsh")).stdout, tmp_path / "home", PROGRAMS)
+    (shell.temp / "functions").mkdir()
+    shell.script = shell.script.rename(shell.temp / "functions" / "_uno-devserver")
+    shell.sourced = False
+    shell.before = f"fpath=({shell.temp}/functions $fpath)"
+
+    assert shell.offers("uno-devserver mcp ins") == ["install"]
+    assert shell.offers("uno-devserver disco --addins") == ["--addins-only"]
+
+
+# --- the command --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("argv", [(), ("ksh",), ("powershell",)])
+def test_without_a_shell_that_is_known_the_three_are_named(machine: Machine, argv: tuple[str, ...]) -> None:
+    result = machine.run("completion", *argv)
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert all(name in result.stderr for name in SHELLS)
+    assert "next: Write 'uno-devserver completion bash'" in result.stderr
+
+
+def test_the_help_tells_where_the_script_goes(machine: Machine) -> None:
+    result = machine.run("completion", "--help")
+
+    assert '  eval "$(uno-devserver completion bash)"\n' in result.stdout
+    assert "fpath" in result.stdout
+    assert "  uno-devserver completion fish | source\n" in result.stdout
+
+
+# --- the table ----------------------------------------------------------------------------------------------------
+
+
+def _option(name: str) -> Option:
+    options = (*GLOBAL_OPTIONS, *(option for command in COMMANDS for option in command.options))
+    return next(option for option in options if option.name == name)
+
+
+def test_the_choices_of_the_table_are_those_that_are_accepted() -> None:
+    servers = [data for name, data in packaged("server-definitions.json").items() if name != "$schema"]
+    runners = {name for server in servers for name in (server.get("runner"), *server.get("runners", {})) if name}
+
+    assert set(_option("scope").choices) == {scope.value for scope in Scope}
+    assert set(_option("channel").choices) == set(_CHANNELS)
+    assert set(_option("runner").choices) == runners
+    assert set(_option("host").choices) == {kind.value for kind in ProgramKind if kind is not ProgramKind.PATH}
+
+
+def test_the_help_of_an_option_names_its_choices() -> None:
+    for command in COMMANDS:
+        for option in options_of(command):
+            assert all(choice in option.help for choice in option.choices), option.name
