@@ -55,7 +55,10 @@ def prepare(block: Block, machine: Machine) -> None:
         _copy(ROOT / "examples" / "workspace", machine.workspace)
     if "--all-ides" in words:
         (machine.workspace / ".cursor").mkdir()  # there is a client
-    for snippet in blocks("json", pages=(example,)):  # files that the page has shown before
+    # Files that the page has shown before.
+    if block.page == "docs/addins.md":
+        write(machine.workspace / ".devtools" / "addins" / "shout.py", blocks("python", pages=(example,))[0].text)
+    for snippet in blocks("json", pages=(example,)):
         for name in words & {f"{key}.json" for key in json.loads(snippet.text)}:
             write(machine.workspace / name, snippet.text)
 
