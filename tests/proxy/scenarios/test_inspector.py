@@ -1,0 +1,252 @@
+"""The inspector of a proxy: when it is opened, what it serves, and that nothing of it is left."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+from collections.abc import Callable
+
+import pytest
+
+from proxy.scenarios.conftest import Workbench
+from support.bundled import ask, wait_for
+from support.files import write
+from support.inspectors import InspectorClient, inspector_of
+from support.machine import Machine
+from support.odd_servers import odd_server
+from support.proxies import Message, Proxies, ProxyClient
+from uno_devserver.system.ports import free_port, is_free
+
+CONFIG = ".devtools/host.config.jsonc"
+
+
+# --- where it is ------------------------------------------------------------------------------------------------------
+
+
+def test_it_is_opened_on_the_port_that_was_asked_for_and_everybody_is_told(proxies: Proxies, bench: Workbench) -> None:
+    port = free_port()
+    client = proxies.connected("--inspector", str(port))
+
+    page = inspector_of(client)
+
+    assert page.port == port
+    assert f"Inspector: {page.url}\n" in client.stderr
+    (listed,) = bench.machine.run("list", "--json").json["proxies"]
+    assert (listed["inspector"], listed["processId"]) == (page.url, client.process.pid)
+    assert f"  Inspector: {page.url}" in bench.machine.run("health").stdout.splitlines()
+
+
+def test_where_the_port_is_taken_the_next_is_used(proxies: Proxies, bench: Workbench) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        client = proxies.connected("--inspector", str(port))
+
+        page = inspector_of(client)
+
+    assert port < page.port <= port + 50
+    assert f"Port {port} is taken: the inspector uses {page.port}." in client.stderr
+
+
+def test_where_no_port_is_left_the_proxy_goes_on_and_says_so(proxies: Proxies, bench: Workbench) -> None:
+    highest = 65_535
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", highest))
+        taken.listen()
+        client = proxies.connected("--inspector", str(highest))
+
+        report = client.wait_health(lambda report: report["issues"], "aware of the port")
+
+    assert [issue["code"] for issue in report["issues"]] == ["InspectorNotServed"]
+    assert report["proxy"]["inspector"] is None
+    assert client.call("echo", text="here") == "here"
+
+
+def test_it_is_there_although_the_first_start_takes_long(proxies: Proxies, machine: Machine) -> None:
+    client = proxies.start("--inspector", "0", "--", "sleep", "60")
+    client.initialize()
+
+    page = inspector_of(client)
+
+    assert page.ask("GET", "/").status == 200
+    assert page.ask("GET", "/health").status == 503, "what starts is not healthy yet"
+
+
+def test_it_is_there_without_any_client(proxies: Proxies, bench: Workbench) -> None:
+    proxy = proxies.start("--inspector", "0")
+
+    status = _status(bench.machine, proxy, lambda told: told["inspector"] and told["state"] == "Connected")
+
+    assert InspectorClient(status["inspector"]).call("echo", text="alone") == "alone"
+
+
+# --- what it serves ---------------------------------------------------------------------------------------------------
+
+
+def test_both_eras_call_the_same_process_as_the_client_on_stdio(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected("--inspector", "0")
+    page = inspector_of(client)
+    session = page.open_session()
+
+    counted = [client.call("count"), page.call("count", session), page.call("count"), client.call("count")]
+
+    assert counted == ["1", "2", "3", "4"]
+    assert page.ask("GET", "/health").status == 200
+
+
+def test_without_the_token_nothing_is_called(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected("--inspector", "0")
+    page = inspector_of(client)
+    stranger = InspectorClient(page.url.replace(page.token, "x" * 32))
+
+    assert stranger.post("tools/call", {"name": "count", "arguments": {}}).status == 401
+    assert ask(page.port, "GET", "/health").status == 401
+    assert client.call("count") == "1"
+
+
+def test_a_session_hears_of_changed_lists_and_of_resources(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected("--inspector", "0")
+    page = inspector_of(client)
+    session = page.open_session()
+    page.post("resources/subscribe", {"uri": "bench://note"}, session)
+
+    with page.listen("/mcp", **{"Mcp-Session-Id": session}) as stream, page.listen("/events") as events:
+        events.wait("event: snapshot")
+        client.call("offer", name="late")
+        client.call("write_note", text="new")
+
+        stream.wait("notifications/tools/list_changed")
+        stream.wait("notifications/resources/updated")
+        events.wait('"changed": ["tools"]')
+    client.hear("notifications/tools/list_changed")
+
+
+def test_a_page_that_is_open_hears_that_the_proxy_ends(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected("--inspector", "0")
+    page = inspector_of(client)
+
+    with page.listen("/events") as events:
+        events.wait("event: snapshot")
+        client.close_stdin()
+
+        events.wait("event: closing")
+    client.exit_code()
+
+
+# --- its end ----------------------------------------------------------------------------------------------------------
+
+
+def _close_input(client: ProxyClient) -> None:
+    client.close_stdin()
+
+
+def _terminate(client: ProxyClient) -> None:
+    client.process.send_signal(signal.SIGTERM)
+
+
+def _kill(client: ProxyClient) -> None:
+    client.process.kill()
+
+
+@pytest.mark.parametrize("end", [_close_input, _terminate, _kill])
+def test_the_port_is_free_when_the_proxy_has_gone_and_the_next_has_the_same_url(
+    proxies: Proxies, bench: Workbench, end: Callable[[ProxyClient], None]
+) -> None:
+    port = free_port()
+    client = proxies.connected("--inspector", str(port))
+    page = inspector_of(client)
+    with page.listen("/events") as events:
+        events.wait("event: snapshot")
+
+        end(client)
+        client.exit_code()
+
+        assert is_free(port)
+    assert inspector_of(proxies.connected("--inspector", str(port))).url == page.url
+
+
+def test_the_token_is_kept_for_the_user_alone(proxies: Proxies, bench: Workbench) -> None:
+    page = inspector_of(proxies.connected("--inspector", "0"))
+
+    (kept,) = (bench.machine.state / "inspector").iterdir()
+
+    assert page.token in kept.read_text()
+    assert kept.stat().st_mode & 0o777 == 0o600
+
+
+# --- the config -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asking(proxies: Proxies, bench: Workbench) -> Proxies:
+    """A workspace that asks for the inspector, and a user who has not agreed to it."""
+    del proxies.machine.environment["UNO_DEVSERVER_TRUST"]
+    write(bench.machine.workspace / CONFIG, json.dumps({"inspector": {"enabled": True, "port": 0}}))
+    return proxies
+
+
+def test_a_config_opens_it_only_when_the_user_agrees(asking: Proxies) -> None:
+    client = asking.start()
+    client.initialize()
+    client.wait_health(lambda report: report["proxy"]["trusted"] is False, "aware that nobody has agreed")
+    assert _opens_none(asking, client)
+
+    assert asking.machine.run("trust").exit_code == 0
+
+    assert inspector_of(client).call("echo", text="agreed") == "agreed"
+
+
+def test_a_config_that_was_agreed_to_opens_it(asking: Proxies) -> None:
+    asking.machine.run("trust")
+
+    assert inspector_of(asking.connected()).ask("GET", "/").status == 200
+
+
+def test_the_command_line_wins_over_the_config(asking: Proxies) -> None:
+    asking.machine.run("trust")
+    port = free_port()
+
+    assert inspector_of(asking.connected("--inspector", str(port))).port == port
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_config_counts_for_a_typed_command_too_if_the_user_agreed(asking: Proxies, trusted: bool) -> None:
+    if trusted:
+        asking.machine.run("trust")
+
+    client = asking.connected("--", *odd_server())
+
+    if trusted:
+        inspector_of(client)
+    else:
+        assert _opens_none(asking, client)
+
+
+def test_a_config_that_is_written_later_opens_it(proxies: Proxies, bench: Workbench) -> None:
+    client = proxies.connected()
+    assert _opens_none(proxies, client)
+
+    write(bench.machine.workspace / CONFIG, json.dumps({"inspector": {"enabled": True, "port": 0}}))
+
+    assert inspector_of(client).call("echo", text="later") == "later"
+
+
+def _opens_none(proxies: Proxies, client: ProxyClient) -> bool:
+    """Whether it has none when one that was started later, and is told to, has opened its own."""
+    later = proxies.start("--inspector", "0")
+    later.initialize()
+    inspector_of(later)
+    return client.health()["proxy"]["inspector"] is None
+
+
+def _status(machine: Machine, proxy: ProxyClient, accept: Callable[[Message], object]) -> Message:
+    """What it says of itself on disk, when that is as wanted."""
+    path = machine.state / "proxies" / f"{proxy.process.pid}.json"
+
+    def told() -> Message | None:
+        status: Message = json.loads(path.read_text()) if path.exists() else {"inspector": None}
+        return status if accept(status) else None
+
+    status: Message = wait_for(told)
+    return status
