@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { describe, describeTexts } from "../../../src/uno_devserver/inspector/page/schema.js";
+import { expand, variablesOf } from "../../../src/uno_devserver/inspector/page/templates.js";
 import { Unfit, draftOf, emptyDraft, parseJson, valueOf } from "../../../src/uno_devserver/inspector/page/drafts.js";
 
 const only = (schema, required = false) =>
@@ -41,6 +42,9 @@ test("each type has its kind of field", () => {
     [{ const: 5 }, "choice"],
     [{ type: "null" }, "choice"],
     [{ type: "array", items: { type: "string" } }, "array"],
+    [{ type: "array", items: object({ a: {} }) }, "array"],
+    [{ type: "array", items: { type: ["string", "integer"] } }, "json"],
+    [{ type: "array", items: { type: "array", items: {} } }, "json"],
     [object({ a: {} }), "object"],
     [{ anyOf: [{ type: "string" }, { type: "integer" }] }, "union"],
     [{ type: ["string", "integer"] }, "union"],
@@ -143,27 +147,35 @@ test("what is optional and empty is not sent", () => {
   assert.deepEqual(sent(schema, {}), {});
 });
 
-test("defaults are shown, and sent as they are", () => {
-  const properties = {
-    s: { type: "string", default: "x" },
-    n: { type: "integer", default: 0 },
-    b: { type: "boolean", default: false },
-    c: { enum: ["a", "b"], default: "b" },
-    l: { type: "array", items: { type: "integer" }, default: [1, 2] },
-    j: { type: "object", default: { k: 1 } },
-    u: { anyOf: [{ type: "integer" }, { type: "string" }], default: "auto" },
-  };
-  const defaults = { s: "x", n: 0, b: false, c: "b", l: [1, 2], j: { k: 1 }, u: "auto" };
-  assert.deepEqual(sent(object(properties), {}), defaults);
+const DEFAULTS = object({
+  s: { type: "string", default: "x" },
+  n: { type: "integer", default: 0 },
+  b: { type: "boolean", default: false },
+  on: { type: "boolean", default: true },
+  c: { enum: ["a", "b"], default: "b" },
+  l: { type: "array", items: { type: "integer" }, default: [1, 2] },
+  j: { type: "object", default: { k: 1 } },
+  u: { anyOf: [{ type: "integer" }, { type: "string" }], default: "auto" },
+});
+
+test("what is not touched is left to the server's defaults", () => {
+  assert.deepEqual(sent(DEFAULTS, {}), {});
+  assert.equal(emptyDraft(describe(DEFAULTS)).fields.on, true);
+  assert.deepEqual(sent(DEFAULTS, { on: false, b: true, n: "0" }), { n: 0, b: true, on: false });
+});
+
+test("the answer to a question is filled with its defaults, and they are sent", () => {
+  const field = describe(DEFAULTS, { prefilled: true });
+  const defaults = { s: "x", n: 0, b: false, on: true, c: "b", l: [1, 2], j: { k: 1 }, u: "auto" };
+  assert.deepEqual(valueOf(field, emptyDraft(field)).value, defaults);
+});
+
+test("a required member begins with its default", () => {
+  assert.deepEqual(sent(object({ n: { type: "integer", default: 3 } }, ["n"]), {}), { n: 3 });
 });
 
 test("a default that its own schema forbids is ignored", () => {
-  assert.deepEqual(sent(object({ n: { type: "integer", default: "many" } }), {}), {});
-});
-
-test("a list with a default that was emptied is sent empty", () => {
-  const schema = object({ l: { type: "array", items: { type: "integer" }, default: [1] } });
-  assert.deepEqual(sent(schema, { l: [] }), { l: [] });
+  assert.deepEqual(sent(object({ b: { type: "boolean", default: "yes" } }, ["b"]), {}), { b: false });
 });
 
 test("what is required and empty is an error at its path", () => {
@@ -243,29 +255,29 @@ test("arguments go into the fields and come out the same", () => {
       n: { type: "number" },
       b: { type: "boolean" },
       c: { enum: ["a", { k: 1 }] },
-      l: { type: "array", items: object({ x: { type: "integer" } }, ["x"]) },
+      l: { type: "array", items: { type: "integer" } },
+      o: object({ x: { type: "integer" } }, ["x"]),
       u: { anyOf: [{ type: "integer", minimum: 5 }, { type: "integer" }, { type: "null" }] },
       j: {},
     },
     ["u"],
   );
-  const all = { s: "x", text: "a\nb", n: -1.5, b: true, c: { k: 1 }, l: [{ x: 1 }, { x: 2 }], u: 3, j: [null] };
+  const all = { s: "x", text: "a\nb", n: -1.5, b: true, c: { k: 1 }, l: [1, 2], o: { x: 1 }, u: 3, j: [null] };
   for (const value of [all, { u: null }, { u: 7, more: { kept: true } }]) {
     const field = describe(schema);
     assert.deepEqual(valueOf(field, draftOf(field, value)), { value, errors: [] });
   }
 });
 
-test("a default that was left out stays out", () => {
-  const field = describe(object({ n: { type: "integer", default: 3 } }));
-  assert.deepEqual(valueOf(field, draftOf(field, {})).value, {});
-});
-
 test("arguments that the fields cannot hold are refused whole, with the place", () => {
-  const items = object({ x: { type: "string" } });
-  const field = describe(object({ n: { type: "integer" }, l: { type: "array", items } }));
+  const inner = object({ x: { type: "string" } });
+  const l = { type: "array", items: { type: "string" } };
+  const simple = { n: { type: "integer" }, s: { type: "string" }, b: { type: "boolean" } };
+  const field = describe(object({ ...simple, l, o: inner }));
   assert.throws(() => draftOf(field, { n: "5" }), /^Error: n is not a number/);
-  assert.throws(() => draftOf(field, { l: [{ x: "a" }, { x: 5 }] }), /^Error: l\[1\]\.x is not a text/);
+  assert.throws(() => draftOf(field, { l: ["a", 5] }), /^Error: l\[1\] is not a text/);
+  assert.throws(() => draftOf(field, { o: { x: 5 } }), /^Error: o\.x is not a text/);
+  for (const left of [{ s: "" }, { b: false }, { l: [] }]) assert.throws(() => draftOf(field, left), Unfit);
   assert.throws(() => draftOf(field, []), Unfit);
 });
 
@@ -275,4 +287,14 @@ test("the arguments of a prompt are texts", () => {
   assert.deepEqual(valueOf(field, draft).errors.map((each) => each.path), [["file"]]);
   draft.fields.file = "a.py";
   assert.deepEqual(valueOf(field, draft).value, { file: "a.py" });
+});
+
+test("the variables of a template are found, and put into the address", () => {
+  const template = "files://{host}/{+path}{?line,column}";
+  const required = variablesOf(template).map(({ name, required }) => `${name}${required ? "!" : ""}`);
+  assert.deepEqual(required, ["host!", "path!", "line", "column"]);
+  assert.equal(expand(template, { host: "a/b", path: "x/ä y", line: "5" }), "files://a%2Fb/x/%C3%A4%20y?line=5");
+  const values = { a: "1", b: "2", c: "3", d: "4", e: "5", f: "6" };
+  assert.equal(expand("x://{a,b}{/c*}{;d}{&e:3}{#f}", values), "x://1,2/3;d=4&e=5#6");
+  assert.deepEqual(variablesOf("plain://"), []);
 });

@@ -18,14 +18,14 @@ const OUTCOMES = { ok: ["ok", "OK"], error: ["bad", "Error"], cancelled: ["warn"
  * lost by it.
  */
 export function createCalling({ field, label, verb, run, render, memory }) {
-  let form = field && createForm(field, { value: memory?.read() });
+  let form = field && createForm(field, memory?.read());
   const call = el("button", { class: "button primary", type: "submit" }, verb);
   const cancel = el("button", { class: "button", type: "button", hidden: true, onclick: stop }, "Cancel");
   const progress = createProgress();
   const questions = el("div", { class: "questions" });
   const result = el("div", { class: "result", role: "region", "aria-label": "Result", "aria-live": "polite" });
   const attributes = { class: "call", "aria-label": label, novalidate: true, onsubmit: submit };
-  const actions = el("div", { class: "actions" }, call, cancel, progress.element);
+  const actions = el("div", { class: "actions" }, call, cancel, progress.element, form?.tools);
   // Questions are forms, and stand beside this one: forms do not nest.
   const element = el("div", { class: "calling" }, el("form", attributes, form?.element, actions), questions, result);
   let running = null;
@@ -64,8 +64,9 @@ export function createCalling({ field, label, verb, run, render, memory }) {
   }
 
   function change(other) {
-    const next = createForm(other, { value: form.peek() });
+    const next = createForm(other, form.peek());
     form.element.replaceWith(next.element);
+    form.tools.replaceWith(next.tools);
     form = next;
   }
 

@@ -9,9 +9,9 @@ const MAX_PREFILLED = 10; // items of a list that are there from the start
 
 export class Unfit extends Error {}
 
-/** What the fields show at first: defaults, and nothing else. */
+/** What the fields show at first. A box has no third state: it always shows its default. */
 export function emptyDraft(field) {
-  if (field.default !== undefined) {
+  if (field.default !== undefined && field.prefilled) {
     try {
       return draftOf(field, field.default);
     } catch (error) {
@@ -20,7 +20,7 @@ export function emptyDraft(field) {
   }
   switch (field.kind) {
     case "boolean":
-      return false;
+      return unsent(field);
     case "choice":
       return field.required && field.options.length === 1 ? 0 : -1;
     case "array":
@@ -49,7 +49,7 @@ function read(field, draft, path, errors) {
   };
   switch (field.kind) {
     case "boolean":
-      return draft || field.required || field.default !== undefined ? draft : undefined;
+      return field.prefilled || draft !== unsent(field) ? draft : undefined;
     case "choice":
       if (draft >= 0) return field.options[draft].value;
       return field.required ? fail("Choose one.") : undefined;
@@ -65,9 +65,13 @@ function read(field, draft, path, errors) {
   }
 }
 
+/** What a server takes an optional box for that was not sent. */
+function unsent(field) {
+  return field.default === true;
+}
+
 function readArray(field, draft, path, errors, fail) {
-  const absent = !draft.length && !field.required && !field.default?.length;
-  if (absent) return undefined;
+  if (!draft.length && !field.required) return undefined;
   const { minItems, maxItems } = field;
   if (draft.length < minItems) fail(`Add ${plural(minItems - draft.length, "more item")}: at least ${minItems}.`);
   if (draft.length > maxItems) fail(`Remove ${plural(draft.length - maxItems, "item")}: at most ${maxItems}.`);
@@ -143,7 +147,7 @@ export function draftOf(field, value, path = field.name) {
   const unfit = (what) => new Unfit(`${path || "The whole"} is not ${what}.`);
   switch (field.kind) {
     case "string":
-      if (typeof value !== "string") throw unfit("a text");
+      if (typeof value !== "string" || value === "") throw unfit("a text with characters in it");
       if (!field.multiline && /[\r\n]/.test(value)) throw unfit("a text of one line");
       return value;
     case "number":
@@ -151,11 +155,13 @@ export function draftOf(field, value, path = field.name) {
       return String(value);
     case "boolean":
       if (typeof value !== "boolean") throw unfit("true or false");
+      if (!field.prefilled && value === unsent(field)) throw unfit("something that a box would send");
       return value;
     case "choice":
       return chosen(field, value, unfit);
     case "array":
       if (!Array.isArray(value)) throw unfit("a list");
+      if (!value.length && !field.required) throw unfit("a list with items in it");
       return value.map((each, index) => draftOf(field.item, each, `${path}[${index}]`));
     case "object":
       return objectDraft(field, value, path, unfit);
@@ -177,14 +183,9 @@ function objectDraft(field, value, path, unfit) {
   const known = new Set(field.fields.map((each) => each.name));
   const fields = mapped(field.fields, (each) => {
     const inner = path ? `${path}.${each.name}` : each.name;
-    return Object.hasOwn(value, each.name) ? draftOf(each, value[each.name], inner) : absentDraft(each);
+    return Object.hasOwn(value, each.name) ? draftOf(each, value[each.name], inner) : emptyDraft(each);
   });
   return { sent: true, fields, extra: Object.fromEntries(Object.entries(value).filter(([name]) => !known.has(name))) };
-}
-
-/** Of a member that was left out on purpose: its default is not put in again. */
-function absentDraft(field) {
-  return field.required ? emptyDraft(field) : emptyDraft({ ...field, default: undefined });
 }
 
 function unionDraft(field, value, path, unfit) {

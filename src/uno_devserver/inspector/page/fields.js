@@ -40,7 +40,7 @@ export function renderFields(fields, draft, path, places) {
 
 function labelled(field, control, path, places) {
   const problem = place(control, field, path, places);
-  const label = el("label", { for: control.id }, labelOf(field));
+  const label = el("label", { for: control.id, class: field.quiet && "visually-hidden" }, labelOf(field));
   return el("div", { class: "field" }, label, control, hintFor(control, field), problem);
 }
 
@@ -62,7 +62,7 @@ function select(field, draft, set) {
 }
 
 function textControl(field, draft, set) {
-  const plain = { autocomplete: "off", autocapitalize: "off", spellcheck: "false", placeholder: placeholderOf(field) };
+  const plain = { autocomplete: "off", autocapitalize: "off", spellcheck: "false", placeholder: defaultOf(field) };
   const special = field.kind === "number" ? numeric(field) : (INPUTS[field.format] ?? { type: "text" });
   const long = field.kind === "json" || field.multiline;
   const control = long ? el("textarea", { rows: 3, ...plain }) : el("input", { ...plain, ...special });
@@ -144,7 +144,8 @@ function alternatives(field, draft, path, places) {
     const chosen = field.branches[branch]?.field;
     inner.hidden = !chosen || isFixed(chosen);
     const set = (value) => (draft.drafts[branch] = value);
-    fill(inner, !inner.hidden && renderField({ ...chosen, listed: true }, draft.drafts[branch], set, path, places));
+    const unlabelled = { ...chosen, listed: true, quiet: true }; // the legend says it
+    fill(inner, !inner.hidden && renderField(unlabelled, draft.drafts[branch], set, path, places));
     // The control inside has taken the place for problems of this path.
     if (inner.hidden) places.set(JSON.stringify(path), { control: choose, problem });
   }
@@ -173,7 +174,8 @@ function labelOf(field) {
 }
 
 function hint(field) {
-  const text = [field.description, limitsOf(field)].filter(Boolean).join(" · ");
+  const unseen = ["array", "choice", "union"].includes(field.kind) ? defaultOf(field) : null;
+  const text = [field.description, limitsOf(field), unseen].filter(Boolean).join(" · ");
   return text ? el("p", { class: "hint", id: unique("hint") }, text) : null;
 }
 
@@ -196,7 +198,8 @@ function range(least, most, unit) {
   return `${least} to ${most}${unit}`;
 }
 
-function placeholderOf(field) {
+/** What the server takes if nothing is sent. */
+function defaultOf(field) {
   if (field.default === undefined || field.default === null || field.default === "") return null;
   return `default: ${typeof field.default === "string" ? field.default : JSON.stringify(field.default)}`;
 }

@@ -5,10 +5,10 @@ import { Unfit, draftOf, emptyDraft, parseJson, valueOf } from "./drafts.js";
 import { mark, renderFields } from "./fields.js";
 
 /**
- * Returns { element, read, peek, put, reset }: `read` gives the value, or undefined with the first problem focused;
- * `peek` gives what could be read, quietly.
+ * Returns { element, tools, read, peek }: `read` gives the value, or undefined with the first problem focused; `peek`
+ * gives what could be read, quietly; `tools` are the buttons for the form as a whole, to be put where its others are.
  */
-export function createForm(field, { value, offersJson = true } = {}) {
+export function createForm(field, value) {
   const places = new Map();
   const fields = el("div", { class: "fields" });
   const also = el("p", { class: "hint", hidden: true });
@@ -17,8 +17,8 @@ export function createForm(field, { value, offersJson = true } = {}) {
   toggle.addEventListener("click", () => (text.element.hidden ? showJson() : showFields()));
   const clear = el("button", { class: "button small", type: "button", onclick: reset }, "Reset");
   clear.hidden = !field.fields.length;
-  const tools = el("div", { class: "form-tools", hidden: !offersJson }, toggle, clear);
-  const element = el("div", { class: "form" }, fields, also, text.element, tools);
+  const tools = el("div", { class: "form-tools" }, clear, toggle);
+  const element = el("div", { class: "form" }, fields, also, text.element);
   let draft;
   let shownJson = null; // as it was made from the fields: unchanged, they still hold what was typed
 
@@ -103,11 +103,9 @@ export function createForm(field, { value, offersJson = true } = {}) {
       view(false);
     } catch (error) {
       if (!(error instanceof Unfit)) throw error;
-      if (offersJson) {
-        text.control.value = JSON.stringify(given, null, 2);
-        shownJson = null;
-        view(true);
-      }
+      text.control.value = JSON.stringify(given, null, 2);
+      shownJson = null;
+      view(true);
     }
   }
 
@@ -118,7 +116,7 @@ export function createForm(field, { value, offersJson = true } = {}) {
 
   reset();
   if (value !== undefined) put(value);
-  return { element, read, peek, put, reset };
+  return { element, tools, read, peek };
 }
 
 function jsonText() {

@@ -22,7 +22,7 @@ export async function answerAll(questions, place, signal) {
 
 function answer(params, place, signal) {
   const byAddress = params.mode === "url";
-  const form = byAddress ? null : createForm(describe(params.requestedSchema), { offersJson: false });
+  const form = byAddress ? null : createForm(describe(params.requestedSchema, { prefilled: true }));
   return new Promise((resolve, reject) => {
     const accept = el("button", { class: "button primary", type: "submit" }, byAddress ? "Done" : "Send answer");
     const refuse = () => end({ action: "decline" });

@@ -1,12 +1,12 @@
 // What a form shows for a JSON schema: a tree of fields, made without a document. Guarantee: every schema gives a
 // field; what has no control of its own (recursion, depth, tuples, free-form objects) is a field of kind "json".
 //
-// Field: { kind, name, label, description, required, default } and, by kind,
+// Field: { kind, name, label, description, required, default, prefilled } and, by kind,
 //   string   multiline, format, minLength, maxLength, pattern
 //   number   integer, minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf
 //   boolean
 //   choice   options [{ label, value }]
-//   array    item (a field), minItems, maxItems
+//   array    item (a field: a simple one, or an object), minItems, maxItems
 //   object   fields
 //   union    branches [{ label, field }]
 //   json     whole: "object" | "array" | undefined, what the text must be
@@ -26,9 +26,14 @@ const WORDS = {
 };
 const MULTILINE_NAMES = /(^|_)(text|body|content|contents|code|source|script|prompt|message|markdown|html|sql)$/i;
 
-/** The field for the arguments of a tool: an object, whatever the schema says. */
-export function describe(schema) {
-  const at = { root: schema, refs: [], depth: 0 };
+const LISTED = ["string", "number", "boolean", "choice", "object"]; // lists of others are easier to write as JSON
+
+/**
+ * The field for the arguments of a tool: an object, whatever the schema says. What is left open is not sent, as an
+ * agent does it, and the server takes its default; with `prefilled`, defaults are put in and sent.
+ */
+export function describe(schema, { prefilled = false } = {}) {
+  const at = { root: schema, refs: [], depth: 0, prefilled };
   const { schema: found, refs } = resolved(schema, at);
   return objectField(found ?? {}, { name: "", label: "", required: true }, { ...at, refs });
 }
@@ -46,7 +51,8 @@ function field(raw, name, required, outer) {
   const { schema, refs } = resolved(raw, outer);
   // The title of a type that is referred to says nothing about this property.
   const label = text(raw?.title) || name;
-  const about = { name, label, description: text(raw?.description ?? schema?.description), required };
+  const description = text(raw?.description ?? schema?.description);
+  const about = { name, label, description, required, prefilled: required || outer.prefilled };
   if (schema === null) return { ...about, kind: "json" };
   if (schema.default !== undefined) about.default = schema.default;
   const at = { ...outer, refs };
@@ -95,10 +101,8 @@ function numberField(schema, about) {
 }
 
 function arrayField(schema, about, at) {
-  if (!isObject(schema.items) || schema.prefixItems || at.depth >= MAX_DEPTH) {
-    return { ...about, kind: "json", whole: "array" };
-  }
-  const item = field(schema.items, about.name, true, { ...at, depth: at.depth + 1 });
+  const item = isObject(schema.items) && !schema.prefixItems ? field(schema.items, about.name, true, at) : null;
+  if (!LISTED.includes(item?.kind)) return { ...about, kind: "json", whole: "array" };
   return { ...about, kind: "array", item, minItems: schema.minItems, maxItems: schema.maxItems };
 }
 
