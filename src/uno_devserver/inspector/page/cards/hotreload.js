@@ -11,7 +11,7 @@ export const hotReloadCard = () =>
   card({
     title: "Hot reload",
     pick: ({ health: { proxy } }) => ({ now: proxy.hotReload && brief(proxy.hotReload), off: proxy.hotReloadOff }),
-    render: ({ now, off }) => (now ? reloading(now) : [badge("quiet", "Off"), el("p", { class: "why" }, why(off))]),
+    render: ({ now, off }) => (now ? reloading(now) : notReloading(off)),
   });
 
 /** Checks come with every call: what counts them is not drawn here, or this card would never rest. */
@@ -37,8 +37,9 @@ function watched({ root, kind, files }) {
   return [el("span", { class: "mono" }, root), el("span", { class: "muted" }, ` ${kind ?? ""} ${files === null ? "" : plural(files, "file")}`)];
 }
 
-function why(off) {
-  return off ? withCommands(`Because ${off}.`) : "It is not known yet whether there is code to watch.";
+function notReloading(off) {
+  if (off) return [badge("quiet", "Off"), el("p", { class: "why" }, withCommands(`Because ${off}.`))];
+  return [badge("quiet", "Not known yet"), el("p", { class: "why" }, "The proxy has not looked yet whether there is code to watch.")];
 }
 
 export const listsCard = () =>

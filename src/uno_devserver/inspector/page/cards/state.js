@@ -30,7 +30,7 @@ export const stateCard = () =>
     titled: false,
     pick: ({ health: { status, issues, proxy }, startedAt }) => ({
       status,
-      isFine: issues.length === 0,
+      isFine: status === "Healthy" && issues.length === 0,
       startedAt,
       state: proxy.state,
       upstream: proxy.upstream,

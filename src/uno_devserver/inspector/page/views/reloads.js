@@ -42,8 +42,8 @@ export function create() {
 
 function absence(hotReload, off) {
   if (hotReload) return empty("No reloads yet.", "Edit the code of the server and call a tool: what happens then is shown here.");
-  const why = empty("Hot reload is off.");
-  why.append(el("p", { class: "muted" }, off ? withCommands(`Because ${off}.`) : "It is not known yet whether there is code to watch."));
+  const why = empty(off ? "Hot reload is off." : "It is not known yet whether there is hot reload.");
+  why.append(el("p", { class: "muted" }, off ? withCommands(`Because ${off}.`) : "The proxy has not looked yet whether there is code to watch."));
   return why;
 }
 
