@@ -194,7 +194,7 @@ def test_a_config_opens_it_only_when_the_user_agrees(asking: Proxies) -> None:
 
     assert asking.machine.run("trust").exit_code == 0
 
-    assert inspector_of(client).call("echo", text="agreed") == "agreed"
+    assert inspector_of(client).ask("GET", "/").status == 200
 
 
 def test_a_config_that_was_agreed_to_opens_it(asking: Proxies) -> None:
@@ -229,7 +229,7 @@ def test_a_config_that_is_written_later_opens_it(proxies: Proxies, bench: Workbe
 
     write(bench.machine.workspace / CONFIG, json.dumps({"inspector": {"enabled": True, "port": 0}}))
 
-    assert inspector_of(client).call("echo", text="later") == "later"
+    assert inspector_of(client).ask("GET", "/").status == 200
 
 
 def _opens_none(proxies: Proxies, client: ProxyClient) -> bool:
