@@ -29,11 +29,6 @@ class Size(Struct):
     height: int
 
 
-class Picture(Struct):
-    title: str
-    year: int = 0
-
-
 def register(addin: AddIn) -> None:
     _register_results(addin)
     _register_work(addin)
@@ -55,10 +50,10 @@ def _register_results(addin: AddIn) -> None:
         return greeting.upper() if loud else greeting
 
     @addin.tool
-    def hang(pictures: list[Picture], labels: dict[str, Any]) -> str:
+    def hang(titles: list[str], labels: dict[str, Any]) -> str:
         """Hang pictures on a wall."""
         _note("hang")
-        return ", ".join(f"{picture.title} ({picture.year}, {labels.get(picture.title)})" for picture in pictures)
+        return ", ".join(f"{title} ({labels.get(title)})" for title in titles)
 
     @addin.tool(read_only=True)
     def size_of(lines: str) -> Size:
