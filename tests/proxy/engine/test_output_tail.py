@@ -92,6 +92,48 @@ def test_the_next_server_has_a_file_of_its_own(file: Path, tmp_path: Path) -> No
     assert texts(tail, tmp_path / "next.log") == ["new"]
 
 
+def test_last_words_that_the_next_server_has_overwritten_are_not_lost_nor_told_twice(file: Path) -> None:
+    tail = OutputTail()
+    append(file, "one\nfail: two\nthr")
+    tail.read(str(file))
+
+    file.write_text("I am new.\n", "utf-8")
+    lines = tail.read(str(file), ["one", "fail: two", "three", "crit: four"])
+
+    assert [(line.level, line.text) for line in lines] == [
+        (INFORMATION, "three"),
+        (CRITICAL, "four"),
+        (INFORMATION, "I am new."),
+    ]
+
+
+@pytest.mark.parametrize("last_words", [["one", "two"], ["two"], ["zero", "one", "two"], []])
+def test_last_words_that_were_read_are_not_told_again(file: Path, last_words: list[str]) -> None:
+    tail = OutputTail()
+    append(file, "zero\none\ntwo\n")
+    tail.read(str(file))
+
+    file.write_text("new\n", "utf-8")
+
+    assert [line.text for line in tail.read(str(file), last_words)] == ["new"]
+
+
+def test_last_words_that_are_still_in_the_file_are_read_there(file: Path) -> None:
+    tail = OutputTail()
+    append(file, "one\n")
+    tail.read(str(file))
+
+    append(file, "two\nnew\n")
+
+    assert [line.text for line in tail.read(str(file), ["one", "two"])] == ["two", "new"]
+
+
+def test_of_a_server_that_nobody_followed_no_last_words_are_told(file: Path) -> None:
+    append(file, "new\n")
+
+    assert [line.text for line in OutputTail().read(str(file), ["old"])] == ["new"]
+
+
 def test_what_cannot_be_read_is_empty(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     tail = OutputTail()

@@ -134,11 +134,14 @@ class Inspection:
         return self._others or {"servers": [], "proxies": []}
 
     async def _follow_output(self) -> None:
+        known = self._knowledge.facts.last_end
         while True:
-            upstream = self._knowledge.facts.upstream
-            path = upstream.log_file if upstream else None
-            if path is not None:
-                self._journal.printed(await apart(partial(self._output.read, path)))
+            upstream, ending = self._knowledge.facts.upstream, self._knowledge.facts.last_end
+            if upstream is not None and upstream.log_file is not None:
+                last_words = ending.last_lines if ending is not None and ending is not known else ()
+                self._journal.printed(await apart(partial(self._output.read, upstream.log_file, last_words)))
+                if upstream.process_id is not None:  # the next one has its file
+                    known = ending
             await asyncio.sleep(OUTPUT_SECONDS)
 
     def _workspace(self) -> Workspace | None:

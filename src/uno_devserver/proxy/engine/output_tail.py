@@ -11,6 +11,8 @@ import os
 import re
 import stat
 import time
+from collections import deque
+from collections.abc import Sequence
 
 from ...system.files import decode
 from ...system.log import CRITICAL, DEBUG, ERROR, INFORMATION, TRACE, WARNING
@@ -19,6 +21,7 @@ from ...system.values import Value
 
 MOST_BYTES = 64 * 1024  # at once
 LONGEST_LINE = 4000  # characters
+LAST_LINES = 100  # more than anybody hands over as last words
 
 # As .NET's console and our own Host print: perhaps a time, then the level. What is indented goes on with the last.
 _HEAD = re.compile(r"(?:(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)Z )?(?:(trce|dbug|info|warn|fail|crit): )?")
@@ -40,14 +43,17 @@ class OutputTail:
         self._position = 0
         self._rest = b""  # of a line whose end is still to come
         self._level = INFORMATION  # of the last line
+        self._last: deque[str] = deque(maxlen=LAST_LINES)  # that were read
 
-    def read(self, path: str) -> list[Printed]:
+    def read(self, path: str, last_words: Sequence[str] = ()) -> list[Printed]:
+        """`last_words`: of a server that has ended; the next one may have begun the file anew before all was read."""
         try:
             if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would wait for somebody to write
                 return []
             with open(path, "rb") as stream:
                 found = os.fstat(stream.fileno())
-                skipped = self._move(path, found)
+                unread = self._begin_anew(path, found, last_words)
+                skipped = self._skip(found.st_size)
                 stream.seek(self._position)
                 data = stream.read(MOST_BYTES)
         except OSError:  # it is not there yet, or not any more
@@ -55,16 +61,30 @@ class OutputTail:
         self._position += len(data)
         if skipped:
             data = data.partition(b"\n")[2]  # it begins within a line
-        return self._lines(data, found.st_mtime)
+        return [*unread, *self._lines(data, found.st_mtime)]
 
-    def _move(self, path: str, found: os.stat_result) -> bool:
-        """To where the next bytes are read; whether some were passed over."""
+    def _begin_anew(self, path: str, found: os.stat_result, last_words: Sequence[str]) -> list[Printed]:
+        """If it is another file, or was emptied: what was not read of the one before."""
         file = path, found.st_dev, found.st_ino
-        if file != self._file or found.st_size < self._position:
-            self._file, self._position, self._rest, self._level = file, 0, b"", INFORMATION
-        if found.st_size - self._position <= MOST_BYTES:
+        if file == self._file and found.st_size >= self._position:
+            return []
+        unread = self._unread(last_words, found.st_mtime) if self._file is not None else []
+        self._file, self._position, self._rest, self._level = file, 0, b"", INFORMATION
+        self._last.clear()
+        return unread
+
+    def _unread(self, last_words: Sequence[str], at: float) -> list[Printed]:
+        before, self._rest = list(self._last), b""
+        said = self._lines("".join(f"{line}\n" for line in last_words).encode("utf-8", "replace"), at)
+        texts = [line.text for line in said]
+        known = max(count for count in range(len(texts) + 1) if before[len(before) - count :] == texts[:count])
+        return said[known:]
+
+    def _skip(self, size: int) -> bool:
+        """What is too much to be read; whether there was any."""
+        if size - self._position <= MOST_BYTES:
             return False
-        self._position, self._rest = found.st_size - MOST_BYTES, b""
+        self._position, self._rest = size - MOST_BYTES, b""
         return True
 
     def _lines(self, data: bytes, at: float) -> list[Printed]:
@@ -82,7 +102,9 @@ class OutputTail:
             self._level = _LEVELS[level]
         elif not text[0].isspace():
             self._level = INFORMATION
-        return Printed(_moment(stamp) or at, self._level, visible(text[head.end() :])[:LONGEST_LINE])
+        printed = Printed(_moment(stamp) or at, self._level, visible(text[head.end() :])[:LONGEST_LINE])
+        self._last.append(printed.text)
+        return printed
 
 
 def _moment(stamp: str | None) -> float | None:
