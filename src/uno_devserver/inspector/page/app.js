@@ -131,7 +131,7 @@ function frame(state) {
   document.getElementById("workspace").textContent = workspace;
   document.getElementById("directory").textContent = state.solution ?? state.directory;
   document.getElementById("version").textContent = `uno-devserver ${state.version}, process ${state.processId}`;
-  document.title = `● ${state.name || workspace} — ${titleState(state)}`;
+  document.title = `● ${workspace} — ${titleState(state)}`;
 }
 
 function titleState(state) {

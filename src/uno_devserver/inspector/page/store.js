@@ -16,7 +16,6 @@ export class Store {
     processId: null,
     directory: "",
     solution: null,
-    name: "",
     startedAt: null, // seconds since 1970
     clockSkewMs: 0, // this clock minus the proxy's
     health: null,
@@ -59,7 +58,6 @@ export class Store {
         processId: data.processId,
         directory: data.directory,
         solution: data.solution,
-        name: data.name,
         startedAt: data.startedAt,
         clockSkewMs: Date.now() - data.now * 1000,
         health: data.health,

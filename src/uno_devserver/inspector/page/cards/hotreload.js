@@ -34,7 +34,8 @@ function reloading({ state, strategy, packages, builds, restarts, failing, lastR
 }
 
 function watched({ root, kind, files }) {
-  return [el("span", { class: "mono" }, root), el("span", { class: "muted" }, ` ${kind ?? ""} ${files === null ? "" : plural(files, "file")}`)];
+  const known = [kind, files !== null && plural(files, "file")].filter(Boolean);
+  return [el("span", { class: "mono" }, root), el("span", { class: "muted" }, ` ${known.join(", ")}`)];
 }
 
 function notReloading(off) {

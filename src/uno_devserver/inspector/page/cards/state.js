@@ -77,8 +77,13 @@ function around({ clients, toolCount, httpEndpoint, restarts, reloads, startedAt
     ["Tools", String(toolCount)],
     ["MCP over HTTP", httpEndpoint && mono(httpEndpoint)],
     ["Proxy started", started && age(started)],
-    ["Server replaced", `${plural(restarts, "time")} after it ended, ${plural(reloads, "time")} for newer code`],
+    ["Server replaced", replaced(restarts, reloads)],
   ]);
+}
+
+function replaced(restarts, reloads) {
+  const reasons = [restarts && `${plural(restarts, "time")} after it ended`, reloads && `${plural(reloads, "time")} for newer code`];
+  return reasons.filter(Boolean).join(", ") || "Never";
 }
 
 function mono(value, note = "") {

@@ -35,6 +35,7 @@ export function create({ store }) {
   function update(state, change, details) {
     if (change === "call") for (const call of details) upsert(call);
     else if (change === "snapshot") replaceAll(state.calls);
+    else if (change === "connection") return tick();
     else return;
     drop(state.calls);
     count(state.calls);
@@ -97,10 +98,10 @@ export function create({ store }) {
     return empty("No calls yet.", "Calls of all clients are shown from the moment that a page is open. Make one under Tools, or let your agent work.");
   }
 
-  /** Goes on by itself as long as a call is under way and the view is seen. */
+  /** Goes on by itself as long as a call is under way, somebody tells of it, and the view is seen. */
   function tick() {
     clearTimeout(ticking);
-    if (!element.isConnected) return;
+    if (!element.isConnected || store.state.connection !== "connected") return;
     const now = Date.now() - store.state.clockSkewMs;
     const live = [...rows.values()].filter((row) => row.isLive);
     for (const row of live) row.tick(now);

@@ -65,7 +65,7 @@ function hostTable(servers) {
   const rows = servers.map((each) => ({
     attributes: { "data-workspace": each.isInWorkspace },
     cells: [
-      [el("span", { class: "mono" }, each.solutionPath ?? "No solution"), each.isInWorkspace && [" ", badge("busy", "this workspace")]],
+      [el("span", { class: "mono" }, each.solutionPath ?? each.workspaceDirectory ?? "No solution"), each.isInWorkspace && [" ", badge("busy", "this workspace")]],
       el("span", { class: "mono" }, each.processId),
       HOST_KINDS[each.hostKind] ?? "–",
       el("span", { class: "mono" }, each.mcpEndpoint ?? each.port),
