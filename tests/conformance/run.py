@@ -1,9 +1,9 @@
 """Run the public MCP conformance suite: `python tests/conformance/run.py`.
 
-Against the bundled Host, and against the proxy's HTTP face with that Host behind it, or with a server made with the
-Python SDK, over pipes and over HTTP, every server scenario must pass, warnings included: all of the release for the
-handshake era, and what the modern era (2026-07-28) requires of a server. A server made with the TypeScript SDK offers
-less; but whatever passes there directly must pass through the proxy.
+Against the bundled Host, and against `/mcp` of the proxy's inspector (and of `--http`) with that Host behind it, or
+with a server made with the Python SDK, over pipes and over HTTP, every server scenario must pass, warnings included:
+all of the release for the handshake era, and what the modern era (2026-07-28) requires of a server. A server made with
+the TypeScript SDK offers less; but whatever passes there directly must pass through the proxy.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from conformance.servers import everything, host, proxies_of_sdk_server, proxy, proxy_of_host
+from conformance.servers import (
+    everything,
+    host,
+    http_face_of_host,
+    inspector_of_host,
+    proxies_of_sdk_server,
+    proxy,
+)
 from conformance.suite import Check, Suite
 
 MODERN = "2026-07-28"
@@ -26,7 +33,11 @@ NOT_REQUIRED = ("tasks-", "http-custom-header-")
 
 def main() -> int:
     failed = False
-    for name, server in (("the Host", host), ("the proxy of the Host", proxy_of_host)):
+    for name, server in (
+        ("the Host", host),
+        ("the proxy of the Host", http_face_of_host),
+        ("the inspector of a proxy of the Host", inspector_of_host),
+    ):
         with server() as url:
             checks = check_handshake(url) + check_modern(url)
         failed |= _told(name, checks, [check for check in checks if is_problem(check)])

@@ -60,29 +60,53 @@ def host() -> Iterator[str]:
         yield f"http://127.0.0.1:{port}/mcp"
 
 
+# How a proxy is told to serve MCP over HTTP as well, and how it says where.
+HTTP_FACE = ("--http", r"Serving MCP over HTTP at (http://\S+/mcp)")
+INSPECTOR = ("--inspector", r"Inspector: (http://\S+)")
+
+
 @contextmanager
-def proxy_of_host() -> Iterator[str]:
-    """The HTTP face of a proxy that has started such a Host for its workspace."""
+def http_face_of_host() -> Iterator[str]:
+    with _proxy_of_host(HTTP_FACE) as url:
+        yield url
+
+
+@contextmanager
+def inspector_of_host() -> Iterator[str]:
+    with _proxy_of_host(INSPECTOR) as url:
+        yield url
+
+
+@contextmanager
+def _proxy_of_host(face: tuple[str, str]) -> Iterator[str]:
+    """A proxy that has started such a Host for its workspace."""
     with _home() as workspace:
         addins = workspace / ".devtools" / "addins"
         addins.mkdir(parents=True)
         shutil.copy(ADDIN, addins)
-        with proxy("--solution-dir", str(workspace), environ={"UNO_DEVSERVER_TRUST": "1"}) as url:
+        with proxy("--solution-dir", str(workspace), environ={"UNO_DEVSERVER_TRUST": "1"}, face=face) as url:
             yield url
 
 
 @contextmanager
-def proxy(*arguments: str, environ: Mapping[str, str] | None = None, modern: bool = False) -> Iterator[str]:
-    """The HTTP face of a proxy, when what is behind it is connected; in the era of the client that has started it."""
-    command = [PROGRAM, "mcp", "start", "--http", "0", *arguments]
+def proxy(
+    *arguments: str,
+    environ: Mapping[str, str] | None = None,
+    modern: bool = False,
+    face: tuple[str, str] = INSPECTOR,
+) -> Iterator[str]:
+    """The `/mcp` of a proxy, when what is behind it is connected; in the era of the client that has started it."""
+    option, told = face
+    command = [PROGRAM, "mcp", "start", option, "0", *arguments]
     with _home() as home, _process(command, home, _environment(home, environ or {}), stdin=subprocess.PIPE) as process:
         assert process.stderr is not None
         assert process.stdin is not None
         process.stdin.write(json.dumps(DISCOVER if modern else INITIALIZE) + "\n")
         process.stdin.flush()
-        url = _said(process, process.stderr, r"Serving MCP over HTTP at (http://\S+/mcp)")
-        _await_connection(url.removesuffix("/mcp") + "/health")
-        yield url
+        address, _, token = _said(process, process.stderr, told).partition("?token=")
+        address = address.removesuffix("mcp").rstrip("/")
+        _await_connection(f"{address}/health?token={token}")
+        yield f"{address}/mcp/{token}".rstrip("/")  # the suite drops the query of a URL here and there
 
 
 @contextmanager
@@ -103,7 +127,7 @@ def everything() -> Iterator[tuple[str, Sequence[str]]]:
 
 @contextmanager
 def proxies_of_sdk_server(modern: bool) -> Iterator[tuple[str, str]]:
-    """The HTTP faces of a proxy of its URL, and of one of its command, each started by a client of that era."""
+    """The `/mcp` of a proxy of its URL, and of one of its command, each started by a client of that era."""
     program = [sys.executable, str(SDK_SERVER)]
     with _home() as home, _process([*program, "http"], home, _environment(home)) as process:
         assert process.stdout is not None

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 import pytest
 
 from .run import check_handshake, check_modern, check_sdk_server, is_problem, passed, worse
-from .servers import everything, host, proxy, proxy_of_host
+from .servers import everything, host, http_face_of_host, inspector_of_host, proxy
 from .suite import Check
 
 # As the releases list them; the modern one without what is not required of a server.
@@ -18,7 +18,7 @@ MODERN_SCENARIOS = 39
 pytestmark = pytest.mark.timeout(600)  # the first run installs the suite
 
 
-@pytest.mark.parametrize("server", [host, proxy_of_host])
+@pytest.mark.parametrize("server", [host, http_face_of_host, inspector_of_host])
 @pytest.mark.parametrize(
     ("check", "scenarios"), [(check_handshake, HANDSHAKE_SCENARIOS), (check_modern, MODERN_SCENARIOS)]
 )

@@ -90,5 +90,17 @@ def test_nor_in_the_header(value: str) -> None:
     assert not is_known(_request(authorization=value), TOKEN)
 
 
+@pytest.mark.parametrize("path", [f"/mcp/{TOKEN}", f"/MCP/{TOKEN}/"])
+def test_or_from_the_path_of_mcp(path: str) -> None:
+    assert is_known(Request("POST", path, "", {}, b""), TOKEN)
+
+
+@pytest.mark.parametrize(
+    "path", ["/mcp/", "/mcp/x", f"/mcp/{TOKEN}/x", f"/{TOKEN}", f"/mcp/x/{TOKEN}", f"/health/{TOKEN}"]
+)
+def test_but_of_nothing_else(path: str) -> None:
+    assert not is_known(Request("POST", path, "", {}, b""), TOKEN)
+
+
 def test_a_wrong_header_is_not_mended_by_the_query() -> None:
     assert not is_known(_request(f"token={TOKEN}", authorization="Bearer x"), TOKEN)

@@ -107,9 +107,11 @@ def test_health_is_200_only_where_all_is_well(status: str, expected: int) -> Non
 def test_what_is_posted_to_mcp_is_answered_there() -> None:
     async def run() -> None:
         async with inspecting() as inspector:
-            answer = await ask(inspector, f"/mcp?token={TOKEN}", "POST", b"hello")
+            answers = [
+                await ask(inspector, path, "POST", b"hello") for path in (f"/mcp?token={TOKEN}", f"/mcp/{TOKEN}")
+            ]
 
-        assert (answer.status, answer.body) == (200, b"mcp got hello")
+        assert [(answer.status, answer.body) for answer in answers] == [(200, b"mcp got hello")] * 2
 
     asyncio.run(run())
 

@@ -15,6 +15,7 @@ from .token import same
 
 OWN = ("same-origin", "none")  # of Sec-Fetch-Site; none: the user typed the address
 _IN_QUERY = re.compile(r"(?:^|&)token=([^&]*)")
+_IN_PATH = re.compile(r"/mcp/([^/]+)/?", re.IGNORECASE)  # for MCP clients, of which some lose the query of a URL
 _BEARER = re.compile(r"bearer +(\S+)", re.IGNORECASE)
 
 
@@ -32,8 +33,9 @@ def stranger(headers: Mapping[str, str]) -> str | None:
 
 
 def is_known(request: Request, token: str) -> bool:
-    """Whether it brings the token: behind `?token=`, or as `Authorization: Bearer`."""
-    sent = _BEARER.fullmatch(request.headers.get("authorization", "")) or _IN_QUERY.search(request.query)
+    """Whether it brings the token: as `Authorization: Bearer`, behind `?token=`, or behind `/mcp/`."""
+    bearer = _BEARER.fullmatch(request.headers.get("authorization", ""))
+    sent = bearer or _IN_QUERY.search(request.query) or _IN_PATH.fullmatch(request.path)
     return sent is not None and same(sent[1].encode("utf-8", "replace"), token.encode())
 
 

@@ -92,7 +92,7 @@ class _Routes:
         place = request.path.lower().rstrip("/")
         if not is_known(request, self._token):
             return refused_page() if place == PAGE else Response(401, NO_TOKEN, JSON)
-        if place == MCP:
+        if place == MCP or place.startswith(f"{MCP}/"):
             return await self._mcp(request)
         if place not in (PAGE, HEALTH, EVENTS):
             return NOT_FOUND
