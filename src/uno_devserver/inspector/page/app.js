@@ -39,6 +39,12 @@ const store = new Store();
 const token = new URLSearchParams(location.search).get("token") ?? "";
 const context = { store, token, navigate, announce };
 const main = document.getElementById("main");
+const refusal = el(
+  "div",
+  { class: "notice refusal", "data-kind": "bad", hidden: true },
+  el("p", {}, "The proxy refuses this page: the token in its address is not the one that counts now."),
+  el("p", {}, "Run ", el("code", {}, "uno-devserver inspect"), " in the workspace: it opens the page with the right one."),
+);
 const links = new Map();
 const shown = { route: null, view: null };
 
@@ -79,7 +85,7 @@ function route() {
     const first = shown.route === null;
     entry.view ??= entry.module.create(context);
     Object.assign(shown, { route: entry.route, view: entry.view });
-    fill(main, entry.view.element);
+    fill(main, refusal, entry.view.element);
     mark(entry.route);
     if (!first) land(entry.view.element);
   }
@@ -124,7 +130,7 @@ function frame(state) {
     connection.dataset.shown = state.connection; // text that is set again would be read out again
     fill(connection, el("span", { class: "dot", "aria-hidden": "true" }), CONNECTIONS[state.connection]);
   }
-  refused(state.connection === "refused");
+  refusal.hidden = state.connection !== "refused";
   for (const view of VIEWS) showCount(links.get(view.route).count, view.count?.(state) ?? 0);
   if (!state.ready) return;
   const workspace = basename(state.solution ?? state.directory).replace(/\.slnx?$/, "");
@@ -136,21 +142,6 @@ function frame(state) {
 
 function titleState(state) {
   return state.connection === "connected" ? state.health.proxy.state : CONNECTIONS[state.connection];
-}
-
-function refused(is) {
-  const before = document.getElementById("refused");
-  if (!is) before?.remove();
-  else if (!before) {
-    main.before(
-      el(
-        "div",
-        { class: "notice", id: "refused", "data-kind": "bad" },
-        el("p", {}, "The proxy refuses this page: the token in its address is not the one that counts now."),
-        el("p", {}, "Run ", el("code", {}, "uno-devserver inspect"), " in the workspace: it opens the page with the right one."),
-      ),
-    );
-  }
 }
 
 function showCount(count, number) {
