@@ -46,7 +46,7 @@ lint: $(STAMP)  ## ruff, mypy --strict, and the layer rule
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-screenshots: $(STAMP) $(PROGRAMS)  ## pictures of each view of the inspector page (INTO=folder)
+screenshots: $(STAMP) $(PROGRAMS)  ## the two pictures of the README (INTO=folder: of each view of the inspector page)
 	$(BIN)/python tests/browser/screenshots.py $(INTO)
 
 conformance: $(STAMP)  ## run the public MCP conformance suite against the Host (also part of test)

@@ -1,15 +1,14 @@
-"""Pictures of each view of the inspector page: light and dark, on a desktop and on a phone.
+"""Pictures of the inspector page, in a workspace in which something has happened.
 
-    make screenshots INTO=folder
-
-They show a workspace in which something has happened. Without a folder only the two pictures of the README are made,
-in docs/images.
+make screenshots                # the two of the README, in docs/images
+make screenshots INTO=folder    # each view, light and dark, on a desktop and on a phone, after a crash as well
 """
 
 from __future__ import annotations
 
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from playwright.sync_api import Browser, expect
@@ -23,10 +22,8 @@ from browser.watching import Visit
 from support.reloading import wait_ready
 
 IMAGES = Path(__file__).parents[2] / "docs" / "images"
-DOCUMENTED = {
-    ("Overview", "light", "desktop"): "inspector-overview.png",
-    ("Tools", "dark", "desktop"): "inspector-tools-dark.png",
-}
+DOCUMENTED = (("Overview", "light", "inspector-overview.png"), ("Tools", "dark", "inspector-tools-dark.png"))
+TALL = {"width": 1280, "height": 960}  # a form and its result
 SIZES = {"desktop": {"width": 1280, "height": 800}, "phone": {"width": 360, "height": 740}}
 THEMES = ("light", "dark")
 
@@ -40,9 +37,15 @@ def main(folder: Path | None) -> None:
     ):
         Screen(visit.open(inspected.url), visit).wait_connected()  # calls are only recorded while somebody looks
         _let_things_happen(inspected)
-        for theme in THEMES:
-            for size in SIZES:
-                _take(browser, inspected, theme, size, folder)
+        if folder is None:
+            for view, theme, name in DOCUMENTED:
+                _take(browser, inspected, theme, TALL, {view: IMAGES / name})
+        else:
+            _crash(inspected)
+            for theme in THEMES:
+                for size, viewport in SIZES.items():
+                    paths = {view: folder / f"{view.lower()}-{theme}-{size}.png" for view in VIEWS}
+                    _take(browser, inspected, theme, viewport, paths)
 
 
 def _let_things_happen(inspected: Inspected) -> None:
@@ -55,26 +58,26 @@ def _let_things_happen(inspected: Inspected) -> None:
     agent.call_result("greet", name="Grace")
     wait_ready(agent)
     agent.call("frame_picture")
-    inspected.kill_host()
-    agent.wait_connected(generation=3)
-    agent.call("picture")
     agent.begin("tools/call", {"name": "hold", "arguments": {"until": "/tmp/paint-is-dry"}})
 
 
-def _take(browser: Browser, inspected: Inspected, theme: str, size: str, folder: Path | None) -> None:
-    with Visit(browser, inspected.address, color_scheme=theme, viewport=SIZES[size]) as visit:
+def _crash(inspected: Inspected) -> None:
+    inspected.kill_host()
+    inspected.agent.wait_connected(generation=3)
+    inspected.agent.call("picture")
+
+
+def _take(
+    browser: Browser, inspected: Inspected, theme: str, viewport: dict[str, int], paths: Mapping[str, Path]
+) -> None:
+    with Visit(browser, inspected.address, color_scheme=theme, viewport=viewport) as visit:
         screen = Screen(visit.open(inspected.url), visit)
         screen.wait_connected()
-        for view in VIEWS:
-            documented = DOCUMENTED.get((view, theme, size))
-            paths = [folder / f"{view.lower()}-{theme}-{size}.png"] if folder else []
-            paths += [IMAGES / documented] if documented else []
-            if paths:
-                _fill(screen, view)
-            for path in paths:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                screen.page.screenshot(path=path, animations="disabled")
-                print(path)
+        for view, path in paths.items():
+            _fill(screen, view)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            screen.page.screenshot(path=path, animations="disabled")
+            print(path)
 
 
 def _fill(screen: Screen, view: str) -> None:
