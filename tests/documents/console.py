@@ -108,9 +108,9 @@ class Console:
                 _reach(_printed(process, log, LISTENING) + "/health")
             if inspected or serving == "inspector":
                 _reach(_printed(process, log, INSPECTOR))
-            if serving == "inspector":
+            if serving == "inspector" and not self._open:
                 self._open.append(process)
-            else:
+            elif serving != "inspector":  # a second one has found the page of the first, and ends by itself
                 _interrupt(process)
         finally:
             if process not in self._open:
