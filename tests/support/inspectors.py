@@ -12,7 +12,8 @@ import json
 import re
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
@@ -25,6 +26,7 @@ META = {
     "io.modelcontextprotocol/clientInfo": {"name": "page", "version": "1"},
     "io.modelcontextprotocol/clientCapabilities": {},
 }
+LAST_PORT = 65_535
 HELLO = {"protocolVersion": NEWEST_HANDSHAKE, "capabilities": {}, "clientInfo": {"name": "page", "version": "1"}}
 
 
@@ -89,6 +91,24 @@ class Listening:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._socket.close()
+
+
+@contextmanager
+def last_port_taken() -> Iterator[int]:
+    """The highest port there is, and behind it no other; of several tests at a time, one has it."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        with socket.socket() as taken:
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                taken.bind(("127.0.0.1", LAST_PORT))
+                taken.listen()
+            except OSError:
+                assert time.monotonic() < deadline, f"port {LAST_PORT} does not become free"
+                time.sleep(0.01)
+                continue
+            yield LAST_PORT
+            return
 
 
 def inspector_of(client: ProxyClient) -> InspectorClient:

@@ -14,6 +14,8 @@ import threading
 import time
 from collections import deque
 
+from ..proxy.health.status_file import status_of
+from ..system.folders import folders
 from ..system.log import log
 from ..system.processes import GRACE_SECONDS
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 OPEN_SECONDS = 15.0  # the page is there a second after the start; a busy machine takes longer
 POLL_SECONDS = 0.1  # within which Ctrl+C is heeded
 LAST_LINES = 10
+NO_PAGE = "InspectorNotServed"
 _SAYS = re.compile(r"Inspector: (\S+)")
 
 
@@ -52,9 +55,9 @@ class AttendedProxy:
         return tuple(self._last)
 
     def url(self, interrupted: Callable[[], bool]) -> str | None:
-        """Where its page is, when it says so; None: it has ended before that, took too long, or we are interrupted."""
+        """Where its page is, when it says so. None: it cannot have one, has ended, took too long, or we are to end."""
         deadline = time.monotonic() + OPEN_SECONDS
-        while time.monotonic() < deadline and not interrupted():
+        while time.monotonic() < deadline and not interrupted() and not self._has_no_place():
             line = self._next()
             if line is None:
                 return None
@@ -81,6 +84,11 @@ class AttendedProxy:
         except subprocess.TimeoutExpired:  # it hangs; the Host that it may have started sees that it has gone
             self._process.kill()
             return self._process.wait()
+
+    def _has_no_place(self) -> bool:
+        """Whether it goes on without a page."""
+        issues = (status_of(folders().state, self.pid) or {}).get("issues")
+        return isinstance(issues, list) and any(issue.get("code") == NO_PAGE for issue in issues)
 
     def _next(self) -> str | None:
         """What it prints next, empty if that is nothing for now; None at its end."""

@@ -147,8 +147,10 @@ def _stay_with(proxy: AttendedProxy, interrupts: Interrupts) -> int:
 
 
 def _no_page(proxy: AttendedProxy, code: int) -> UserError:
+    from .attended_proxy import NO_PAGE
+
     message = f"The proxy opened no page. {_said(proxy, code)}"
-    return UserError("InspectorNotServed", message, "Choose another port with --port; 0 takes any.")
+    return UserError(NO_PAGE, message, "Choose another port with --port; 0 takes any.")
 
 
 def _ended(proxy: AttendedProxy, code: int) -> UserError:

@@ -1,8 +1,8 @@
 """Hot reload, one test for each thing that it promises; on real processes, with a server whose code is edited.
 
-Two promises concern the inspector's page, which is not there yet: that its port is free again after a restart, and that
-the page finds its server by itself. The last test here holds what both build upon: the proxy's own face over HTTP
-stays, and its clients keep their sessions.
+Two promises concern the inspector: that its port is free again after a restart, and that its page finds the server by
+itself. The proxy is not restarted here when its server is, so the page stays connected; where the proxy itself is
+another, it has the same address. `tests/browser` holds what the page makes of that.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pytest
 
 from support.bundled import BOTH, Reply, ask
 from support.files import write
+from support.inspectors import inspector_of
 from support.proxies import Proxies, ProxyClient
 from support.reloading import (
     MANAGERS,
@@ -36,7 +37,7 @@ from support.reloading import (
     wait_ready,
     was_run,
 )
-from uno_devserver.system.ports import free_port
+from uno_devserver.system.ports import free_port, is_free
 
 SOURCES = Path(__file__).parents[3] / "src" / "uno_devserver"
 SIDE_BY_SIDE: dict[str, Any] = {"pipeline": {"concurrency": 16}}
@@ -793,6 +794,44 @@ def test_the_face_over_http_and_its_sessions_stay_across_a_hot_reload(proxies: P
     assert text_of(answer.json["result"]) == "two"
     assert ask(port, "GET", "/health").status == 200
     assert client.call("answer") == "two"
+
+
+def test_the_inspector_and_its_sessions_stay_across_a_hot_reload(proxies: Proxies) -> None:
+    server = PythonServer(proxies.machine)
+    client = hot(proxies, "--inspector", "0")
+    page = inspector_of(client)
+    session = page.open_session()
+    server.say("two")
+
+    with page.listen("/events") as events:
+        events.wait("event: snapshot")
+        told = page.post("tools/call", {"name": "answer"}, session).json["result"]
+        page.call("mcpStatus", session)
+        events.wait('"state": "restarting"')
+
+        assert state_of(told) == "restarting"
+        assert page.call("answer", session) == page.call("answer") == client.call("answer") == "two"
+        assert page.ask("GET", "/health").status == 200
+    assert inspector_of(client).url == page.url
+
+
+def test_the_port_of_the_inspector_is_free_for_the_next_proxy_and_a_page_finds_it_there(proxies: Proxies) -> None:
+    PythonServer(proxies.machine)
+    port = free_port()
+    client = hot(proxies, "--inspector", str(port))
+    page = inspector_of(client)
+    with page.listen("/events") as events:
+        events.wait("event: snapshot")
+        client.process.terminate()
+        client.exit_code()
+        assert is_free(port)
+
+    hot(proxies, "--inspector", str(port))
+
+    poll(lambda: not is_free(port), "the next inspector")
+    with page.listen("/events") as events:
+        events.wait("event: snapshot")
+    assert page.call("answer") == "one"
 
 
 def post(port: int, method: str, params: dict[str, Any], session: str = "", number: int | None = 1) -> Reply:

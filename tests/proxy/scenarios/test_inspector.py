@@ -12,7 +12,7 @@ import pytest
 from proxy.scenarios.conftest import Workbench
 from support.bundled import ask, wait_for
 from support.files import write
-from support.inspectors import InspectorClient, inspector_of
+from support.inspectors import InspectorClient, inspector_of, last_port_taken
 from support.machine import Machine
 from support.odd_servers import odd_server
 from support.proxies import Message, Proxies, ProxyClient
@@ -49,12 +49,8 @@ def test_where_the_port_is_taken_the_next_is_used(proxies: Proxies, bench: Workb
 
 
 def test_where_no_port_is_left_the_proxy_goes_on_and_says_so(proxies: Proxies, bench: Workbench) -> None:
-    highest = 65_535
-    with socket.socket() as taken:
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        taken.bind(("127.0.0.1", highest))
-        taken.listen()
-        client = proxies.connected("--inspector", str(highest))
+    with last_port_taken() as port:
+        client = proxies.connected("--inspector", str(port))
 
         report = client.wait_health(lambda report: report["issues"], "aware of the port")
 

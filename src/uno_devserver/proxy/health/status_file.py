@@ -98,6 +98,11 @@ def running_proxies(state: str) -> tuple[Status, ...]:
     return tuple(status for status in found if status)
 
 
+def status_of(state: str, pid: int) -> Status | None:
+    """What that proxy says of itself; None: it has not yet, or does not run. Never an exception."""
+    return _read(os.path.join(state, FOLDER, f"{pid}.json"), pid)
+
+
 def remove_left(state: str) -> list[str]:
     """Remove the files of proxies that have not ended by themselves; which these were. Never an exception."""
     return [path for pid, path in _files(state) if not _is_of(pid, _content(path).get("created")) and _remove(path)]

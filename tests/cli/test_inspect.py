@@ -1,0 +1,281 @@
+"""`inspect`: the page of a proxy that runs, or of one that runs as long as the command; nothing is left of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.bundled import wait_for
+from support.files import write
+from support.inspectors import InspectorClient, inspector_of, last_port_taken
+from support.machine import Machine
+from support.proxies import PATIENCE, Proxies
+from support.servers import Processes
+from uno_devserver.system.ports import is_free
+from uno_devserver.system.processes import process_started
+
+ADDIN = """\
+from uno_devserver.host.addins import AddIn
+
+
+def register(addin: AddIn) -> None:
+    @addin.tool
+    def greet(name: str) -> str:
+        return f"Hello, {name}!"
+"""
+
+
+@pytest.fixture
+def proxies(machine: Machine) -> Iterator[Proxies]:
+    """Those of a workspace with an add-in; nobody has agreed to that yet."""
+    write(machine.workspace / ".devtools" / "addins" / "greeting.py", ADDIN)
+    with Proxies(machine) as proxies:
+        yield proxies
+
+
+@pytest.fixture
+def trusted(proxies: Proxies) -> Proxies:
+    proxies.machine.environment["UNO_DEVSERVER_TRUST"] = "1"
+    return proxies
+
+
+class Inspecting:
+    """The command, while it stays."""
+
+    def __init__(self, machine: Machine, *options: str) -> None:
+        self.process = machine.spawn("inspect", *options)
+
+    def url(self) -> str:
+        assert self.process.stdout
+        return self.process.stdout.readline().strip()
+
+    def end(self, number: int = signal.SIGINT) -> tuple[int, str]:
+        """Its exit code, and what it wrote beside the URL."""
+        self.process.send_signal(number)
+        return self.ended()
+
+    def ended(self) -> tuple[int, str]:
+        _, errors = self.process.communicate(timeout=PATIENCE)
+        assert "Traceback" not in errors
+        return self.process.returncode, errors
+
+
+# --- a proxy that runs ------------------------------------------------------------------------------------------------
+
+
+def test_the_page_of_a_proxy_that_runs_is_told(trusted: Proxies) -> None:
+    page = inspector_of(trusted.connected("--inspector", "0"))
+    before = trusted.processes()
+
+    result = trusted.machine.run("inspect")
+
+    assert (result.exit_code, result.stdout, result.stderr) == (0, f"{page.url}\n", "")
+    assert trusted.processes() == before
+
+
+def test_programs_get_it_as_json(trusted: Proxies) -> None:
+    client = trusted.connected("--inspector", "0")
+    page = inspector_of(client)
+
+    told = trusted.machine.run("inspect", "--json").json
+
+    assert told == {
+        "url": page.url,
+        "port": page.port,
+        "processId": client.process.pid,
+        "started": False,
+        "directory": str(trusted.machine.workspace),
+    }
+
+
+def test_a_proxy_that_has_none_is_asked_to_open_it(trusted: Proxies) -> None:
+    client = trusted.connected()
+    client.wait_health(lambda report: report["proxy"]["controlChannel"], "one that can be asked")
+
+    told = trusted.machine.run("inspect", "--json", "--port", "0").json
+
+    assert (told["processId"], told["started"]) == (client.process.pid, False)
+    assert inspector_of(client).url == told["url"]
+    assert InspectorClient(told["url"]).call("greet", name="page") == "Hello, page!"
+
+
+def test_from_a_folder_inside_the_workspace_it_is_the_same(trusted: Proxies) -> None:
+    page = inspector_of(trusted.connected("--inspector", "0"))
+    folder = trusted.machine.workspace / "src"
+    folder.mkdir()
+
+    assert trusted.machine.run("inspect", cwd=folder).stdout == f"{page.url}\n"
+
+
+# --- the browser ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def browser(machine: Machine) -> Path:
+    """The user's: it writes down what it is to show."""
+    shown = machine.root / "shown"
+    program = write(machine.root / "browser", f'#!/bin/sh\nprintf "%s\\n" "$1" >> "{shown}"\n')
+    program.chmod(0o755)
+    machine.environment |= {"BROWSER": str(program), "DISPLAY": ":0"}
+    return shown
+
+
+def test_the_browser_shows_it_unless_that_is_not_wanted(trusted: Proxies, browser: Path) -> None:
+    page = inspector_of(trusted.connected("--inspector", "0"))
+
+    for options in (["--no-open"], ["--json"], []):
+        assert trusted.machine.run("inspect", *options).exit_code == 0
+
+    wait_for(lambda: browser.exists() or None)
+    assert browser.read_text() == f"{page.url}\n"
+
+
+def test_a_browser_that_cannot_be_started_is_no_failure(trusted: Proxies) -> None:
+    page = inspector_of(trusted.connected("--inspector", "0"))
+    trusted.machine.environment |= {"BROWSER": "/there/is/none", "DISPLAY": ":0"}
+
+    result = trusted.machine.run("inspect")
+
+    assert (result.exit_code, result.stdout) == (0, f"{page.url}\n")
+
+
+# --- a proxy of its own -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_where_no_proxy_runs_one_runs_until_the_command_is_ended(proxies: Proxies, number: int) -> None:
+    inspecting = Inspecting(proxies.machine, "--no-open", "--port", "0")
+    page = InspectorClient(inspecting.url())
+    _until_connected(page)
+    assert page.call("greet", name="page") == "Hello, page!"
+    assert proxies.machine.run("inspect").stdout == f"{page.url}\n", "it is found as any other"
+
+    code, errors = inspecting.end(number)
+
+    assert code == 0
+    assert "until this command ends (Ctrl+C)" in errors
+    assert "may run from now on: " in errors
+    assert "greeting.py" in errors
+    assert proxies.processes() == []
+    assert is_free(page.port)
+
+
+def test_its_json_is_one_document_and_it_stays(proxies: Proxies) -> None:
+    inspecting = Inspecting(proxies.machine, "--json", "--port", "0")
+    assert inspecting.process.stdout
+    document = "".join(iter(inspecting.process.stdout.readline, "}\n")) + "}"
+
+    told = json.loads(document)
+
+    assert (told["started"], told["directory"]) == (True, str(proxies.machine.workspace))
+    assert inspecting.process.poll() is None
+    assert told["processId"] in proxies.processes()
+    assert inspecting.end()[0] == 0
+
+
+def test_nothing_is_left_when_the_command_is_killed(proxies: Proxies) -> None:
+    inspecting = Inspecting(proxies.machine, "--no-open", "--port", "0")
+    page = InspectorClient(inspecting.url())
+    _until_connected(page)
+
+    inspecting.process.kill()
+    inspecting.ended()
+
+    wait_for(lambda: proxies.processes() == [] or None)
+
+
+def test_nothing_is_left_when_it_is_interrupted_before_there_is_a_page(proxies: Proxies) -> None:
+    inspecting = Inspecting(proxies.machine, "--no-open", "--port", "0")
+    wait_for(lambda: len(proxies.processes()) > 1 or None)
+
+    code, _ = inspecting.end()
+
+    assert code in (0, 130), "130, unless the page was faster"
+    assert proxies.processes() == []
+
+
+def test_a_proxy_that_ends_by_itself_is_a_failure_that_shows_its_last_words(proxies: Proxies) -> None:
+    inspecting = Inspecting(proxies.machine, "--no-open", "--port", "0")
+    page = InspectorClient(inspecting.url())
+    _until_connected(page)
+    (proxy,) = proxies.machine.run("list", "--json").json["proxies"]
+
+    os.kill(proxy["processId"], signal.SIGKILL)
+    code, errors = inspecting.ended()
+
+    assert code == 1
+    assert "error: The proxy has ended. Its exit code is -9; it said last:" in errors
+    assert "  | " in errors
+    assert "next: Run 'uno-devserver inspect' again." in errors
+
+
+def test_where_no_port_is_left_that_is_said_at_once(proxies: Proxies) -> None:
+    with last_port_taken() as port:
+        result = proxies.machine.run("inspect", "--no-open", "--port", str(port))
+
+    assert result.exit_code == 1
+    assert "The inspector page is not served" in result.stderr
+    assert "next: Choose another port with --port; 0 takes any." in result.stderr
+    assert proxies.processes() == []
+
+
+def test_a_proxy_that_cannot_be_asked_stays_and_gets_a_neighbour(trusted: Proxies) -> None:
+    write(trusted.machine.workspace / ".devtools" / "host.config.jsonc", '{"hotReload": {"enabled": false}}')
+    client = trusted.connected()
+
+    inspecting = Inspecting(trusted.machine, "--no-open", "--port", "0")
+    page = InspectorClient(inspecting.url())
+    _until_connected(page)
+
+    health: Any = page.ask("GET", "/health").json
+    assert health["hostProcessId"] == client.health()["hostProcessId"], "both have the same Host"
+    code, errors = inspecting.end()
+    assert code == 0
+    assert f"The proxy {client.process.pid} of this workspace has no page" in errors
+    assert client.call("greet", name="you") == "Hello, you!"
+
+
+# --- what is wrong ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "exit_code"),
+    [
+        (["--port", "70000"], "BadValue", 2),
+        (["--port", "page"], "BadValue", 2),
+        (["--port"], "MissingValue", 2),
+        (["page"], "UnexpectedArgument", 2),
+        (["--solution-dir", "/there/is/none"], "WorkspaceNotResolved", 1),
+    ],
+)
+def test_what_cannot_be_done_is_said(machine: Machine, options: list[str], code: str, exit_code: int) -> None:
+    result = machine.run("inspect", "--json", *options)
+
+    assert (result.json["error"]["code"], result.exit_code) == (code, exit_code)
+
+
+@pytest.mark.parametrize("url", ["https://example.com/", "http://localhost:many/", 6274, None])
+def test_a_file_cannot_send_the_browser_elsewhere(
+    proxies: Proxies, processes: Processes, browser: Path, url: object
+) -> None:
+    machine, pid = proxies.machine, processes.start().pid
+    status = {"processId": pid, "directory": str(machine.workspace), "inspector": url, "created": process_started(pid)}
+    write(machine.state / "proxies" / f"{pid}.json", json.dumps(status))
+    inspecting = Inspecting(machine, "--port", "0")
+
+    own = inspecting.url()
+
+    assert own.startswith("http://localhost:")
+    wait_for(lambda: browser.exists() or None)
+    assert browser.read_text() == f"{own}\n"
+    inspecting.end()
+
+
+def _until_connected(page: InspectorClient) -> None:
+    wait_for(lambda: page.ask("GET", "/health").json["connectionState"] == "Connected" or None)

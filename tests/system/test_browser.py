@@ -1,0 +1,42 @@
+"""Showing a page to the user: with the user's own browser, where there is a screen."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from support.bundled import wait_for
+from uno_devserver.system.browser import has_screen, show
+
+URL = "http://localhost:6274/?token=abc&more='1'"
+
+
+@pytest.mark.parametrize(
+    ("platform", "environ", "screen"),
+    [
+        ("win32", {}, True),
+        ("darwin", {}, True),
+        ("linux", {}, False),
+        ("linux", {"DISPLAY": ""}, False),
+        ("linux", {"DISPLAY": ":0"}, True),
+        ("linux", {"WAYLAND_DISPLAY": "wayland-0"}, True),
+    ],
+)
+def test_a_screen_is_what_the_system_says_it_is(platform: str, environ: dict[str, str], screen: bool) -> None:
+    assert has_screen(platform, environ) is screen
+
+
+def test_the_users_browser_gets_the_url_as_it_is(tmp_path: Path) -> None:
+    browser, shown = tmp_path / "browser", tmp_path / "shown"
+    browser.write_text(f'#!/bin/sh\nprintf %s "$1" > "{shown}.new"\nmv "{shown}.new" "{shown}"\n')
+    browser.chmod(0o755)
+
+    assert show(URL, {**os.environ, "DISPLAY": ":0", "BROWSER": str(browser)})
+
+    assert wait_for(lambda: shown.read_text() if shown.exists() else None) == URL
+
+
+def test_without_a_screen_no_browser_is_started() -> None:
+    assert not show(URL, {name: value for name, value in os.environ.items() if "DISPLAY" not in name})
