@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from pathlib import Path
 
 import pytest
 
+from support.inspectors import last_port_taken
 from uno_devserver.inspector import assets
 from uno_devserver.inspector.server import ATTEMPTS, open_inspector
 from uno_devserver.issues import Issue
@@ -138,12 +138,8 @@ def test_a_taken_port_leads_to_the_next_free_one() -> None:
 
 def test_where_no_port_can_be_had_there_is_an_issue_that_says_so() -> None:
     async def run() -> Issue:
-        with socket.socket() as last:
-            # The last port that there is, so nothing comes behind it.
-            last.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            last.bind(("127.0.0.1", 65535))
-            last.listen()
-            opened = await open_inspector(65535, TOKEN, mcp=mcp, health=dict, feed=feed())
+        with last_port_taken() as port:
+            opened = await open_inspector(port, TOKEN, mcp=mcp, health=dict, feed=feed())
         assert isinstance(opened, Issue)
         return opened
 

@@ -1,0 +1,177 @@
+"""The proxy over HTTP, both ways: a relay with a scripted upstream behind real sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from protocol.conversations import asynchronous
+from support.bundled import BOTH, Reply, ask
+from support.files import write
+from support.inspectors import HELLO, InspectorClient, Listening, last_port_taken
+from support.relays import Scene
+from uno_devserver.issues import Issue
+from uno_devserver.protocol.jsonrpc import STOPPED
+from uno_devserver.proxy.engine.faces import Faces, wanted_port
+from uno_devserver.proxy.engine.knowledge import Knowledge
+from uno_devserver.proxy.options import INSPECTOR_PORT, Options
+from uno_devserver.proxy.timeline import Timeline
+from uno_devserver.system.ports import is_free
+from uno_devserver.workspace.resolver import resolve
+from uno_devserver.workspace.trust import VARIABLE
+
+CONFIG = ".devtools/host.config.jsonc"
+TRUSTING = {VARIABLE: "1"}
+
+
+class World:
+    """Faces of a proxy whose upstream does what the test says."""
+
+    def __init__(self, folder: Path, **options: Any) -> None:
+        self.scene = Scene()
+        chosen = Options(str(folder), command=("serve",), **options)
+        self.knowledge = Knowledge(chosen, Timeline(), str(folder / "state"))
+        self.faces = Faces(chosen, self.scene.relay, self.knowledge)
+
+    @property
+    def http_port(self) -> int:
+        address = self.knowledge.facts.http_endpoint
+        assert address
+        return int(address.rpartition(":")[2].partition("/")[0])
+
+    async def post(self, method: str, params: dict[str, Any], **headers: str) -> Reply:
+        """Over --http."""
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).encode()
+        headers = {"Content-Type": "application/json", "Accept": BOTH, **headers}
+        return await asyncio.to_thread(ask, self.http_port, "POST", "/mcp", body, headers)
+
+    async def until_inspected(self) -> InspectorClient:
+        async with asyncio.timeout(10):
+            while self.knowledge.facts.inspector is None:
+                await asyncio.sleep(0.005)
+        return InspectorClient(self.knowledge.facts.inspector)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    return tmp_path
+
+
+@asynccontextmanager
+async def world_in(folder: Path, **options: Any) -> AsyncIterator[World]:
+    world = World(folder, **options)
+    await world.faces.open()
+    try:
+        yield world
+    finally:
+        async with asyncio.timeout(5):
+            await world.faces.close()
+        await asyncio.to_thread(world.knowledge.close)
+
+
+@asynchronous
+async def test_a_call_that_hangs_does_not_keep_it_from_closing(folder: Path) -> None:
+    async with world_in(folder, http_port=0) as world:
+        session = (await world.post("initialize", HELLO)).headers["mcp-session-id"]
+        calling = asyncio.ensure_future(world.post("tools/call", {"name": "echo"}, **{"Mcp-Session-Id": session}))
+        await world.scene.next_asked()
+        port = world.http_port
+
+        async with asyncio.timeout(2):
+            await world.faces.close()
+
+        assert is_free(port)
+        assert (await calling).json["error"]["code"] == STOPPED
+
+
+@asynchronous
+async def test_changes_are_told_to_every_session_of_either(folder: Path) -> None:
+    async with world_in(folder, http_port=0, inspector_port=0) as world:
+        page = await world.until_inspected()
+        session = (await world.post("initialize", HELLO)).headers["mcp-session-id"]
+        other = await asyncio.to_thread(page.open_session)
+
+        with (
+            Listening(world.http_port, "/mcp", {"Mcp-Session-Id": session}) as plain,
+            page.listen("/mcp", **{"Mcp-Session-Id": other}) as inspector,
+        ):
+            for stream in (plain, inspector):
+                await asyncio.to_thread(stream.wait, "200 OK")
+
+            world.faces.broadcast("notifications/tools/list_changed")
+
+            for stream in (plain, inspector):
+                await asyncio.to_thread(stream.wait, "notifications/tools/list_changed")
+
+
+@asynchronous
+async def test_it_waits_for_the_first_start_and_is_opened_once(folder: Path) -> None:
+    async with world_in(folder, inspector_port=0) as world:
+        world.faces.look()
+        assert not world.faces._tasks._running, "a start is under way"
+
+        world.faces.settled()
+        page = await world.until_inspected()
+
+        world.faces.settled()
+        assert await world.faces.open_inspector(0) == page.url
+
+
+@asynchronous
+async def test_those_who_ask_at_the_same_time_get_the_same_one(folder: Path) -> None:
+    async with world_in(folder) as world:
+        urls = await asyncio.gather(*(world.faces.open_inspector(0) for _ in range(3)))
+
+        assert set(urls) == {world.knowledge.facts.inspector}
+
+
+@asynchronous
+async def test_a_port_that_cannot_be_had_is_an_issue_until_another_is_asked_for(folder: Path) -> None:
+    with last_port_taken() as port:
+        async with world_in(folder, inspector_port=port) as world:
+            refused = await world.faces.open_inspector(port)
+            assert isinstance(refused, Issue)
+            assert world.knowledge.facts.issues == (refused,)
+
+            assert isinstance(await world.faces.open_inspector(0), str)
+            assert list(world.knowledge.facts.issues) == []
+
+
+# --- where it is wanted -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("config", "environ", "port"),
+    [
+        ('{"inspector": {"enabled": true}}', TRUSTING, INSPECTOR_PORT),
+        ('{"inspector": {"enabled": true, "port": 7000}}', TRUSTING, 7000),
+        ('{"inspector": {"enabled": true, "port": 0}}', TRUSTING, 0),
+        ('{"inspector": {"enabled": true}}', {}, None),
+        ('{"inspector": {"enabled": false, "port": 7000}}', TRUSTING, None),
+        ('{"inspector": {"port": 7000}}', TRUSTING, None),
+        ("{}", TRUSTING, None),
+        ("not JSON", TRUSTING, None),
+        (None, TRUSTING, None),
+    ],
+)
+def test_a_config_wants_it_where_the_user_trusts_that(
+    folder: Path, config: str | None, environ: dict[str, str], port: int | None
+) -> None:
+    workspace = folder / "workspace"
+    (workspace / ".devtools" / "addins").mkdir(parents=True)
+    if config is not None:
+        write(workspace / CONFIG, config)
+    environ = {**os.environ, **environ}
+
+    assert wanted_port(Options(str(workspace)), resolve(str(workspace)), environ) == port
+    assert wanted_port(Options(str(workspace), command=("serve",)), None, environ) == port
+    assert wanted_port(Options(str(workspace), inspector_port=0), resolve(str(workspace)), environ) == 0
