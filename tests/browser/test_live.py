@@ -144,6 +144,20 @@ def test_the_log_is_filtered_by_level_and_by_words(inspected: Inspected, opened:
     expect(log).to_contain_text(words)
 
 
+def test_each_line_of_the_log_is_there_once_also_after_a_crash(own: Inspected, opened: Opener) -> None:
+    screen = opened(own, "log")
+    log = screen.page.get_by_role("log")
+    expect(log).to_contain_text("is loaded")
+
+    own.kill_host()
+    own.agent.wait_connected(generation=2)
+    own.agent.call("complain", words="after the crash")
+
+    expect(log).to_contain_text("after the crash")
+    expect(log.get_by_text("DevServer registered: ")).to_have_count(2)
+    expect(log.get_by_text("after the crash")).to_have_count(1)
+
+
 def _choose_level(screen: Screen, level: str) -> None:
     select = screen.page.get_by_label("Level")
     labels = select.locator("option").all_inner_texts()

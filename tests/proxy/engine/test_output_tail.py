@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from uno_devserver.instances.child import last_lines
 from uno_devserver.proxy.engine.output_tail import LONGEST_LINE, MOST_BYTES, OutputTail
 from uno_devserver.system.log import CRITICAL, DEBUG, ERROR, INFORMATION, TRACE, WARNING
 
@@ -116,6 +117,17 @@ def test_last_words_that_were_read_are_not_told_again(file: Path, last_words: li
     file.write_text("new\n", "utf-8")
 
     assert [line.text for line in tail.read(str(file), last_words)] == ["new"]
+
+
+def test_last_words_come_without_the_banner_and_are_not_told_again(file: Path) -> None:
+    tail, banner = OutputTail(), "+====+\n| Uno Platform DevServer |\n+====+\n"
+    append(file, f"registered\n{banner}listening\n")
+    tail.read(str(file))
+
+    file.write_text("new\n", "utf-8")
+
+    words = last_lines(f"registered\n{banner}listening\nlast\n".encode())
+    assert [line.text for line in tail.read(str(file), words)] == ["last", "new"]
 
 
 def test_last_words_that_are_still_in_the_file_are_read_there(file: Path) -> None:

@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 
+from ...instances.child import last_lines
 from ...system.files import decode
 from ...system.log import CRITICAL, DEBUG, ERROR, INFORMATION, TRACE, WARNING
 from ...system.text import visible
@@ -74,9 +75,9 @@ class OutputTail:
         return unread
 
     def _unread(self, last_words: Sequence[str], at: float) -> list[Printed]:
-        before, self._rest = list(self._last), b""
+        before, self._rest = last_lines("".join(f"{text}\n" for text in self._last).encode()), b""
         said = self._lines("".join(f"{line}\n" for line in last_words).encode("utf-8", "replace"), at)
-        texts = [line.text for line in said]
+        texts = tuple(line.text for line in said)
         known = max(count for count in range(len(texts) + 1) if before[len(before) - count :] == texts[:count])
         return said[known:]
 

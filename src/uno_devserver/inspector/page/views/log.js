@@ -20,6 +20,7 @@ export function create({ store }) {
   const newest = el("button", { class: "button small newest", type: "button", hidden: true, onclick: () => follow() }, "Newest ↓");
   const counted = el("p", { class: "muted log-count" });
   let following = true;
+  let last = 0; // the number of the newest line that was looked at: news of it may come behind it
 
   const element = el(
     "section",
@@ -51,12 +52,15 @@ export function create({ store }) {
 
   function redraw() {
     fill(lines, shownLines().map((line) => lineItem(line, search.value)));
+    last = store.state.log.at(-1)?.n ?? 0;
     summarise();
     if (following) follow();
   }
 
   function append(added) {
-    lines.append(...added.filter(matches).map((line) => lineItem(line, search.value)));
+    const news = added.filter(({ n }) => n > last);
+    last = news.at(-1)?.n ?? last;
+    lines.append(...news.filter(matches).map((line) => lineItem(line, search.value)));
     while (lines.childElementCount > MOST_LINES) lines.firstElementChild.remove();
     summarise();
     if (following) follow();
