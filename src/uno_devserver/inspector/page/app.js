@@ -37,7 +37,7 @@ const CONNECTIONS = {
 
 const store = new Store();
 const token = new URLSearchParams(location.search).get("token") ?? "";
-const context = { store, token, navigate, announce };
+const context = { store, token, announce };
 const main = document.getElementById("main");
 const refusal = el(
   "div",
@@ -72,10 +72,6 @@ function link({ route: name, title }) {
 }
 
 // --- the way to a view
-
-function navigate(hash) {
-  location.hash = hash;
-}
 
 function route() {
   const [name, ...parts] = location.hash.slice(1).split("/").map(decoded);

@@ -48,7 +48,7 @@ export const stateCard = () =>
         el("span", { class: "hero-state", "data-field": "state" }, data.state),
         el("span", { class: "badge", "data-kind": kindOf(data.status), "data-field": "status" }, data.status),
         el("p", { class: "hero-meaning muted" }, MEANINGS[data.state], data.isFine && " Nothing is wrong."),
-        el("p", { class: "last-seen" }, "As last seen: the proxy does not answer at the moment."),
+        el("p", { class: "last-seen" }, "As last seen: this page hears nothing at the moment."),
       ),
       el("div", { class: "hero-facts" }, behind(data.upstream), around(data)),
     ],
