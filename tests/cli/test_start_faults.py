@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import signal
 import socket
 import subprocess
@@ -20,6 +19,7 @@ from support.files import write
 from support.hosts import Manners, StandInHosts, is_running, wait_for
 from support.machine import Machine
 from support.packages import app_mcp, host
+from support.terminals import Terminal, shown
 from support.workspace import WorkspaceBuilder
 from uno_devserver.system.ports import free_port
 
@@ -409,18 +409,13 @@ def test_a_person_at_a_terminal_sees_that_time_passes(
     uno: WorkspaceBuilder, hosts: StandInHosts, tmp_path: Path
 ) -> None:
     hosts.behave(Manners(waits_for=str(tmp_path / "go")))
-    terminal, end = pty.openpty()
-    starting = uno.machine.spawn("start", stderr=end)
-    os.close(end)
+    starting = Terminal(uno.machine, "start", stdout=subprocess.DEVNULL)
 
-    shown = b""
-    while b" 1 s" not in shown:
-        shown += os.read(terminal, 4096)
+    starting.until("Waiting for the Host (process ")
+    starting.until(" 1 s")
     (tmp_path / "go").touch()
-    starting.communicate(timeout=20)
-    shown += os.read(terminal, 4096)
-    os.close(terminal)
+    starting.end()
 
-    assert shown.startswith(b"\rStarting the Host ... 1 s")
-    assert shown.endswith(b"\r\x1b[K")
-    assert starting.returncode == 0
+    assert starting.sent.endswith("\r\x1b[K")
+    assert shown(starting.sent) == []
+    assert starting.process.returncode == 0

@@ -54,7 +54,7 @@ class Terminal:
         """Wait until it was sent; all that was sent so far."""
         deadline = time.monotonic() + RUN_SECONDS
         while text not in self.sent:
-            assert self._read(deadline), f"{text!r} never came: {self.sent!r}"
+            assert self._read(deadline), f"{text!r} never came: {self.sent[-2000:]!r}"
         return self.sent
 
     def end(self) -> str:
@@ -78,7 +78,7 @@ class Terminal:
 
     def _read(self, deadline: float) -> bool:
         ready, _, _ = select.select([self._ours], [], [], max(deadline - time.monotonic(), 0))
-        assert ready, f"nothing more came in time: {self.sent!r}"
+        assert ready, f"nothing more came in time: {self.sent[-2000:]!r}"
         try:
             chunk = os.read(self._ours, 65536)
         except OSError:  # how Linux says that the other side is closed

@@ -36,6 +36,15 @@ def styled(text: str, style: Style | None, stream: TextIO | None = None) -> str:
     return "\n".join(f"\x1b[{style.value}m{line}{RESET}" if line else "" for line in text.split("\n"))
 
 
+def log_prefixes(prefixes: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of the levels of the log, as stderr shows them."""
+    styles = (Style.DIM, Style.DIM, None, Style.WARN, Style.BAD, Style.BAD)
+    return tuple(
+        prefix and styled(prefix.rstrip(), style, sys.stderr) + " "
+        for prefix, style in zip(prefixes, styles, strict=True)
+    )
+
+
 def has_colours(stream: TextIO | None) -> bool:
     return stream is not None and wanted(os.environ, is_terminal=stream.isatty()) and _shows(stream)
 

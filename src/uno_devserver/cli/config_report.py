@@ -10,6 +10,7 @@ from ..hotreload.sources.find import kind_of
 from ..issues import REMEDIES, Issue
 from ..system.values import Value
 from ..workspace.config import FIELDS, ClientCommand, Config, ServerCommand
+from .colours import Style
 from .config_commands import Commands, shown
 from .results import Bullets, Report, Row, Section
 
@@ -67,7 +68,7 @@ def report(found: Findings) -> Report:
             Section("Settings", tuple(Row(field.title, _setting(found.config, field)) for field in FIELDS)),
             Section("What follows", tuple(_follows(found))),
             Bullets("Remarks", found.remarks),
-            Bullets("Problems", tuple(_problem(*problem) for problem in found.problems)),
+            Bullets("Problems", tuple(_problem(*problem) for problem in found.problems), Style.BAD),
         ),
     )
 
@@ -80,7 +81,10 @@ def _setting(config: Config, field: Field) -> str:
 
 def _follows(found: Findings) -> Iterator[Row]:
     server, client = found.commands.server, found.commands.client
-    yield Row("trusted", f"no: {found.refusal}; 'uno-devserver trust' agrees" if found.refusal else "yes")
+    if found.refusal:
+        yield Row("trusted", f"no: {found.refusal}; 'uno-devserver trust' agrees", style=Style.WARN)
+    else:
+        yield Row("trusted", "yes", style=Style.GOOD)
     if server is None or isinstance(server, Issue):
         yield Row("server", "not known" if server else _A_HOST)
     else:

@@ -24,6 +24,10 @@ def run(invocation: Invocation) -> Result:
         force=invocation.on("force"),
         force_msbuild=invocation.on("force-msbuild-discovery"),
     )
+    if request.force_msbuild:
+        from .progress import say
+
+        say("Asking MSBuild for the add-ins")
     if invocation.on("addins-only"):
         return _paths(discover_addins(request, os.environ), request.directory)
     from .disco_report import report

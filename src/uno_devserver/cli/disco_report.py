@@ -6,6 +6,7 @@ from ..instances.registry import is_in_workspace, running_servers
 from ..system.folders import folders
 from ..workspace.addins import workspace_addins
 from ..workspace.resolver import ResolutionKind
+from .colours import Style
 from .results import Bullets, Report, Result, Row, Section
 from .server_data import server_data
 
@@ -161,7 +162,7 @@ def _report(discovery: Discovery, data: dict[str, object], active: list[dict[str
         Row("discoveryMethod", discovery.addins.method, "add-ins"),
         Row("addInsDiscoveryDurationMs", str(discovery.addins.duration_ms)),
         Row("totalDiscoveryDurationMs", str(discovery.duration_ms)),
-        Row("addInDiscoveryFailed", str(discovery.addins.failed)),
+        Row("addInDiscoveryFailed", str(discovery.addins.failed), style=Style.BAD if discovery.addins.failed else None),
         *(Row(f"{a.package} {a.version}".strip(), f"{a.path} ({_source(a)})") for a in discovery.addins.found),
     ]
     found = (
@@ -176,8 +177,8 @@ def _report(discovery: Discovery, data: dict[str, object], active: list[dict[str
             Bullets("nuGetCacheLocations", discovery.package_locations),
             Bullets("candidateSolutions", discovery.workspace.candidates),
             Bullets("workspaceAddIns", tuple(workspace_addins(discovery.workspace.working_directory))),
-            Bullets("warnings", tuple(_with_remedy(message, discovery) for message in discovery.warnings)),
-            Bullets("errors", tuple(_with_remedy(message, discovery) for message in discovery.errors)),
+            Bullets("warnings", tuple(_with_remedy(each, discovery) for each in discovery.warnings), Style.WARN),
+            Bullets("errors", tuple(_with_remedy(each, discovery) for each in discovery.errors), Style.BAD),
         ),
     )
 
@@ -198,7 +199,8 @@ def _server_rows(active: list[dict[str, object]]) -> list[Row]:
     rows: list[Row] = []
     for server in active:
         where = "[workspace]" if server["isInWorkspace"] else "[other]"
-        rows.append(Row("processId", f"{server['processId']} {where}"))
+        style = Style.GOOD if server["isInWorkspace"] else None
+        rows.append(Row("processId", f"{server['processId']} {where}", style=style))
         fields = ("port", "mcpEndpoint", "solutionPath", "parentProcessId", "startTime", "ideChannelId")
         rows += [Row(field, _text(server[field])) for field in fields]
         links = server["processChain"]

@@ -18,6 +18,7 @@ from ..workspace.config import AS_BEFORE, read_config
 from ..workspace.trust import is_trusted, refusal
 from .directory import absolute
 from .health_report import text
+from .progress import say
 from .proxy_reports import also_told, told_by
 from .results import Result
 from .workspace_proxies import proxies_of
@@ -71,6 +72,7 @@ def _own(servers: tuple[ActiveServer, ...], workspace: Workspace) -> Server | No
 def _with_host(facts: HealthFacts, server: Server) -> HealthFacts:
     from ..instances.probe import probe_loaded
 
+    say(f"Asking the Host (process {server.process_id}, port {server.port})")
     return facts.replace(
         started=True,
         process_id=server.process_id,

@@ -30,7 +30,7 @@ def laid_out(report: Report) -> str:
     lines = [*_heading(report.title)]
     for section in report.sections:
         if isinstance(section, Bullets):
-            lines += ["", *_heading(f"{section.title}:")] if section.items else []
+            lines += ["", *_heading(f"{section.title}:", section.style or Style.HEADING)] if section.items else []
             lines += [line for item in section.items for line in _bullet(nearer(visible(item)))]
         elif section.rows:
             lines += ["", *(_heading(section.title) if section.title else ())]
@@ -54,8 +54,8 @@ def explained(explanation: str) -> str:
     return "\n".join(lines)
 
 
-def _heading(text: str) -> Iterator[str]:
-    return (styled(line, Style.HEADING) for line in folded(nearer(visible(text)), "", "  "))
+def _heading(text: str, style: Style = Style.HEADING) -> Iterator[str]:
+    return (styled(line, style) for line in folded(nearer(visible(text)), "", "  "))
 
 
 def _fact(row: Row, column: int) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from .. import __version__
 from ..issues import UserError
 from ..system.log import LEVELS, level_named, log
@@ -67,7 +69,18 @@ def _run(invocation: Invocation) -> Result:
         return Result({"help": text}, text)
     if command is None or invocation.on("version"):
         return Result({"version": __version__}, __version__)
-    return _runner(command)(invocation)
+    runner = _runner(command)
+    if not command.doing or invocation.on("json"):
+        return runner(invocation)
+    return _with_progress(command.doing, lambda: runner(invocation))
+
+
+def _with_progress(doing: str, work: Callable[[], Result]) -> Result:
+    if sys.stderr is None or not sys.stderr.isatty():
+        return work()
+    from .progress import can_be_shown, shown_while
+
+    return shown_while(doing, work) if can_be_shown() else work()
 
 
 def _runner(command: Command) -> Callable[[Invocation], Result]:
@@ -79,6 +92,10 @@ def _runner(command: Command) -> Callable[[Invocation], Result]:
 
 
 def _configure_log(invocation: Invocation) -> None:
+    if sys.stderr is not None and sys.stderr.isatty():
+        from .colours import log_prefixes
+
+        log.prefixes = log_prefixes(log.prefixes)
     path, name = invocation.value("file-log"), invocation.value("log-level")
     if path is not None:
         log.open_file(path)

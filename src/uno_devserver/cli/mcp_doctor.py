@@ -8,6 +8,7 @@ from ..setup.profiles import HTTP
 from .colours import Style, styled
 from .folding import folded, nearer, one_line, terminal_width
 from .interrupts import end_as_by_ctrl_c
+from .progress import say
 from .registration import PROTOCOL, asked
 from .results import Result
 
@@ -29,7 +30,7 @@ def run(invocation: Invocation) -> Result:
     profiles = (request.client,) if request.client is not None else _registered(request)
     force = invocation.on("force")
     end_as_by_ctrl_c()  # what is started from here on must not be left behind
-    found = tuple((profile, examine(profile, request.servers, request.here, force=force)) for profile in profiles)
+    found = tuple((profile, _examined(profile, request, force=force)) for profile in profiles)
     data = {
         "version": PROTOCOL,
         "ide": request.client.id if request.client is not None else None,
@@ -46,6 +47,11 @@ def run(invocation: Invocation) -> Result:
 def _registered(request: Asked) -> tuple[Profile, ...]:
     known = (one for one in request.definitions.profiles if detected(one, request.here))
     return tuple(profile for profile in known if has_entries(profile, request.servers))
+
+
+def _examined(profile: Profile, request: Asked, *, force: bool) -> tuple[Examination, ...]:
+    say(f"Starting what {profile.name} would start")
+    return examine(profile, request.servers, request.here, force=force)
 
 
 def _data(one: Examination) -> dict[str, object]:

@@ -150,7 +150,9 @@ def _directory(wanted: Asked) -> str | None:
 def _answers(wanted: Asked, clients: tuple[Profile, ...], operations: tuple[Operation, ...]) -> tuple[Answer, ...]:
     """What the changed clients themselves see now."""
     from ..setup.asking import ask, ask_all
+    from .progress import say
 
+    say(f"Asking {wanted.client.name if wanted.client else 'the clients'}")
     if wanted.client is not None:
         return (ask(wanted.client, wanted.servers, wanted.here.workspace),)
     changed = {one.ide for one in operations if one.action in CHANGED}

@@ -33,7 +33,9 @@ def run(invocation: Invocation) -> Result:
 def _answers(wanted: Asked, clients: list[ClientStatus]) -> tuple[Answer, ...]:
     """What the clients themselves say: the named one, or all that are there."""
     from ..setup.asking import ask, ask_all
+    from .progress import say
 
+    say(f"Asking {wanted.client.name if wanted.client else 'the clients'}")
     if wanted.client is not None:
         return (ask(wanted.client, wanted.servers, wanted.here.workspace),)
     return ask_all([one.profile for one in clients if one.detected], wanted.servers, wanted.here.workspace)

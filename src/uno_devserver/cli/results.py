@@ -30,6 +30,7 @@ class Bullets(Value):
 
     title: str
     items: tuple[str, ...]
+    style: Style | None = None  # of the heading, where that is bad news
 
 
 class Report(Value):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from ..instances.existing import ServerOwned
 from ..instances.launch import READY_SECONDS, LaunchFailure, Reason
@@ -16,6 +15,7 @@ from .agreeing import agree_to
 from .directory import absolute
 from .interrupts import Interrupts
 from .numbers import MAX_PORT, number
+from .progress import say
 from .results import Result
 
 TYPE_CHECKING = False
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from .parse import Invocation
 
 MAX_MILLISECONDS = 3_600_000  # an hour; more is a slip of the keyboard
-PROGRESS_AFTER_SECONDS = 1.0  # what is over by then needs no words
 
 
 def run(invocation: Invocation) -> Result:
@@ -36,13 +35,14 @@ def run(invocation: Invocation) -> Result:
     wish = _wish(invocation, workspace)
     agreed = agree_to(workspace.working_directory, "start")  # a proxy need not ask for it again
     interrupts = Interrupts()
-    observer = _Terminal(interrupts)
+    observer = _Teller(interrupts)
 
     def plan() -> Plan:
         from ..instances.host_choice import Wanted
         from ..instances.host_choice import plan as choose
 
         force_msbuild = invocation.on("force-msbuild-discovery")
+        say("Asking MSBuild for the add-ins" if force_msbuild else "Looking for the Host")
         wanted = Wanted(invocation.value("host"), invocation.value("addins"), force_msbuild)
         chosen = choose(wanted, workspace, os.environ)
         for issue in (*(() if workspace.resolved else workspace.issues), *chosen.issues):
@@ -61,8 +61,6 @@ def run(invocation: Invocation) -> Result:
         from .start_report import explain
 
         raise explain(failure, interrupts.received) from failure
-    finally:
-        observer.clear()
     return _result(running, wish, invocation, observer, interrupts, agreed)
 
 
@@ -82,7 +80,7 @@ def _result(
     running: Running,
     wish: Wish,
     invocation: Invocation,
-    observer: _Terminal,
+    observer: _Teller,
     interrupts: Interrupts,
     agreed: tuple[str, ...],
 ) -> Result:
@@ -173,26 +171,23 @@ def _check_parent(parent: int) -> None:
 # What is said meanwhile.
 
 
-class _Terminal(StartObserver):
-    """Warnings go to the log; a person at a terminal sees that time passes."""
+class _Teller(StartObserver):
+    """Warnings go to the log; a person at a terminal sees what is waited for."""
 
     def __init__(self, interrupts: Interrupts) -> None:
         self.warnings: list[str] = []
         self._interrupts = interrupts
-        self._shown = 0
-        self._is_terminal = sys.stderr is not None and sys.stderr.isatty()
 
     def said(self, message: str) -> None:
-        self.clear()
         log.info(message)
 
     def warned(self, message: str) -> None:
-        self.clear()
         if message not in self.warnings:
             self.warnings.append(message)
             log.warn(message)
 
     def spawned(self, child: Child, port: int) -> None:
+        say(f"Waiting for the Host (process {child.pid}, port {port})")
         log.debug(f"the Host is process {child.pid}, for port {port}")
 
     def crashed(self, failure: LaunchFailure, addins: str | None) -> None:
@@ -200,24 +195,8 @@ class _Terminal(StartObserver):
 
         self.warned(crash(failure, addins))
 
-    def go_on(self, seconds: float) -> bool:
-        if self._is_terminal and seconds >= PROGRESS_AFTER_SECONDS and int(seconds) != self._shown:
-            self._shown = int(seconds)
-            self._draw(f"\rStarting the Host ... {self._shown} s")
+    def go_on(self, _: float) -> bool:
         return self._interrupts.received is None
-
-    def clear(self) -> None:
-        """Take the progress off the terminal."""
-        if self._shown:
-            self._shown = 0
-            self._draw("\r\x1b[K")
-
-    def _draw(self, text: str) -> None:
-        try:
-            sys.stderr.write(text)
-            sys.stderr.flush()
-        except OSError:
-            self._is_terminal = False  # it was closed; that is no reason to stop the Host
 
 
 def _stay_with(child: Child, interrupts: Interrupts, channel: str | None) -> int:

@@ -33,6 +33,10 @@ def run(invocation: Invocation) -> Result:
         log.warn(problem)
     chosen = _chosen(invocation, pid, pruned)
     kept_by = [keepers(server.process_id) for server in chosen]
+    if chosen:
+        from .progress import say
+
+        say(f"Waiting for the end of {_listed_ids(chosen)}")
     outcomes = stop_servers(registry, chosen)
     others = [server for server in pruned.running if server not in chosen]
     failed = [outcome for outcome in outcomes if not outcome.gone]
@@ -131,6 +135,11 @@ def _started_again(outcomes: tuple[Stopped, ...], kept_by: list[list[Status]]) -
         for outcome, proxies in zip(outcomes, kept_by, strict=True)
         if outcome.gone and proxies
     ]
+
+
+def _listed_ids(servers: tuple[Server, ...]) -> str:
+    ids = ", ".join(str(server.process_id) for server in servers)
+    return f"process {ids}" if len(servers) == 1 else f"the processes {ids}"
 
 
 def _listed(servers: tuple[Server, ...] | list[Server]) -> str:

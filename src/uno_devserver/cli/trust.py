@@ -10,6 +10,7 @@ from ..system.folders import folders
 from ..workspace.config import read_config
 from ..workspace.resolver import resolve, select_solution
 from ..workspace.trust import VARIABLE, agree, agreement_path, agreements, is_trusted, question, revoke
+from .colours import Style
 from .directory import absolute
 from .results import Bullets, Report, Result, Row, Section
 
@@ -64,6 +65,7 @@ def _agree(workspace: Workspace) -> Result:
     path = agreement_path(state, asked.directory)
     rows = (Row("config", asked.config or "none"), Row("kept in", path))
     shown = Bullets("What may run", (*asked.addins, *commands) or (NOTHING_YET,))
+    wrong = Bullets("Problems of the config", problems, Style.BAD)
     data = {
         "workspaceDirectory": asked.directory,
         "trusted": True,
@@ -74,10 +76,7 @@ def _agree(workspace: Workspace) -> Result:
         "agreement": path,
     }
     title = f"Code of the workspace {asked.directory} may run."
-    return Result(
-        data,
-        Report(title, (Section("", rows), shown, Bullets("Problems of the config", problems), Section(REMARK, ()))),
-    )
+    return Result(data, Report(title, (Section("", rows), shown, wrong, Section(REMARK, ()))))
 
 
 def may_run(asked: Question) -> tuple[str, ...]:
@@ -112,7 +111,7 @@ def _list(invocation: Invocation) -> Result:
         ],
         "trustsEverything": by_environment,
     }
-    rows = tuple(Row(one.directory, _agreed(one)) for one in found)
+    rows = tuple(Row(one.directory, _agreed(one), style=Style.WARN if one.outdated else None) for one in found)
     count = "1 workspace was" if len(found) == 1 else f"{len(found) or 'No'} workspaces were"
     note = Bullets("Note", (BY_ENVIRONMENT,) if by_environment else ())
     return Result(data, Report(f"{count} agreed to.", (*((Section("", rows),) if rows else ()), note)))

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Names as the .NET tool takes them; the order is the severity.
 LEVELS = ("Trace", "Debug", "Information", "Warning", "Error", "Critical", "None")
 TRACE, DEBUG, INFORMATION, WARNING, ERROR, CRITICAL, NONE = range(len(LEVELS))
-_PREFIXES = ("trce: ", "dbug: ", "", "warn: ", "fail: ", "crit: ")
+_PREFIXES: tuple[str, ...] = ("trce: ", "dbug: ", "", "warn: ", "fail: ", "crit: ")
 RECENT_LINES = 200  # a start of the proxy has some 20; whoever comes later to look at the log sees how it went
 RECENT_CHARACTERS = 4000  # of each: some quote whole outputs
 
@@ -31,6 +31,7 @@ class Log:
 
     def __init__(self) -> None:
         self.level = INFORMATION
+        self.prefixes = _PREFIXES  # by level; on a terminal they may have colours
         self.stamped = False  # a process that runs for days says when; a command just says what
         self.recent: deque[tuple[float, int, str]] = deque(maxlen=RECENT_LINES)  # the last ones: when, level, text
         # Whoever else wants all lines, at once and in the thread that writes them; it must not wait, nor fail.
@@ -53,7 +54,7 @@ class Log:
     def _write(self, level: int, message: str) -> None:
         try:
             if sys.stderr is not None:  # None: the parent started us without one
-                sys.stderr.write(self._stamp() + _PREFIXES[level] + message + "\n")
+                sys.stderr.write(self._stamp() + self.prefixes[level] + message + "\n")
         except (OSError, ValueError):  # closed meanwhile: the file may still take it
             pass
         if self._file is not None:

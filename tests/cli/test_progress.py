@@ -1,0 +1,252 @@
+"""What takes long shows that it lives: on a real terminal, after a second, and without leaving anything there."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.hosts import Manners, StandInHosts
+from support.machine import Machine
+from support.servers import IGNORES_SIGTERM, Processes, Registry
+from support.terminals import Terminal, shown
+from support.workspace import WorkspaceBuilder
+from uno_devserver.cli.progress import AFTER_SECONDS, CLEAR
+
+FRAMES = re.compile(r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] ")
+
+# A command that takes as long as there is no file of the name `go`, and says what it does.
+SLOW = """
+import os, sys, time
+from uno_devserver.cli import main as program
+from uno_devserver.cli.progress import say
+from uno_devserver.cli.results import Result
+from uno_devserver.system.log import log
+def run(invocation):
+    {body}
+    while not os.path.exists("go"):
+        time.sleep(0.01)
+    return Result({{"ok": True}}, "done")
+program._runner = lambda command: run
+code = program.main(sys.argv[1:])
+sys.stderr.write(f"threads: {{len(sys._current_frames())}}\\n")
+sys.exit(code)
+"""
+
+
+class Slow:
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+
+    def start(self, *argv: str, body: str = "pass", **options: object) -> Terminal:
+        program = (sys.executable, "-c", SLOW.format(body=body))
+        return Terminal(self._machine, *argv, program=program, **options)  # type: ignore[arg-type]
+
+    def let_go(self) -> None:
+        (self._machine.workspace / "go").touch()
+
+
+@pytest.fixture
+def slow(machine: Machine) -> Iterator[Slow]:
+    slow = Slow(machine)
+    yield slow
+    slow.let_go()
+
+
+# --- the line -----------------------------------------------------------------------------------------------------
+
+
+def test_after_a_second_it_says_what_is_done_and_for_how_long(slow: Slow) -> None:
+    terminal = slow.start("list")
+
+    begun = time.monotonic()
+    terminal.until("Looking for servers … 1 s")
+    assert time.monotonic() - begun >= AFTER_SECONDS / 2, "the process takes a moment before it begins to count"
+    slow.let_go()
+    terminal.end()
+
+    assert shown(terminal.sent) == ["done", "threads: 1"]
+
+
+def test_what_is_over_within_a_second_shows_nothing(machine: Machine) -> None:
+    sent = Terminal(machine, "list").end()
+
+    assert CLEAR not in sent
+    assert not FRAMES.search(sent)
+
+
+def test_what_is_done_now_replaces_what_was_done_before(slow: Slow) -> None:
+    terminal = slow.start("list", body="say('Asking somebody')")
+
+    terminal.until("Asking somebody … 1 s")
+    slow.let_go()
+
+    assert "Looking for servers" not in terminal.end()
+
+
+def test_it_is_taken_away_before_the_log_writes_and_comes_back(slow: Slow) -> None:
+    body = "time.sleep(1.3); log.warn('first'); time.sleep(0.3); log.warn('second')"
+    terminal = slow.start("list", body=body, env={"NO_COLOR": "1"})
+
+    terminal.until("second\r\n")
+    terminal.until("2 s")
+    slow.let_go()
+
+    assert shown(terminal.end()) == ["warn: first", "warn: second", "done", "threads: 1"]
+    assert len(re.findall(r"s\r\x1b\[Kwarn: ", terminal.sent)) == 2
+
+
+def test_an_error_finds_an_empty_line(slow: Slow, machine: Machine) -> None:
+    body = "time.sleep(1.3); from uno_devserver.issues import UserError; raise UserError('A', 'b', 'c')"
+    terminal = slow.start("list", body=body, env={"NO_COLOR": "1"})
+
+    assert shown(terminal.end()) == ["error: b", "next: c", "threads: 1"]
+    assert CLEAR in terminal.sent
+
+
+def test_ctrl_c_ends_it_and_the_command(slow: Slow) -> None:
+    terminal = slow.start("list")
+    terminal.until("1 s")
+
+    terminal.press(b"\x03")
+    terminal.end()
+
+    assert terminal.process.returncode == 130
+    assert [line for line in shown(terminal.sent) if "^C" not in line] == ["threads: 1"]
+
+
+def test_it_stays_within_one_line(slow: Slow) -> None:
+    terminal = slow.start("list", body="say('Waiting for ' + 'something long ' * 20)", columns=40)
+
+    terminal.until(" 1 s\r\x1b[K")
+    slow.let_go()
+    terminal.end()
+
+    drawn = [part for part in terminal.sent.split(CLEAR) if FRAMES.match(part)]
+    assert drawn
+    assert max(map(len, drawn)) < 40
+
+
+def test_a_terminal_that_cannot_take_a_line_away_gets_none(slow: Slow) -> None:
+    body = "time.sleep(1.3); log.warn('alive')"
+    terminal = slow.start("list", body=body, env={"TERM": "dumb"})
+
+    terminal.until("alive")
+    slow.let_go()
+
+    assert "Looking for servers" not in terminal.end()
+
+
+def test_a_terminal_of_ascii_gets_ascii(slow: Slow) -> None:
+    terminal = slow.start("list", env={"PYTHONIOENCODING": "ascii"})
+
+    terminal.until("Looking for servers ... 1 s")
+    slow.let_go()
+
+    assert terminal.end().isascii()
+
+
+# --- where there is none ------------------------------------------------------------------------------------------
+
+
+def test_json_on_a_terminal_is_json_alone(slow: Slow) -> None:
+    terminal = slow.start("list", "--json", body="time.sleep(1.3)")
+    slow.let_go()
+
+    document, _, rest = terminal.end().rpartition("threads")
+
+    assert json.loads(document) == {"ok": True}
+    assert rest == ": 1\r\n"
+
+
+def test_a_pipe_gets_nothing_of_it(slow: Slow, machine: Machine) -> None:
+    code = SLOW.format(body="time.sleep(1.2)")
+    slow.let_go()
+
+    result = subprocess.run(
+        [sys.executable, "-c", code, "list"], cwd=machine.workspace, env=machine.variables(), capture_output=True
+    )
+
+    assert (result.stdout, result.stderr) == (b"done\n", b"threads: 1\n")
+
+
+def test_without_a_terminal_nothing_is_imported_for_it(machine: Machine) -> None:
+    code = "import sys\nfrom uno_devserver.cli.main import main\nmain(['list'])\nprint(*sys.modules)"
+
+    imported = subprocess.run(
+        [sys.executable, "-c", code], cwd=machine.workspace, env=machine.variables(), capture_output=True, text=True
+    ).stdout.split()
+
+    assert "uno_devserver.cli.list" in imported
+    assert not {f"uno_devserver.cli.{name}" for name in ("progress", "colours", "layout", "folding")} & set(imported)
+
+
+def test_a_proxy_on_a_terminal_shows_none(machine: Machine) -> None:
+    program = (sys.executable, "-c", SLOW.format(body="time.sleep(1.3); os.close(os.open('go', os.O_CREAT))"))
+
+    for argv in (["mcp", "start"], ["host"], ["--mcp-app"]):
+        (machine.workspace / "go").unlink(missing_ok=True)
+        assert not FRAMES.search(Terminal(machine, *argv, program=program).end())
+
+
+# --- what it says -------------------------------------------------------------------------------------------------
+
+
+def test_start_says_which_process_it_waits_for(uno: WorkspaceBuilder, hosts: StandInHosts, tmp_path: Path) -> None:
+    hosts.behave(Manners(waits_for=str(tmp_path / "go")))
+    terminal = Terminal(uno.machine, "start")
+
+    terminal.until("Waiting for the Host (process ")
+    terminal.until(" 1 s")
+    (tmp_path / "go").touch()
+
+    assert "Waiting for the Host" not in "\n".join(shown(terminal.end()))
+    assert terminal.process.returncode == 0
+
+
+def test_stop_says_whose_end_it_waits_for(machine: Machine, registry: Registry, processes: Processes) -> None:
+    stubborn = processes.start(IGNORES_SIGTERM)
+    registry.sign_in(stubborn.pid, workspace=machine.workspace)
+    terminal = Terminal(machine, "stop", "--all")
+
+    terminal.until(f"Waiting for the end of process {stubborn.pid} … 1 s")
+    stubborn.kill()
+
+    assert "Successfully stopped 1 DevServer(s)" in shown(terminal.end())
+
+
+def test_the_doctor_says_whose_entry_it_tries(machine: Machine) -> None:
+    program = machine.tools / "slow-server"
+    program.write_text(f"#!{sys.executable}\nimport sys\nsys.stdin.read()\n")
+    program.chmod(0o755)
+    (machine.workspace / ".mcp.json").write_text(
+        json.dumps({"mcpServers": {"UnoApp": {"command": str(program), "args": ["--mcp-app"]}}})
+    )
+    terminal = Terminal(machine, "mcp", "doctor", "claude-code", "--force")
+
+    terminal.until("Starting what Claude Code would start … ")
+    terminal.press(b"\x03")
+    terminal.end()
+
+    assert terminal.process.returncode == 130
+
+
+def test_disco_says_that_msbuild_is_asked(uno: WorkspaceBuilder) -> None:
+    dotnet = Path(str(uno.machine.dotnet and uno.machine.dotnet.root)) / "dotnet"
+    go = uno.machine.root / "go"
+    dotnet.rename(dotnet.with_name("dotnet-itself"))
+    waiting = f"while ! test -e '{go}'; do /bin/sleep 0.05; done"
+    dotnet.write_text(f'#!/bin/sh\ncase "$1" in build|msbuild) {waiting};; esac\nexec "{dotnet}-itself" "$@"\n')
+    dotnet.chmod(0o755)
+    terminal = Terminal(uno.machine, "disco", "--force-msbuild-discovery")
+
+    terminal.until("Asking MSBuild for the add-ins … 1 s")
+    go.touch()
+
+    assert "Discovery" in shown(terminal.end())
