@@ -62,14 +62,14 @@ class OutputTail:
         self._position += len(data)
         if skipped:
             data = data.partition(b"\n")[2]  # it begins within a line
-        return [*unread, *self._lines(data, found.st_mtime)]
+        return [*unread, *self._lines(data, time.time())]
 
     def _begin_anew(self, path: str, found: os.stat_result, last_words: Sequence[str]) -> list[Printed]:
         """If it is another file, or was emptied: what was not read of the one before."""
         file = path, found.st_dev, found.st_ino
         if file == self._file and found.st_size >= self._position:
             return []
-        unread = self._unread(last_words, found.st_mtime) if self._file is not None else []
+        unread = self._unread(last_words, time.time()) if self._file is not None else []
         self._file, self._position, self._rest, self._level = file, 0, b"", INFORMATION
         self._last.clear()
         return unread
