@@ -509,7 +509,7 @@ async def test_a_call_that_may_wait_is_held_until_there_is_an_upstream_and_repor
     assert [report["progress"] for report in reports] == sorted({report["progress"] for report in reports})
     assert reports[-1]["progress"] < 1
     assert "Launching" in reports[0]["message"]
-    assert "Connecting" in reports[-1]["message"]
+    assert "Connecting" in reports[seen]["message"]
 
 
 @asynchronous
