@@ -12,6 +12,7 @@ import re
 import shlex
 import signal
 import subprocess
+import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from support.bundled import wait_for
 from support.machine import RUN_SECONDS, Machine
 from support.proxies import NEWEST_HANDSHAKE
 from uno_devserver.cli.parse import Invocation, parse
+from uno_devserver.instances.health_report import ConnectionState
 from uno_devserver.system.ports import free_port
 
 OPERATORS = {"|", "||", "&&", ";", ">", ">>", "<", "&"}
@@ -27,6 +29,7 @@ PORT = re.compile(r"(--(?:httpPort|http|port|inspector) )[1-9]\d*")
 LISTENING = re.compile(r"Now listening on: (http://\S+)")
 READY = re.compile(r"(DevServer is ready)")
 INSPECTOR = re.compile(r"(http://localhost:\d+/\?token=[^\s\"]+)")
+SETTLED = (ConnectionState.CONNECTED.value, ConnectionState.DEGRADED.value)
 HELLO = {
     "protocolVersion": NEWEST_HANDSHAKE,
     "capabilities": {},
@@ -107,7 +110,9 @@ class Console:
             elif serving == "host":
                 _reach(_printed(process, log, LISTENING) + "/health")
             if inspected or serving == "inspector":
-                _reach(_printed(process, log, INSPECTOR))
+                page = _printed(process, log, INSPECTOR)
+                _reach(page)
+                wait_for(lambda: _settled(page))  # a reader is slower than the next line here
             if serving == "inspector" and not self._open:
                 self._open.append(process)
             elif serving != "inspector":  # a second one has found the page of the first, and ends by itself
@@ -177,6 +182,16 @@ def _talk(process: subprocess.Popen[bytes]) -> None:
 def _reach(url: str) -> None:
     with urllib.request.urlopen(url, timeout=RUN_SECONDS) as reply:
         assert reply.status == 200, url
+
+
+def _settled(page: str) -> bool | None:
+    """Whether the first start of the proxy behind a page has come to its end, well or not."""
+    try:
+        with urllib.request.urlopen(page.replace("/?", "/health?"), timeout=RUN_SECONDS) as reply:
+            report = json.load(reply)
+    except urllib.error.HTTPError as unhealthy:
+        report = json.load(unhealthy)
+    return True if report["proxy"]["state"] in SETTLED else None
 
 
 def _printed(process: subprocess.Popen[bytes], log: Path, pattern: re.Pattern[str]) -> str:
