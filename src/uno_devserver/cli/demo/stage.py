@@ -13,11 +13,11 @@ import site
 import tempfile
 import time
 
-from ...instances.entries import entry_name
 from ...instances.registry import running_servers
 from ...instances.survey import creation_time
 from ...issues import UserError
 from ...setup.program import program
+from ...system.dotnet_formats import from_time
 from ...system.folders import folders
 from ...system.processes import is_alive, stop_process
 from ...system.run import run
@@ -114,13 +114,7 @@ class Stage:
 
     def signed_in(self) -> dict[int, float]:
         """The Hosts that run, and when each signed in, in seconds since 1970."""
-        found = {}
-        for server in running_servers(self._registry):
-            try:
-                found[server.process_id] = os.stat(os.path.join(self._registry, entry_name(server.process_id))).st_mtime
-            except OSError:
-                continue  # it has just signed out
-        return found
+        return {server.process_id: from_time(server.started) or 0.0 for server in running_servers(self._registry)}
 
     def kill(self, pid: int) -> None:
         """End a process without a warning."""
