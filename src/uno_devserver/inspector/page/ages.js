@@ -7,7 +7,11 @@ const REFRESH_MS = 1000;
 
 /** The exact moment is the tooltip's. */
 export function age(date) {
-  return el("time", { datetime: date.toISOString(), title: date.toLocaleString(), "data-age": date.getTime() }, ago(date));
+  return el(
+    "time",
+    { datetime: date.toISOString(), title: date.toLocaleString(), "data-age": date.getTime() },
+    ago(date),
+  );
 }
 
 export function keepAges(root) {

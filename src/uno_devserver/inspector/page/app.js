@@ -1,7 +1,8 @@
 // The page's frame: which view is shown, what stands around it, and the connection. A view knows nothing of the others.
 //
-// A view module exports create(context) -> {element, show?(parts), update?(state, change, details)}. It is created at its
-// first visit; while it is shown it hears of changes, and of "snapshot" whenever it is shown again.
+// A view module exports create(context) -> {element, show?(parts), update?(state, change, details)}. It is created at
+// its first visit; while it is shown it hears of changes, and of "snapshot" whenever it is shown again. The context is
+// {store, token, announce(text)}.
 
 import { keepAges } from "./ages.js";
 import { el, fill } from "./dom.js";
@@ -43,7 +44,13 @@ const refusal = el(
   "div",
   { class: "notice refusal", "data-kind": "bad", hidden: true },
   el("p", {}, "The proxy refuses this page: the token in its address is not the one that counts now."),
-  el("p", {}, "Run ", el("code", {}, "uno-devserver inspect"), " in the workspace: it opens the page with the right one."),
+  el(
+    "p",
+    {},
+    "Run ",
+    el("code", {}, "uno-devserver inspect"),
+    " in the workspace: it opens the page with the right one.",
+  ),
 );
 const links = new Map();
 const shown = { route: null, view: null };

@@ -24,7 +24,13 @@ export class CallRow {
     const { method, name, client } = call;
     this.#button = el(
       "button",
-      { class: "opener", type: "button", "aria-expanded": "false", "aria-controls": this.#opened.id, onclick: () => this.#toggle() },
+      {
+        class: "opener",
+        type: "button",
+        "aria-expanded": "false",
+        "aria-controls": this.#opened.id,
+        onclick: () => this.#toggle(),
+      },
       el(
         "span",
         {},
@@ -105,9 +111,17 @@ export class CallRow {
         `${method} by ${client} at ${clock(moment(at), true)}, ${ms(queuedMs)} queued, ${ms(runningMs)} running`,
       ),
       el("h3", {}, "Arguments"),
-      el("pre", { class: "code scroll", tabindex: "0", role: "group", "aria-label": "Arguments" }, pretty(asked) || "None"),
+      el(
+        "pre",
+        { class: "code scroll", tabindex: "0", role: "group", "aria-label": "Arguments" },
+        pretty(asked) || "None",
+      ),
       el("h3", {}, "Outcome"),
-      el("pre", { class: "code scroll", tabindex: "0", role: "group", "aria-label": "Outcome" }, outcome || (this.isLive ? "It is under way." : "Nothing")),
+      el(
+        "pre",
+        { class: "code scroll", tabindex: "0", role: "group", "aria-label": "Outcome" },
+        outcome || (this.isLive ? "It is under way." : "Nothing"),
+      ),
     );
   }
 }

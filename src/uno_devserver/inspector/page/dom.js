@@ -1,6 +1,6 @@
 // Elements from data. Whatever comes from the proxy becomes text nodes and attributes here, never markup.
 
-/** el("button", {class: "button", type: "button", onclick: go, "data-kind": "ok"}, "Go", icon). Null and false are left out. */
+/** el("button", {class: "button", type: "button", onclick: go}, "Go", icon). What is null or false is left out. */
 export function el(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
@@ -63,7 +63,12 @@ export function copyButton(read, label = "Copy", classes = "button small") {
 
 /** What stands where there is nothing to show: a sentence, and what would change that. */
 export function empty(title, hint = "") {
-  return el("div", { class: "empty" }, el("p", { class: "empty-title" }, title), hint && el("p", { class: "muted" }, hint));
+  return el(
+    "div",
+    { class: "empty" },
+    el("p", { class: "empty-title" }, title),
+    hint && el("p", { class: "muted" }, hint),
+  );
 }
 
 export function badge(kind, ...children) {
@@ -79,8 +84,20 @@ export function table(caption, columns, rows, attributes = {}) {
     "table",
     { class: "table stacking", role: "table", ...attributes },
     el("caption", {}, caption),
-    el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, columns.map((name) => el("th", { scope: "col", role: "columnheader" }, name)))),
-    el("tbody", { role: "rowgroup" }, rows.map((row) => tableRow(columns, row))),
+    el(
+      "thead",
+      { role: "rowgroup" },
+      el(
+        "tr",
+        { role: "row" },
+        columns.map((name) => el("th", { scope: "col", role: "columnheader" }, name)),
+      ),
+    ),
+    el(
+      "tbody",
+      { role: "rowgroup" },
+      rows.map((row) => tableRow(columns, row)),
+    ),
   );
 }
 

@@ -39,7 +39,8 @@ async function* messages(body) {
   const events = new EventReader();
   try {
     for (;;) {
-      const { value, done } = await reader.read().catch(() => ({ done: true })); // a proxy that was killed says no goodbye
+      // A proxy that was killed says no goodbye.
+      const { value, done } = await reader.read().catch(() => ({ done: true }));
       if (done) return;
       yield* events.feed(value);
     }

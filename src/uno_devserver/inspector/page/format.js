@@ -64,5 +64,10 @@ export function plural(count, one, many = `${one}s`) {
 
 /** The last part of a path of any system. */
 export function basename(path) {
-  return path.replace(/[\\/]+$/, "").split(/[\\/]/).pop() || path;
+  return (
+    path
+      .replace(/[\\/]+$/, "")
+      .split(/[\\/]/)
+      .pop() || path
+  );
 }

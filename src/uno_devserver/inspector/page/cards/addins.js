@@ -13,8 +13,20 @@ export const addInsCard = () =>
       usesHost: health.proxy.upstream?.kind !== "command",
     }),
     render: ({ told, loading, found, usesHost }) => {
-      if (told.length) return addInTable(told.map((each) => [each.name, each.version, status(each, loading), each.assemblyPath, each.error]));
-      if (found.length) return addInTable(found.map((each) => [each.packageName, each.packageVersion, badge("quiet", "Found"), each.entryPointDll, null]));
+      if (told.length)
+        return addInTable(
+          told.map((each) => [each.name, each.version, status(each, loading), each.assemblyPath, each.error]),
+        );
+      if (found.length)
+        return addInTable(
+          found.map((each) => [
+            each.packageName,
+            each.packageVersion,
+            badge("quiet", "Found"),
+            each.entryPointDll,
+            null,
+          ]),
+        );
       return el("p", { class: "muted" }, usesHost ? "The workspace has none." : "An MCP server of your own has none.");
     },
   });

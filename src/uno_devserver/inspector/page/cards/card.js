@@ -3,7 +3,7 @@
 
 import { el, fill } from "../dom.js";
 
-/** `pick(state)`: the data that it shows, as JSON has them; null hides it. `render(data)`: the nodes below its heading. */
+/** `pick(state)`: the data that it shows, as JSON has them; null hides it. `render(data)`: what is below its heading. */
 export function card({ title, titled = true, wide = false, pick, render }) {
   const heading = el("h3", { class: titled ? null : "visually-hidden" }, title);
   const element = el("section", { class: wide ? "card wide" : "card", "aria-label": title, hidden: true }, heading);
@@ -25,5 +25,9 @@ export function card({ title, titled = true, wide = false, pick, render }) {
 /** Names and values; a pair without a value is left out. */
 export function facts(pairs) {
   const known = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
-  return el("dl", { class: "facts" }, known.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]));
+  return el(
+    "dl",
+    { class: "facts" },
+    known.map(([name, value]) => [el("dt", {}, name), el("dd", {}, value)]),
+  );
 }

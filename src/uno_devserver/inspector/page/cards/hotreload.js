@@ -22,10 +22,21 @@ function brief({ state, strategy, packages, builds, restarts, failing, lastResta
 function reloading({ state, strategy, packages, builds, restarts, failing, lastRestart }) {
   const last = moment(lastRestart?.at);
   return [
-    el("p", {}, failing.length ? badge("warn", "New code does not run") : badge(kindOf(state), state === "idle" ? "On" : state)),
+    el(
+      "p",
+      {},
+      failing.length ? badge("warn", "New code does not run") : badge(kindOf(state), state === "idle" ? "On" : state),
+    ),
     facts([
       ["Strategy", el("span", { class: "mono" }, strategy)],
-      ["Watches", el("ul", {}, packages.map((each) => el("li", {}, watched(each))))],
+      [
+        "Watches",
+        el(
+          "ul",
+          {},
+          packages.map((each) => el("li", {}, watched(each))),
+        ),
+      ],
       ["So far", `${plural(builds, "build")}, ${plural(restarts, "restart")}`],
       ["Last restart", last && age(last)],
     ]),
@@ -40,7 +51,10 @@ function watched({ root, kind, files }) {
 
 function notReloading(off) {
   if (off) return [badge("quiet", "Off"), el("p", { class: "why" }, withCommands(`Because ${off}.`))];
-  return [badge("quiet", "Not known yet"), el("p", { class: "why" }, "The proxy has not looked yet whether there is code to watch.")];
+  return [
+    badge("quiet", "Not known yet"),
+    el("p", { class: "why" }, "The proxy has not looked yet whether there is code to watch."),
+  ];
 }
 
 export const listsCard = () =>
@@ -52,7 +66,11 @@ export const listsCard = () =>
       age: proxy.catalogueAgeSeconds,
     }),
     render: ({ fresh, stale, age: seconds }) => [
-      el("p", {}, fresh ? badge("ok", "Current") : stale ? badge("warn", "Of another SDK") : badge("quiet", "Remembered")),
+      el(
+        "p",
+        {},
+        fresh ? badge("ok", "Current") : stale ? badge("warn", "Of another SDK") : badge("quiet", "Remembered"),
+      ),
       el("p", { class: "why" }, meaning(fresh, stale, seconds)),
       seconds !== null && facts([["Read", age(new Date(Date.now() - seconds * 1000))]]),
     ],
@@ -60,7 +78,8 @@ export const listsCard = () =>
 
 function meaning(fresh, stale, seconds) {
   if (fresh) return "They come from the server that is connected now.";
-  if (stale) return "They were read when the workspace had another Uno SDK. The server's own follow when it is connected.";
+  if (stale)
+    return "They were read when the workspace had another Uno SDK. The server's own follow when it is connected.";
   if (seconds === null) return "The server has not been asked before. Its own follow when it is connected.";
   return "They are those of the last time. The server's own follow when it is connected.";
 }

@@ -9,7 +9,8 @@ export const issuesCard = () =>
   card({
     title: "Issues",
     wide: true,
-    pick: ({ health: { issues } }) => (issues.length ? issues.toSorted((one, other) => isFatal(other) - isFatal(one)) : null),
+    pick: ({ health: { issues } }) =>
+      issues.length ? issues.toSorted((one, other) => isFatal(other) - isFatal(one)) : null,
     render: (issues) => el("ul", { class: "issues" }, issues.map(issueItem)),
   });
 
@@ -38,8 +39,17 @@ export const lastExitCard = () =>
         ["Exit code", exitCode === null ? null : el("span", { class: "mono" }, exitCode)],
       ]),
       lastLines.length > 0 && [
-        el("p", { class: "lines-head muted" }, "What it printed last ", copyButton(() => lastLines.join("\n"))),
-        el("pre", { class: "code scroll", tabindex: "0", role: "group", "aria-label": "What it printed last" }, lastLines.join("\n")),
+        el(
+          "p",
+          { class: "lines-head muted" },
+          "What it printed last ",
+          copyButton(() => lastLines.join("\n")),
+        ),
+        el(
+          "pre",
+          { class: "code scroll", tabindex: "0", role: "group", "aria-label": "What it printed last" },
+          lastLines.join("\n"),
+        ),
       ],
     ],
   });

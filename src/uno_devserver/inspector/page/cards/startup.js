@@ -27,7 +27,11 @@ function waterfall(stages) {
   return el(
     "table",
     { class: "table waterfall" },
-    el("caption", { class: "visually-hidden" }, "Start-up: what was reached, and when, counted from the start of the process"),
+    el(
+      "caption",
+      { class: "visually-hidden" },
+      "Start-up: what was reached, and when, counted from the start of the process",
+    ),
     el(
       "thead",
       {},
@@ -40,7 +44,11 @@ function waterfall(stages) {
         el("th", { scope: "col", class: "number" }, "After"),
       ),
     ),
-    el("tbody", {}, stages.map(([stage, reached], index) => row(stage, index ? stages[index - 1][1] : 0, reached, end))),
+    el(
+      "tbody",
+      {},
+      stages.map(([stage, reached], index) => row(stage, index ? stages[index - 1][1] : 0, reached, end)),
+    ),
   );
 }
 

@@ -59,7 +59,10 @@ function behind(upstream) {
   return facts([
     ["Behind the proxy", BEHIND[upstream.kind] ?? "Not known yet"],
     ["Name", named(upstream)],
-    ["Process", upstream.processId && mono(upstream.processId, upstream.owned ? "started by this proxy" : "found running")],
+    [
+      "Process",
+      upstream.processId && mono(upstream.processId, upstream.owned ? "started by this proxy" : "found running"),
+    ],
     ["Endpoint", upstream.endpoint && mono(upstream.endpoint)],
     ["MCP version", upstream.protocolVersion && mono(upstream.protocolVersion)],
     ["Its output", upstream.logFile && mono(upstream.logFile)],
@@ -73,7 +76,16 @@ function named(upstream) {
 function around({ clients, toolCount, httpEndpoint, restarts, reloads, startedAt }) {
   const started = moment(startedAt);
   return facts([
-    ["Clients", clients.length ? el("ul", {}, clients.map((name) => el("li", {}, name))) : "None has greeted yet"],
+    [
+      "Clients",
+      clients.length
+        ? el(
+            "ul",
+            {},
+            clients.map((name) => el("li", {}, name)),
+          )
+        : "None has greeted yet",
+    ],
     ["Tools", String(toolCount)],
     ["MCP over HTTP", httpEndpoint && mono(httpEndpoint)],
     ["Proxy started", started && age(started)],
@@ -82,7 +94,10 @@ function around({ clients, toolCount, httpEndpoint, restarts, reloads, startedAt
 }
 
 function replaced(restarts, reloads) {
-  const reasons = [restarts && `${plural(restarts, "time")} after it ended`, reloads && `${plural(reloads, "time")} for newer code`];
+  const reasons = [
+    restarts && `${plural(restarts, "time")} after it ended`,
+    reloads && `${plural(reloads, "time")} for newer code`,
+  ];
   return reasons.filter(Boolean).join(", ") || "Never";
 }
 

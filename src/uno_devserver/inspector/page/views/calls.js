@@ -25,7 +25,11 @@ export function create({ store }) {
     "section",
     {},
     el("h2", {}, "Calls"),
-    el("ul", { class: "lanes", "aria-label": "Calls by state; press to see one state alone" }, [...lanes.values()].map(({ button }) => el("li", {}, button))),
+    el(
+      "ul",
+      { class: "lanes", "aria-label": "Calls by state; press to see one state alone" },
+      [...lanes.values()].map(({ button }) => el("li", {}, button)),
+    ),
     el("div", { class: "toolbar" }, filter),
     nothing,
     el("div", { class: "card calls-card" }, list),
@@ -95,7 +99,10 @@ export function create({ store }) {
 
   function absence() {
     if (rows.size) return empty("No call matches.", `${plural(rows.size, "call")} of another state or text.`);
-    return empty("No calls yet.", "Calls of all clients are shown from the moment that a page is open. Make one under Tools, or let your agent work.");
+    return empty(
+      "No calls yet.",
+      "Calls of all clients are shown while a page is open. Make one under Tools, or let your agent work.",
+    );
   }
 
   /** Goes on by itself as long as a call is under way, somebody tells of it, and the view is seen. */
@@ -122,14 +129,34 @@ function lane(state, onclick) {
   const button = el(
     "button",
     { class: "lane", type: "button", "data-lane": state, "data-kind": kindOf(state), "aria-pressed": "false", onclick },
-    el("span", { class: "lane-name" }, el("span", { class: "dot", "data-kind": kindOf(state), "aria-hidden": "true" }), state),
+    el(
+      "span",
+      { class: "lane-name" },
+      el("span", { class: "dot", "data-kind": kindOf(state), "aria-hidden": "true" }),
+      state,
+    ),
     number,
   );
   return { button, number };
 }
 
 function head() {
-  const columns = [["Call", ""], ["Client", "wide-only"], ["State", ""], ["Queued", "number wide-only"], ["Running", "number wide-only"], ["Total", "number"]];
+  const columns = [
+    ["Call", ""],
+    ["Client", "wide-only"],
+    ["State", ""],
+    ["Queued", "number wide-only"],
+    ["Running", "number wide-only"],
+    ["Total", "number"],
+  ];
   // The roles are repeated, here as in the rows: where it is narrow, a changed `display` takes them away.
-  return el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, columns.map(([name, kind]) => el("th", { scope: "col", role: "columnheader", class: kind || null }, name))));
+  return el(
+    "thead",
+    { role: "rowgroup" },
+    el(
+      "tr",
+      { role: "row" },
+      columns.map(([name, kind]) => el("th", { scope: "col", role: "columnheader", class: kind || null }, name)),
+    ),
+  );
 }

@@ -10,14 +10,32 @@ const MOST_LINES = 2000; // in the page; the store keeps no more either
 const AT_END_PIXELS = 24; // how near to the end counts as there: about a line
 
 export function create({ store }) {
-  const level = el("select", { onchange: redraw }, LEVELS.map((name) => el("option", { value: name }, levelText(name))));
-  const source = el("select", { onchange: redraw }, el("option", { value: "" }, "All"), el("option", { value: "proxy" }, "Proxy"), el("option", { value: "server" }, "Server"));
+  const level = el(
+    "select",
+    { onchange: redraw },
+    LEVELS.map((name) => el("option", { value: name }, levelText(name))),
+  );
+  const source = el(
+    "select",
+    { onchange: redraw },
+    el("option", { value: "" }, "All"),
+    el("option", { value: "proxy" }, "Proxy"),
+    el("option", { value: "server" }, "Server"),
+  );
   const search = el("input", { type: "search", oninput: redraw, autocomplete: "off", spellcheck: "false" });
   const lines = el("ol", { class: "lines" });
   // A log is live by its role; whole pages of debug lines are no news, so it is only read on request.
-  const box = el("div", { class: "log", role: "log", "aria-label": "Log", "aria-live": "off", tabindex: "0", onscroll: scrolled }, lines);
+  const box = el(
+    "div",
+    { class: "log", role: "log", "aria-label": "Log", "aria-live": "off", tabindex: "0", onscroll: scrolled },
+    lines,
+  );
   const nothing = el("p", { class: "log-empty muted" });
-  const newest = el("button", { class: "button small newest", type: "button", hidden: true, onclick: () => follow() }, "Newest ↓");
+  const newest = el(
+    "button",
+    { class: "button small newest", type: "button", hidden: true, onclick: () => follow() },
+    "Newest ↓",
+  );
   const counted = el("p", { class: "muted log-count" });
   let following = true;
   let last = 0; // the number of the newest line that was looked at: news of it may come behind it
@@ -51,7 +69,10 @@ export function create({ store }) {
   }
 
   function redraw() {
-    fill(lines, shownLines().map((line) => lineItem(line, search.value)));
+    fill(
+      lines,
+      shownLines().map((line) => lineItem(line, search.value)),
+    );
     last = store.state.log.at(-1)?.n ?? 0;
     summarise();
     if (following) follow();
@@ -110,7 +131,7 @@ function lineItem(line, wanted) {
   );
 }
 
-/** The text with what was searched marked. Where lower case has another length (İ), marking would hit the wrong letters. */
+/** With what was searched marked; but where lower case has another length (İ), that would hit the wrong letters. */
 function highlighted(text, wanted) {
   const lower = text.toLowerCase();
   const sought = wanted.toLowerCase();

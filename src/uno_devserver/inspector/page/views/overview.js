@@ -17,7 +17,17 @@ export function create() {
     "div",
     { class: "cards", hidden: true },
     wide.map((card) => card.element),
-    el("div", { class: "stacks" }, [left, right].map((stack) => el("div", { class: "stack" }, stack.map((card) => card.element)))),
+    el(
+      "div",
+      { class: "stacks" },
+      [left, right].map((stack) =>
+        el(
+          "div",
+          { class: "stack" },
+          stack.map((card) => card.element),
+        ),
+      ),
+    ),
   );
 
   return {

@@ -1,4 +1,4 @@
-// What hot reload did, newest first: which files changed, how long building and restarting took, what became of the tools.
+// What hot reload did, newest first: which files changed, how long build and restart took, and what became of the tools.
 
 import { age } from "../ages.js";
 import { badge, el, empty, fill } from "../dom.js";
@@ -41,9 +41,16 @@ export function create() {
 }
 
 function absence(hotReload, off) {
-  if (hotReload) return empty("No reloads yet.", "Edit the code of the server and call a tool: what happens then is shown here.");
+  if (hotReload)
+    return empty("No reloads yet.", "Edit the code of the server and call a tool: what happens then is shown here.");
   const why = empty(off ? "Hot reload is off." : "It is not known yet whether there is hot reload.");
-  why.append(el("p", { class: "muted" }, off ? withCommands(`Because ${off}.`) : "The proxy has not looked yet whether there is code to watch."));
+  why.append(
+    el(
+      "p",
+      { class: "muted" },
+      off ? withCommands(`Because ${off}.`) : "The proxy has not looked yet whether there is code to watch.",
+    ),
+  );
   return why;
 }
 
@@ -70,7 +77,11 @@ function entry(reload) {
       outcome(reload),
       el("span", { class: "muted" }, role, date && [", ", age(date)]),
     ),
-    el("ul", { class: "changed-files", "aria-label": "What changed" }, changed.map((path) => el("li", { class: "mono" }, path))),
+    el(
+      "ul",
+      { class: "changed-files", "aria-label": "What changed" },
+      changed.map((path) => el("li", { class: "mono" }, path)),
+    ),
     el(
       "dl",
       { class: "reload-times" },
@@ -91,13 +102,28 @@ function outcome({ ok, restartSeconds }) {
 }
 
 function time(name, value, note = null) {
-  return el("div", {}, el("dt", { class: "muted" }, name), el("dd", {}, el("span", { class: "number" }, value), note && el("span", { class: "mono muted small" }, ` ${note}`)));
+  return el(
+    "div",
+    {},
+    el("dt", { class: "muted" }, name),
+    el("dd", {}, el("span", { class: "number" }, value), note && el("span", { class: "mono muted small" }, ` ${note}`)),
+  );
 }
 
 function toolChanges(tools) {
   const items = CHANGES.flatMap(([change, kind, sign]) =>
     (tools[change] ?? []).map((name) =>
-      el("li", {}, el("span", { class: "badge mono", "data-kind": kind }, `${sign} `, el("span", { class: "visually-hidden" }, `${change} `), name)),
+      el(
+        "li",
+        {},
+        el(
+          "span",
+          { class: "badge mono", "data-kind": kind },
+          `${sign} `,
+          el("span", { class: "visually-hidden" }, `${change} `),
+          name,
+        ),
+      ),
     ),
   );
   return items.length > 0 && el("ul", { class: "tool-changes", "aria-label": "Tools that changed" }, items);

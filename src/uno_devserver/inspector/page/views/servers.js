@@ -17,7 +17,9 @@ export function create() {
       "section",
       {},
       el("h2", {}, "Servers"),
-      el("div", { class: "servers" },
+      el(
+        "div",
+        { class: "servers" },
         el("section", { class: "card", "aria-label": "Proxies" }, el("h3", {}, "Proxies"), proxies),
         el("section", { class: "card", "aria-label": "Hosts" }, el("h3", {}, "Hosts"), hosts),
       ),
@@ -27,33 +29,58 @@ export function create() {
       const text = JSON.stringify([state.servers, state.proxies]);
       if (text === shown) return; // a selection stays
       shown = text;
-      fill(proxies, state.proxies.length ? proxyTable(state.proxies) : empty("No proxy is known.", "The list comes within some seconds."));
-      fill(hosts, state.servers.length ? hostTable(state.servers) : empty("No Host runs on this machine.", "MCP servers of your own are none; they stand behind the proxies."));
+      fill(
+        proxies,
+        state.proxies.length
+          ? proxyTable(state.proxies)
+          : empty("No proxy is known.", "The list comes within some seconds."),
+      );
+      fill(
+        hosts,
+        state.servers.length
+          ? hostTable(state.servers)
+          : empty("No Host runs on this machine.", "MCP servers of your own are none; they stand behind the proxies."),
+      );
     },
   };
 }
 
 function proxyTable(proxies) {
   const own = (one) => Number(one.own);
-  const rows = proxies.toSorted((one, other) => own(other) - own(one)).map((each) => ({
-    attributes: { "data-own": each.own },
-    cells: [
-      [el("span", { class: "mono" }, each.solution ?? each.directory)],
-      el("span", { class: "mono" }, each.processId),
-      badge(kindOf(each.state), each.state),
-      each.status ? badge(kindOf(each.status), each.status) : "–",
-      each.clients?.length ? each.clients.join(", ") : "none",
-      String(each.toolCount ?? "–"),
-      inspectorOf(each),
-    ],
-  }));
-  return table("What AI clients talk to", ["Workspace", "Process", "State", "Health", "Clients", "Tools", "Inspector"], rows);
+  const rows = proxies
+    .toSorted((one, other) => own(other) - own(one))
+    .map((each) => ({
+      attributes: { "data-own": each.own },
+      cells: [
+        [el("span", { class: "mono" }, each.solution ?? each.directory)],
+        el("span", { class: "mono" }, each.processId),
+        badge(kindOf(each.state), each.state),
+        each.status ? badge(kindOf(each.status), each.status) : "–",
+        each.clients?.length ? each.clients.join(", ") : "none",
+        String(each.toolCount ?? "–"),
+        inspectorOf(each),
+      ],
+    }));
+  return table(
+    "What AI clients talk to",
+    ["Workspace", "Process", "State", "Health", "Clients", "Tools", "Inspector"],
+    rows,
+  );
 }
 
 function inspectorOf({ own, inspector, processId }) {
   if (own) return "this page";
   if (!isWeb(inspector)) return "not open";
-  return el("a", { href: inspector, target: "_blank", rel: "noopener noreferrer", "aria-label": `Open the inspector of process ${processId}` }, "Open");
+  return el(
+    "a",
+    {
+      href: inspector,
+      target: "_blank",
+      rel: "noopener noreferrer",
+      "aria-label": `Open the inspector of process ${processId}`,
+    },
+    "Open",
+  );
 }
 
 /** The address comes out of a file of another process: nothing but a page may be opened by it. */
@@ -65,7 +92,10 @@ function hostTable(servers) {
   const rows = servers.map((each) => ({
     attributes: { "data-workspace": each.isInWorkspace },
     cells: [
-      [el("span", { class: "mono" }, each.solutionPath ?? each.workspaceDirectory ?? "No solution"), each.isInWorkspace && [" ", badge("busy", "this workspace")]],
+      [
+        el("span", { class: "mono" }, each.solutionPath ?? each.workspaceDirectory ?? "No solution"),
+        each.isInWorkspace && [" ", badge("busy", "this workspace")],
+      ],
       el("span", { class: "mono" }, each.processId),
       HOST_KINDS[each.hostKind] ?? "–",
       el("span", { class: "mono" }, each.mcpEndpoint ?? each.port),
