@@ -42,13 +42,13 @@ def clients_of(invocation: Invocation, wanted: Asked, verb: str) -> tuple[Profil
     usage = f"Usage: mcp {verb} <client>, or use --all-ides to target all detected clients"
     if not everyone:
         known = ", ".join(profile.id for profile in wanted.definitions.profiles)
-        raise UserError("MissingClient", f"Missing client argument. {usage}", f"Known clients: {known}", exit_code=2)
+        raise UserError("MissingClient", f"Missing client argument. {usage}", f"Name one of: {known}.", exit_code=2)
     # Nothing can be registered with some; what was registered all the same goes with the rest.
     possible = [one for one in wanted.definitions.profiles if verb != "install" or not one.no_client]
     found = tuple(one for one in possible if detected(one, wanted.here))
     if not found:
         message = f"No clients detected. Specify a client explicitly: mcp {verb} <client>"
-        raise UserError("NoClient", message, "'uno-devserver mcp status' shows which are known.")
+        raise UserError("NoClient", message, "Run 'uno-devserver mcp status' to see which are known.")
     return found
 
 

@@ -53,13 +53,13 @@ def _options(invocation: Invocation) -> Options:
     named, url = invocation.value("solution-dir"), invocation.value("upstream-url")
     if invocation.arguments:
         message = f"'{invocation.arguments[0]}' is no option of 'mcp start'."
-        raise UserError("UnexpectedArgument", message, "A command to proxy stands behind '--'.", exit_code=2)
+        raise UserError("UnexpectedArgument", message, "Write a command to proxy behind '--'.", exit_code=2)
     if url is not None:
         _check_url(url, invocation)
     for_host = (*invocation.forwarded, *(["--port"] if "port" in invocation.options else []))
     if (invocation.child or url is not None) and for_host:
         message = f"'{for_host[0]}' is for a Host, and none is started here."
-        next_step = "Options of a command stand behind '--', after the command."
+        next_step = "Write the options of a command behind '--', after the command."
         raise UserError("UnknownOption", message, next_step, exit_code=2)
     return Options(
         absolute(named or "."),

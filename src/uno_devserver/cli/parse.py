@@ -233,9 +233,9 @@ def _switch(option: Option, inline: str | None) -> bool:
 def _value(option: Option, value: str | None) -> str:
     if value is None or (not value.strip() and not option.may_be_blank):
         what = "is missing" if value is None else "is blank"
-        raise UserError(
-            "MissingValue", f"The value of --{option.name} {what}.", f"Write --{option.name} {option.value}.", 2
-        )
+        known = f" It is one of: {', '.join(option.choices)}." if option.choices else ""
+        next_step = f"Write --{option.name} {option.value}.{known}"
+        raise UserError("MissingValue", f"The value of --{option.name} {what}.", next_step, 2)
     return value
 
 

@@ -68,7 +68,9 @@ def asked(invocation: Invocation) -> Asked:
 def _workspace(invocation: Invocation) -> str:
     named = [absolute(value) for name in ("workspace", "solution-dir") if (value := invocation.value(name))]
     if len(set(named)) > 1:
-        raise _usage(f"--workspace and --solution-dir name two folders: {' and '.join(named)}", "Name one.")
+        raise _usage(
+            f"--workspace and --solution-dir name two folders: {' and '.join(named)}", "Leave one of them out."
+        )
     path = named[0] if named else absolute(".")
     if not os.path.isdir(path):
         raise _usage(f"Workspace directory does not exist: {path}", "Name an existing folder with --workspace.")
@@ -80,7 +82,7 @@ def _workspace(invocation: Invocation) -> str:
 def _client(invocation: Invocation, definitions: Definitions) -> Profile | None:
     free, option = next(iter(invocation.arguments), None), invocation.value("ide")
     if free is not None and option is not None and free.lower() != option.lower():
-        raise _usage(f"Two clients are named: '{free}' and, with --ide, '{option}'.", "Name one.")
+        raise _usage(f"Two clients are named: '{free}' and, with --ide, '{option}'.", "Leave one of them out.")
     name = free if free is not None else option
     if name is None:
         return None
@@ -107,7 +109,7 @@ def _servers(invocation: Invocation, known: tuple[Server, ...]) -> tuple[Server,
         return known
     names = [name.strip() for name in listed.split(",") if name.strip()]
     if not names:
-        raise _usage("Empty value for --servers", f"Known servers: {', '.join(one.name for one in known)}")
+        raise _usage("Empty value for --servers", f"Name some of: {', '.join(one.name for one in known)}.")
     for name in names:
         if name.lower() not in (one.name.lower() for one in known):
             listing = ", ".join(one.name for one in known)
@@ -126,7 +128,10 @@ def _wish(invocation: Invocation) -> tuple[Wish, str]:
     if channel is not None and channel.lower() not in _CHANNELS:
         raise _usage(f"Invalid value for --channel '{channel}'. Valid values: stable, prerelease", "Take one of these.")
     if runner == PATH_RUNNER and chosen:
-        raise _usage(f"{chosen[0]} has no meaning with --runner path", "A path is the version that is there.")
+        raise _usage(
+            f"{chosen[0]} has no meaning with --runner path",
+            f"Leave {chosen[0]} out: a path is the version that is there.",
+        )
     if version is not None:
         variant = f"{PINNED}:{_checked(version.strip())}"
     elif channel is not None:
@@ -141,14 +146,16 @@ def _wish(invocation: Invocation) -> tuple[Wish, str]:
 def _checked(version: str) -> str:
     """It becomes part of a command line that clients start."""
     if not _VERSION.fullmatch(version):
-        raise _usage(f"Invalid value for --version '{version}'", "It begins with a digit, as in --version 1.2.3.")
+        raise _usage(f"Invalid value for --version '{version}'", "Write one that begins with a digit: --version 1.2.3.")
     return version
 
 
 def _check_runner(wish: Wish, servers: tuple[Server, ...]) -> None:
     known = {name for server in servers for name in (server.runner, *server.runners) if name}
     if wish.runner is not None and not known:
-        raise _usage(f"Unknown runner '{wish.runner}'", "These servers are started in one way only: omit --runner.")
+        raise _usage(
+            f"Unknown runner '{wish.runner}'", "Leave --runner out: these servers are started in one way only."
+        )
     if wish.runner is not None and wish.runner not in known:
         raise _usage(f"Unknown runner '{wish.runner}'. Known runners: {', '.join(sorted(known))}", "Take one of these.")
 
