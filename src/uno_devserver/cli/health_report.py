@@ -45,6 +45,8 @@ def _for_terminal(line: Line) -> Iterator[str]:
     key, value = visible(line.key), nearer(visible(line.value))
     mark = len(key) - len(key.lstrip(" -"))
     first = key[:mark] + styled(key[mark:], line.key_style)
+    if line.key_style is Style.HEADING:
+        yield ""
     if line.style is not None:  # one word, or two
         yield first + styled(value, line.style)
     else:
