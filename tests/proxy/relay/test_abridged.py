@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import tracemalloc
 from typing import Any
 
 import msgspec
@@ -88,6 +89,14 @@ def test_what_is_not_shown_is_not_looked_at(value: Any) -> None:
     assert time.process_time() - begun < 0.05, "all of it would take seconds"
 
 
+def test_arguments_that_are_nested_too_deep_to_be_followed_are_said_to_be() -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(900):
+        deep = {"a": deep}
+
+    assert arguments_of("tools/call", {"name": "echo", "arguments": deep}) == "[JSON that cannot be shown]"
+
+
 # --- what it was answered
 
 
@@ -132,6 +141,28 @@ def test_a_long_result_is_cut_and_a_huge_one_is_named() -> None:
 
     assert (len(long), long[-1]) == (MOST_CHARACTERS, CUT)
     assert huge == "[8.0 MB, which is too much to show]"
+
+
+@pytest.mark.parametrize(
+    "result",
+    [{"content": [1] * 200_000}, {"structuredContent": [{"id": number} for number in range(100_000)]}],
+    ids=["items", "structured"],
+)
+def test_of_a_large_result_only_the_beginning_is_made_into_objects(result: Any) -> None:
+    received = raw(result)
+    tracemalloc.start()
+
+    is_error, shown = outcome_of(received)
+
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (is_error, len(shown), shown[-1]) == (False, MOST_CHARACTERS, CUT)
+    assert most < 4 * len(memoryview(received)), "the objects of all of it take ten times the bytes"
+
+
+@pytest.mark.parametrize("spaced", [b'{"content" : [ 1 ,\n\t"a" ] }', b'{"content":[1,"a"]}'])
+def test_the_spaces_between_items_do_not_matter(spaced: bytes) -> None:
+    assert outcome_of(msgspec.Raw(spaced)) == (False, '1\n"a"')
 
 
 @pytest.mark.parametrize("odd", [b"[1]", b'"text"', b"{", b"{}x", b'{"content":[{]}', b'{"a":' * 5000, b""])

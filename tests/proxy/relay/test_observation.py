@@ -16,6 +16,7 @@ from support.relays import CONNECTED, QUICK, RECONNECTING, Scene, ScriptedCall, 
 from support.virtual_time import run_virtually, turns
 from uno_devserver.hotreload.authority import UNCHANGED, Restarted
 from uno_devserver.protocol.jsonrpc import RpcError
+from uno_devserver.proxy.relay.abridged import MOST_CHARACTERS
 from uno_devserver.proxy.relay.observation import REMEMBERED, TELL_SECONDS, Recorder
 from uno_devserver.proxy.relay.pipeline import Pipeline
 from uno_devserver.workspace.config import Strategy
@@ -380,6 +381,22 @@ async def test_what_is_remembered_is_small_whatever_was_said() -> None:
         await watched.start(ScriptedCall("tools/call", {"name": "n" * 100_000, "arguments": {"y": "z" * 1_000_000}}))
 
     assert len(json.dumps(watched.recorder.documents())) < 20 * 5000
+
+
+@virtual
+async def test_what_a_call_was_answered_is_not_held_when_nobody_looks_any_more() -> None:
+    watched = Watched()
+    large = {"content": [{"type": "text", "text": "x" * 1_000_000}]}
+    ended, under_way = watched.start(tool_call()), watched.start(tool_call())
+    (await watched.scene.next_asked()).answer(large)
+    await ended
+
+    watched.recorder.live = False
+    (await watched.scene.next_asked()).answer(large)
+    await under_way
+
+    kept = watched.recorder._ended
+    assert [len(str(record._outcome)) for record in kept] == [MOST_CHARACTERS] * 2
 
 
 @virtual

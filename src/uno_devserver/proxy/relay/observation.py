@@ -67,7 +67,7 @@ class Recorder:
         self._live = wanted
         if not wanted and self._timer is not None:
             self._timer.cancel()
-            self._timer = None
+            self._tell_news()
 
     def documents(self) -> list[dict[str, Any]]:
         """The last calls, newest last; all that are under way are among them."""
@@ -114,10 +114,12 @@ class Recorder:
         self._changed(record)
 
     def _changed(self, record: _Record) -> None:
-        if self._live:
-            self._news[record.id] = record
-            if self._timer is None:
-                self._timer = self._loop.call_later(TELL_SECONDS, self._tell_news)
+        if not self._live:
+            record.shorten()
+            return
+        self._news[record.id] = record
+        if self._timer is None:
+            self._timer = self._loop.call_later(TELL_SECONDS, self._tell_news)
 
     def _tell_news(self) -> None:
         self._timer = None
@@ -174,13 +176,17 @@ class _Record:
         self._total = self._waited + (self._ran or 0.0)
         self._outcome = outcome
 
-    def document(self, now: float) -> dict[str, Any]:
+    def shorten(self) -> None:
+        """Keep only the texts of what it was given and answered."""
         if not isinstance(self._arguments, str):
             self._arguments = arguments_of(self.method, self._arguments)
         if not isinstance(self._outcome, str):
             is_error, self._outcome = outcome_of(self._outcome)
             if is_error and self.state == DONE:
                 self.state = FAILED
+
+    def document(self, now: float) -> dict[str, Any]:
+        self.shorten()
         waited, ran = self._times(now)
         return {
             "id": self.id,
