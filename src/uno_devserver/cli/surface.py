@@ -199,7 +199,7 @@ COMMANDS = (
         ),
         doing="Stopping",
     ),
-    Command(("list",), "List the running Hosts", "list:run", doing="Looking for servers"),
+    Command(("list",), "List the running Hosts and proxies", "list:run", doing="Looking for servers"),
     Command(
         ("cleanup",),
         "Remove registrations and sockets of Hosts and proxies that no longer run",
