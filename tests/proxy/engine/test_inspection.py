@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -155,6 +156,30 @@ async def test_a_disk_that_does_not_answer_keeps_no_page_from_the_rest(
         snapshot = await made.look().hears("snapshot")
 
     assert (snapshot["servers"], snapshot["proxies"]) == ([], [])
+
+
+@asynchronous
+async def test_a_disk_that_hangs_is_asked_once_and_told_of_when_it_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, answers = [], threading.Event()
+
+    def hangs(*_: object) -> dict[str, object]:
+        asked.append(1)
+        answers.wait(10)
+        return {"servers": [], "proxies": ["one"]}
+
+    monkeypatch.setattr(module, "surroundings", hangs)
+    monkeypatch.setattr(module, "DISK_SECONDS", 0.01)
+    monkeypatch.setattr(module, "SERVERS_SECONDS", 0.01)
+    async with world(tmp_path) as made:
+        pages = [made.look() for _ in range(3)]
+        for page in pages:
+            assert (await page.hears("snapshot"))["proxies"] == []
+        assert len(asked) == 1, "each is a thread that hangs"
+
+        answers.set()
+        assert (await pages[0].hears("servers"))["proxies"] == ["one"]
 
 
 # --- what changes

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from uno_devserver.instances.child import last_lines
-from uno_devserver.proxy.engine.output_tail import LONGEST_LINE, MOST_BYTES, OutputTail
+from uno_devserver.proxy.engine.output_tail import LONGEST_LINE, MOST_BYTES, MOST_LINES, OutputTail
 from uno_devserver.system.log import CRITICAL, DEBUG, ERROR, INFORMATION, TRACE, WARNING
 
 
@@ -40,13 +40,19 @@ def test_lines_come_once_and_only_when_they_are_whole(file: Path) -> None:
 
 
 def test_of_what_was_printed_before_the_end_counts(file: Path) -> None:
-    append(file, "".join(f"line {number:06}\n" for number in range(20_000)))
+    append(file, "".join(f"line {number:0100}\n" for number in range(20_000)))
 
     lines = texts(OutputTail(), file)
 
-    assert lines[-1] == "line 019999"
+    assert lines[-1] == f"line {19_999:0100}"
     assert lines[0].startswith("line ")
-    assert len(lines) == MOST_BYTES // len("line 000000\n")
+    assert len(lines) == MOST_BYTES // len(f"line {0:0100}\n")
+
+
+def test_of_many_short_lines_the_last_count(file: Path) -> None:
+    append(file, "".join(f"{number}\n" for number in range(3 * MOST_LINES)))
+
+    assert texts(OutputTail(), file) == [str(number) for number in range(2 * MOST_LINES, 3 * MOST_LINES)]
 
 
 def test_more_than_anybody_would_read_is_passed_over(file: Path) -> None:

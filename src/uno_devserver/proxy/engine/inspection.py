@@ -49,6 +49,7 @@ class Inspection:
         self._output = OutputTail()
         self._tasks = Tasks()
         self._started_at: float | None = None
+        self._look: asyncio.Future[tuple[float | None, dict[str, object]]] | None = None  # at them, under way
         self._others: dict[str, object] | None = None  # the servers of this machine, as they were told last
         self._next_health: asyncio.TimerHandle | None = None
         self._last_health = 0.0
@@ -123,14 +124,17 @@ class Inspection:
 
     async def _look_around(self) -> dict[str, object]:
         """What was known before, where the disk does not answer."""
-        workspace = self._workspace()
-        try:
-            async with asyncio.timeout(DISK_SECONDS):
-                if self._started_at is None:
-                    self._started_at = await apart(lambda: process_started(os.getpid()))
-                self._others = await apart(lambda: surroundings(folders(), workspace))
-        except Exception as error:  # whatever lies there: the page shows the rest
-            log.debug(f"the servers of this machine cannot be told: {error!r}")
+        if self._look is None:  # one at a time: each is a thread, which hangs as long as the disk
+            self._look = asyncio.ensure_future(apart(partial(_looked_around, self._workspace())))
+        look = self._look
+        await asyncio.wait([look], timeout=DISK_SECONDS)
+        if look.done():
+            if self._look is look:
+                self._look = None
+            try:
+                self._started_at, self._others = look.result()
+            except Exception as error:  # whatever lies there: the page shows the rest
+                log.debug(f"the servers of this machine cannot be told: {error!r}")
         return self._others or {"servers": [], "proxies": []}
 
     async def _follow_output(self) -> None:
@@ -146,3 +150,8 @@ class Inspection:
 
     def _workspace(self) -> Workspace | None:
         return self._knowledge.workspace() if self._knowledge.workspace is not None else None
+
+
+def _looked_around(workspace: Workspace | None) -> tuple[float | None, dict[str, object]]:
+    """When this process started, and the servers of the machine."""
+    return process_started(os.getpid()), surroundings(folders(), workspace)

@@ -21,6 +21,7 @@ from ...system.text import visible
 from ...system.values import Value
 
 MOST_BYTES = 64 * 1024  # at once
+MOST_LINES = 1000  # at once
 LONGEST_LINE = 4000  # characters
 LAST_LINES = 100  # more than anybody hands over as last words
 
@@ -93,7 +94,9 @@ class OutputTail:
         if len(rest) > LONGEST_LINE:
             lines, rest = [*lines, rest], b""
         self._rest = rest
-        return [self._line(text, at) for line in lines if (text := _COLOURS.sub("", decode(line)).rstrip())]
+        return [
+            self._line(text, at) for line in lines[-MOST_LINES:] if (text := _COLOURS.sub("", decode(line)).rstrip())
+        ]
 
     def _line(self, text: str, at: float) -> Printed:
         head = _HEAD.match(text)
