@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 import subprocess
 import sys
 import time
@@ -133,6 +135,16 @@ def test_a_name_without_a_folder_is_a_file_in_the_current_one(
     log.warn("here")
 
     assert "here" in (tmp_path / "log.txt").read_text("utf-8")
+
+
+def test_only_the_user_can_read_a_new_file(log: Log, tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        log.open_file(str(tmp_path / "log.txt"))
+    finally:
+        os.umask(before)
+
+    assert stat.S_IMODE((tmp_path / "log.txt").stat().st_mode) == 0o600
 
 
 def test_an_existing_file_is_continued(log: Log, tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ class Log:
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             # Unbuffered: a line is whole in the file, or reported and gone; it lives as long as the process.
-            self._file = open(path, "ab", buffering=0)  # noqa: SIM115
+            self._file = open(path, "ab", buffering=0, opener=_for_this_user)  # noqa: SIM115
         except OSError as error:
             self.warn(f"cannot log into {path}: {error.strerror}. Going on without the file; check --file-log.")
 
@@ -93,6 +93,11 @@ class Log:
         except OSError as error:
             self._file = None
             self.warn(f"the log file cannot be written any more: {error.strerror}")
+
+
+def _for_this_user(path: str, flags: int) -> int:
+    """A log names folders of the user, and the address of the inspector, with which tools can be called."""
+    return os.open(path, flags, 0o600)
 
 
 def level_named(name: str) -> int | None:
