@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+RUNNABLE := $(VENV)/.runnable
 STAMP := $(VENV)/.installed
 PROGRAMS := $(VENV)/.programs
 DOTNET := .dotnet-test
@@ -13,9 +14,14 @@ PYTEST_WORKERS ?= 3
 help:  ## what can be done here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-$(STAMP): pyproject.toml
+# The program and what it depends on: enough for the demo, which is the first thing that people try.
+$(RUNNABLE): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "uno-devserver needs Python 3.11 or newer; run: make PYTHON=/path/to/python3.11")'
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(STAMP): $(RUNNABLE)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	@touch $@
 
@@ -64,7 +70,7 @@ bench: $(STAMP)  ## measure discovery, the Host, the proxy, hot reload and regis
 bench-peers: $(STAMP)  ## measure other MCP proxies beside ours (downloads them, once)
 	$(BIN)/python -m benchmarks.peers $(SAVE)
 
-demo: $(STAMP)  ## watch it work: discovery, an agent's session, a crash that heals, an edit, a registration
+demo: $(RUNNABLE)  ## watch it work: discovery, an agent's session, a crash that heals, an edit, a registration
 	@$(BIN)/uno-devserver demo
 
 clean:  ## remove everything that was generated
