@@ -17,7 +17,7 @@ from support.inspectors import InspectorClient, inspector_of, last_port_taken
 from support.machine import Machine
 from support.proxies import PATIENCE, Proxies
 from support.servers import Processes
-from uno_devserver.system.ports import is_free
+from uno_devserver.system.ports import free_port, is_free
 from uno_devserver.system.processes import process_started
 
 ADDIN = """\
@@ -103,6 +103,17 @@ def test_a_proxy_that_has_none_is_asked_to_open_it(trusted: Proxies) -> None:
     assert (told["processId"], told["started"]) == (client.process.pid, False)
     assert inspector_of(client).url == told["url"]
     assert InspectorClient(told["url"]).call("greet", name="page") == "Hello, page!"
+
+
+def test_it_is_opened_on_the_port_of_the_config_unless_another_is_named(trusted: Proxies) -> None:
+    port = free_port()
+    write(trusted.machine.workspace / ".devtools/host.config.jsonc", json.dumps({"inspector": {"port": port}}))
+    client = trusted.connected()
+    client.wait_health(lambda report: report["proxy"]["controlChannel"], "one that can be asked")
+
+    told = trusted.machine.run("inspect", "--json").json
+
+    assert (told["processId"], told["port"]) == (client.process.pid, port)
 
 
 def test_from_a_folder_inside_the_workspace_it_is_the_same(trusted: Proxies) -> None:

@@ -96,8 +96,12 @@ def test_a_page_that_is_loaded_again_in_between_changes_nothing() -> None:
     asyncio.run(run())
 
 
-def test_a_page_that_does_not_read_holds_up_nobody_and_gets_another_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_WAITING_BYTES", 64 * 1024)
+@pytest.mark.parametrize("limits", [(64, 10**9), (10**9, 64 * 1024)], ids=["events", "bytes"])
+def test_a_page_that_does_not_read_holds_up_nobody_and_gets_another_snapshot(
+    monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int]
+) -> None:
+    monkeypatch.setattr(module, "MOST_WAITING", limits[0])
+    monkeypatch.setattr(module, "MOST_WAITING_BYTES", limits[1])
 
     async def run() -> None:
         told, line = feed(), "x" * 1024

@@ -10,6 +10,7 @@ import pytest
 
 from support.inspectors import last_port_taken
 from uno_devserver.inspector import assets
+from uno_devserver.inspector.assets import asset
 from uno_devserver.inspector.server import ATTEMPTS, open_inspector
 from uno_devserver.issues import Issue
 from uno_devserver.system.ports import is_free, listen_on, loopback_addresses
@@ -58,6 +59,8 @@ def test_the_page_is_served_with_a_policy_that_lets_nothing_foreign_run() -> Non
         assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
         assert "default-src 'none'; script-src 'self'" in answer.headers["Content-Security-Policy"]
         assert answer.headers["Referrer-Policy"] == "no-referrer"
+        assert answer.headers["Cross-Origin-Resource-Policy"] == "same-origin"
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
         assert answer.headers["Cache-Control"] == "no-store"
         assert TOKEN.encode() not in answer.body
 
@@ -79,6 +82,15 @@ def test_each_file_of_the_page_is_served_by_its_type_without_a_token() -> None:
 
     assert len(names) > 5
     asyncio.run(run())
+
+
+def test_a_name_counts_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assets, "FOLDER", str(tmp_path))
+    for name in ("app.js", "app.js.orig", "x-app.js.css", ".app.js"):
+        (tmp_path / name).write_text("content")
+
+    assert asset("app.js").status == 200
+    assert [asset(name).status for name in ("app.js.orig", "x-app.js.css", ".app.js")] == [404] * 3
 
 
 @pytest.mark.parametrize(
@@ -146,7 +158,7 @@ def test_where_no_port_can_be_had_there_is_an_issue_that_says_so() -> None:
     issue = asyncio.run(run())
 
     assert issue.code == "InspectorNotServed"
-    assert "65535" in issue.message
+    assert "port 65535 is taken by another program" in issue.message
     assert "--inspector" in issue.remediation
 
 

@@ -12,6 +12,7 @@ from ..instances.membership import same_place
 from ..issues import UserError
 from ..system.log import INFORMATION, level_named, log
 from ..system.values import Value
+from ..workspace.config import read_config
 from ..workspace.resolver import resolve
 from .directory import absolute
 from .numbers import MAX_PORT, number
@@ -38,8 +39,8 @@ class Page(Value):
 
 
 def run(invocation: Invocation) -> Result:
-    port = number(invocation, "port", 0, MAX_PORT)
     workspace = _workspace(invocation)
+    port = _port(invocation, workspace)
     proxies = sorted(proxies_of(workspace), key=lambda status: not _is_at(status, workspace))
     page = _open_page(proxies) or _asked_for(proxies, port)
     if page is not None:
@@ -56,6 +57,14 @@ def _workspace(invocation: Invocation) -> Workspace:
         issue = workspace.issues[0]
         raise UserError(issue.code, issue.message, issue.remediation)
     return workspace
+
+
+def _port(invocation: Invocation, workspace: Workspace) -> int | None:
+    """None: the usual one."""
+    port = number(invocation, "port", 0, MAX_PORT)
+    if port is None and workspace.config is not None:
+        return read_config(workspace.config).inspector.port
+    return port
 
 
 # Of a proxy that runs.

@@ -221,7 +221,7 @@ COMMANDS = (
             Option(("--no-open",), "Print where the page is, and open no browser"),
             Option(
                 ("--port",),
-                "Where it is opened, if it is not yet (default: 6274, or the next that is free; 0: any)",
+                "Where it is opened, if it is not yet (default: that of the config, or 6274; 0: any)",
                 value="<port>",
             ),
         ),

@@ -9,7 +9,7 @@ import json
 from typing import TYPE_CHECKING
 
 from ..issues import warning
-from ..protocol.http.listening import ListenProblem, PortTaken, open_sockets
+from ..protocol.http.listening import HIGHEST_PORT, ListenProblem, PortTaken, open_sockets
 from ..protocol.http.messages import Answer, Request, Response
 from ..protocol.http.server import HttpServer
 from ..system.log import log
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ..protocol.http.messages import Handler
     from .feed import Feed
 
-HIGHEST_PORT = 65535
 ATTEMPTS = 50  # ports that are tried behind the wanted one
 PAGE, MCP, HEALTH, EVENTS = "", "/mcp", "/health", "/events"
 HEALTHY, NOT_HEALTHY = 200, 503
@@ -74,9 +73,11 @@ def _sockets(port: int) -> list[socket.socket]:
 
 
 def _reason(problem: OSError, port: int) -> str:
-    if isinstance(problem, PortTaken):
-        return f"port {port} and the {problem.port - port} behind it are taken by other programs"
-    return str(problem)
+    if not isinstance(problem, PortTaken):
+        return str(problem)
+    if problem.port == port:
+        return f"port {port} is taken by another program, and there is none behind it"
+    return f"port {port} and the {problem.port - port} behind it are taken by other programs"
 
 
 class _Routes:

@@ -6,6 +6,9 @@ import json
 import signal
 import socket
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +21,7 @@ from support.odd_servers import odd_server
 from support.proxies import Message, Proxies, ProxyClient
 from uno_devserver.system.ports import free_port, is_free
 
+GONE_SECONDS = 1.0  # it takes a tenth of that, unless the machine is busy
 CONFIG = ".devtools/host.config.jsonc"
 
 
@@ -160,6 +164,26 @@ def test_the_port_is_free_when_the_proxy_has_gone_and_the_next_has_the_same_url(
 
         assert is_free(port)
     assert inspector_of(proxies.connected("--inspector", str(port))).url == page.url
+
+
+def test_neither_pages_nor_a_tool_that_runs_through_one_keep_the_proxy(
+    proxies: Proxies, bench: Workbench, tmp_path: Path
+) -> None:
+    client = proxies.connected("--inspector", "0")
+    page = inspector_of(client)
+    begun, never = tmp_path / "begun", tmp_path / "never"
+    held = {"name": "hold", "arguments": {"begun": str(begun), "until": str(never)}}
+    with ExitStack() as stack, ThreadPoolExecutor(1) as beside:
+        for _ in range(5):
+            stack.enter_context(page.listen("/events"))  # and none of them reads
+        calling = beside.submit(page.post, "tools/call", held)
+        wait_for(lambda: begun.exists() or None)
+
+        client.close_stdin()
+
+        assert client.exit_code(GONE_SECONDS) == 0
+        assert is_free(page.port)
+        assert b"outcome is unknown" in calling.result().body
 
 
 def test_the_token_is_kept_for_the_user_alone(proxies: Proxies, bench: Workbench) -> None:
