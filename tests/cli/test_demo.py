@@ -19,7 +19,7 @@ import pytest
 
 import uno_devserver
 from support.machine import Machine
-from support.terminals import Terminal, shown
+from support.terminals import Terminal, columns_of, shown
 from uno_devserver.cli.demo.command import typed
 from uno_devserver.cli.demo.texts import ADD_IN, EDIT, FILES
 
@@ -123,6 +123,16 @@ def test_all_steps_pass_and_are_read_at_80_columns_with_their_milliseconds(stand
     # and nothing is left, and nothing of the user's was touched
     assert stand.left() == []
     assert stand.touched() == []
+
+
+def test_a_narrow_terminal_has_each_time_at_the_end_of_its_line(stand: Stand) -> None:
+    terminal = Terminal(stand.machine, "demo", columns=70, env={"TMPDIR": str(stand.temp)})
+
+    lines = shown(terminal.end())
+
+    assert terminal.process.returncode == 0
+    assert {columns_of(line) for line in lines if line.endswith(" ms")} == {70}
+    assert max(columns_of(line) for line in lines if line.startswith(tuple("12345678"))) <= 70
 
 
 def test_it_needs_nothing_but_the_installed_package(stand: Stand) -> None:

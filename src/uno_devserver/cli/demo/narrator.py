@@ -1,6 +1,7 @@
-"""What people read while the demo runs: each line at the moment at which it is true, at most 80 columns wide.
+"""What people read while the demo runs: each line at the moment at which it is true, in 80 columns.
 
-Text is the same on a terminal and on a pipe, but for colours. A reader that went away is no reason to fail.
+Text is the same on a terminal and on a pipe, but for colours, and where a terminal is narrower. A reader
+that went away is no reason to fail.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import os
 import sys
 
 from ..colours import Style, styled
-from ..folding import WIDTH, folded
+from ..folding import WIDTH, folded, table_width
 
 INDENT = "   "
 _TIME = len("12345 ms")
@@ -23,18 +24,19 @@ class Narrator:
 
     def introduction(self, title: str, text: str) -> None:
         self._line(title, Style.HEADING)
-        for line in folded(text):
+        for line in folded(text, width=_width()):
             self._line(line)
 
     def step(self, number: int, title: str) -> None:
         self.proofs = []
         self._line("")
-        self._line(f"{number}. {title}", Style.HEADING)
+        for line in folded(title, f"{number}. ", INDENT, _width()):
+            self._line(line, Style.HEADING)
 
     def measured(self, what: str, milliseconds: float) -> None:
         """Something that was done, with its time at the right edge."""
         left = INDENT + what
-        self._line(f"{left:<{WIDTH - _TIME}}{milliseconds:{_TIME - 3}.0f} ms", Style.NAME)
+        self._line(f"{left:<{_width() - _TIME}}{milliseconds:{_TIME - 3}.0f} ms", Style.NAME)
 
     def done(self, what: str) -> None:
         """Something that was done, and takes no time worth telling."""
@@ -43,7 +45,7 @@ class Narrator:
     def proof(self, sentence: str) -> None:
         """What was seen, and how it was proven."""
         self.proofs.append(sentence)
-        for line in folded(sentence, INDENT, INDENT):
+        for line in folded(sentence, INDENT, INDENT, _width()):
             self._line(line)
 
     def difference(self, lines: list[str]) -> None:
@@ -72,3 +74,7 @@ class Narrator:
             self._silent = True
             # What is left in the buffer would fail once more when the interpreter ends.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _width() -> int:
+    return min(table_width(), WIDTH)
