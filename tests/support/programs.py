@@ -63,7 +63,7 @@ def _leave_out(package: str) -> NoReturn:
 
 def _advice(package: str) -> str:
     names = " or ".join(PROGRAMS[package])
-    return f"no {names} on PATH: tests that need it are left out. Install it (Debian: apt-get install {package})."
+    return f"Some tests need {names}, and there is none on PATH. Install it (Debian: apt-get install {package})."
 
 
 def _install(packages: list[str]) -> str:
