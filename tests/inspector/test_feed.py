@@ -90,6 +90,8 @@ def test_a_page_that_is_loaded_again_in_between_changes_nothing() -> None:
             for _ in range(3):
                 async with viewing(inspector) as viewer:
                     await viewer.event()
+                    assert told._leaving is None, "somebody looks again"
+                await until(lambda: told._leaving is not None)
             assert heard == [True]
         assert heard == [True, False]  # it is over, and nobody waits for those who may come back
 
@@ -117,6 +119,20 @@ def test_a_page_that_does_not_read_holds_up_nobody_and_gets_another_snapshot(
                 names.append((await slow.event()).name)
 
         assert names[0] == "log"
+
+    asyncio.run(run())
+
+
+def test_a_page_that_reads_gets_one_snapshot_however_much_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_WAITING_BYTES", 2048)
+
+    async def run() -> None:
+        told = feed()
+        async with inspecting(told) as inspector, viewing(inspector) as viewer:
+            assert (await viewer.event()).name == "snapshot"
+            for _ in range(10):
+                told.tell("log", ["x" * 1024])
+                assert (await viewer.event()).name == "log"
 
     asyncio.run(run())
 

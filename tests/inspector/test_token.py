@@ -45,7 +45,20 @@ def test_all_who_ask_at_the_same_moment_get_the_same(tmp_path: Path) -> None:
     assert len(tokens) == 1
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"token": "short"}', b"\xff\xfe\x00", b'{"token": 7}'])
+@pytest.mark.parametrize("token", ["", "short", "x" * 33, "&" * 32, 7, None])
+def test_a_token_that_could_be_guessed_or_not_sent_is_replaced(tmp_path: Path, token: object) -> None:
+    state = str(tmp_path / "state")
+    token_for(state, str(tmp_path))
+    (file,) = (tmp_path / "state" / "inspector").iterdir()
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"token": token}))
+
+    after = token_for(state, str(tmp_path))
+
+    assert after != token
+    assert token_for(state, str(tmp_path)) == after
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"\xff\xfe\x00"])
 def test_a_file_that_is_no_token_is_replaced(tmp_path: Path, content: bytes) -> None:
     state = str(tmp_path / "state")
     before = token_for(state, str(tmp_path))

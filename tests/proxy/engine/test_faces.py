@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from protocol.conversations import asynchronous
+from protocol.conversations import asynchronous, until
 from support.bundled import BOTH, Reply, ask
 from support.files import write
 from support.inspectors import HELLO, InspectorClient, Listening, last_port_taken
@@ -23,6 +23,7 @@ from uno_devserver.proxy.engine.faces import Faces, wanted_port
 from uno_devserver.proxy.engine.knowledge import Knowledge
 from uno_devserver.proxy.options import INSPECTOR_PORT, Options
 from uno_devserver.proxy.timeline import Timeline
+from uno_devserver.system.log import log
 from uno_devserver.system.ports import is_free
 from uno_devserver.workspace.resolver import resolve
 from uno_devserver.workspace.trust import VARIABLE
@@ -141,6 +142,11 @@ async def test_a_port_that_cannot_be_had_is_an_issue_until_another_is_asked_for(
             refused = await world.faces.open_inspector(port)
             assert isinstance(refused, Issue)
             assert world.knowledge.facts.issues == (refused,)
+
+            log.recent.clear()
+            world.faces.settled()
+            await until(lambda: world.faces._through and not world.faces._tasks._running)
+            assert not log.recent, "it was tried, and said, once"
 
             assert isinstance(await world.faces.open_inspector(0), str)
             assert list(world.knowledge.facts.issues) == []
