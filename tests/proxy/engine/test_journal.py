@@ -59,8 +59,10 @@ async def test_lines_are_told_as_they_come_with_the_detailed_ones(log: Log) -> N
         log.info("one")
         log.debug("two")
         await until(lambda: len(told) == 2)
+        log.info("three")
+        await until(lambda: len(told) == 3)
 
-        assert [line["text"] for line in told] == ["one", "two"]
+        assert [line["text"] for line in told] == ["one", "two", "three"]
         assert made.lines() == told
 
 
