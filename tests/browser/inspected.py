@@ -32,7 +32,8 @@ OPEN_SECONDS = 10  # it opens behind the first start, or a second after the prox
 class Inspected:
     def __init__(self, root: Path) -> None:
         self.machine = Machine(root)
-        self.machine.workspace = root / "paint-shop"  # what the page says of it must be its own name, and no other word
+        self.machine.workspace = self.machine.home / "paint-shop"  # a name that stands nowhere else on the page
+        self.machine.data = self.machine.home / ".local" / "share"
         self.machine.environment["UNO_DEVSERVER_TRUST"] = "1"
         self.proxies = Proxies(self.machine)
         self.addin = self.machine.workspace / ".devtools" / "addins" / GALLERY.name
@@ -102,7 +103,7 @@ class Inspected:
 
     def calls(self) -> list[dict[str, Any]]:
         """What the tools noted, in order."""
-        path = self.machine.root / "calls"
+        path = self.machine.home / "calls"
         return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.exists() else []
 
     def gate(self) -> Path:

@@ -58,7 +58,7 @@ def _let_things_happen(inspected: Inspected) -> None:
     agent.call_result("greet", name="Grace")
     wait_ready(agent)
     agent.call("frame_picture")
-    agent.begin("tools/call", {"name": "hold", "arguments": {"until": "/tmp/paint-is-dry"}})
+    agent.begin("tools/call", {"name": "hold", "arguments": {"until": "paint-is-dry"}})
 
 
 def _crash(inspected: Inspected) -> None:

@@ -12,7 +12,7 @@ FOLDER = os.path.join(os.path.dirname(__file__), "page")
 PREFIX = "/assets/"
 # Nothing that a tool answers can run here, and nothing is fetched from elsewhere.
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src data: blob:; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; media-src data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 # For every answer of the server.
@@ -32,12 +32,6 @@ FRESH = ("Cache-Control", "no-store")  # another version may answer on this port
 _NAME = re.compile(r"(?:[a-z][a-z0-9-]*/)?[a-z][a-z0-9-]*\.(?P<kind>css|js|svg)")
 
 NOT_FOUND = Response(404, b'{"error": "there is nothing here"}', (("Content-Type", "application/json"),))
-REFUSED = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>uno-devserver</title>
-<h1>Not allowed</h1>
-<p>The address of this page holds a token, and this one has none, or a wrong one.</p>
-<p>Run <code>uno-devserver inspect</code> in the workspace: it opens the page with its present address.</p>
-"""
 
 
 def page() -> Response:
@@ -45,7 +39,7 @@ def page() -> Response:
 
 
 def refused_page() -> Response:
-    return Response(401, REFUSED.encode(), (("Content-Type", TYPES["html"]), FRESH))
+    return _file("refused.html", "html", 401)
 
 
 def asset(name: str) -> Response:
@@ -54,8 +48,8 @@ def asset(name: str) -> Response:
     return _file(name, found["kind"]) if found else NOT_FOUND
 
 
-def _file(name: str, kind: str) -> Response:
+def _file(name: str, kind: str, status: int = 200) -> Response:
     try:
-        return Response(200, read_bytes(os.path.join(FOLDER, name)), (("Content-Type", TYPES[kind]), FRESH))
+        return Response(status, read_bytes(os.path.join(FOLDER, name)), (("Content-Type", TYPES[kind]), FRESH))
     except (FileNotFoundError, FileProblem):
         return NOT_FOUND

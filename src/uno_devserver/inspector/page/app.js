@@ -7,7 +7,8 @@
 import { keepAges } from "./ages.js";
 import { el, fill } from "./dom.js";
 import { follow } from "./events.js";
-import { basename } from "./format.js";
+import { basename, shortened } from "./format.js";
+import { keepHome } from "./paths.js";
 import { Store } from "./store.js";
 import * as calls from "./views/calls.js";
 import * as log from "./views/log.js";
@@ -136,11 +137,18 @@ function frame(state) {
   refusal.hidden = state.connection !== "refused";
   for (const view of VIEWS) showCount(links.get(view.route).count, view.count?.(state) ?? 0);
   if (!state.ready) return;
+  keepHome(state.home);
   const workspace = basename(state.solution ?? state.directory).replace(/\.slnx?$/, "");
   document.getElementById("workspace").textContent = workspace;
-  document.getElementById("directory").textContent = state.solution ?? state.directory;
+  place(document.getElementById("directory"), state.solution ?? state.directory, state.home);
   document.getElementById("version").textContent = `uno-devserver ${state.version}, process ${state.processId}`;
   document.title = `● ${workspace} — ${titleState(state)}`;
+}
+
+function place(element, path, home) {
+  if (element.title === path) return; // a selection stays
+  element.title = path;
+  element.textContent = shortened(path, home);
 }
 
 function titleState(state) {

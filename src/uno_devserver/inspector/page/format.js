@@ -62,6 +62,13 @@ export function plural(count, one, many = `${one}s`) {
   return `${count} ${count === 1 ? one : many}`;
 }
 
+/** ~/shop for what lies below this home. A home that is the root of all would shorten nothing. */
+export function shortened(path, home) {
+  const folder = home.replace(/[\\/]+$/, "");
+  const isBelow = folder !== "" && path.startsWith(folder) && /^([\\/]|$)/.test(path.slice(folder.length));
+  return isBelow ? `~${path.slice(folder.length)}` : path;
+}
+
 /** The last part of a path of any system. */
 export function basename(path) {
   return (

@@ -14,6 +14,7 @@ export class Store {
     ready: false, // whether there was a snapshot
     version: "",
     processId: null,
+    home: "", // the folder of the user
     directory: "",
     solution: null,
     startedAt: null, // seconds since 1970
@@ -56,6 +57,7 @@ export class Store {
         ready: true,
         version: data.version,
         processId: data.processId,
+        home: data.home ?? "",
         directory: data.directory,
         solution: data.solution,
         startedAt: data.startedAt,

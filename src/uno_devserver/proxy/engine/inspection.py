@@ -72,6 +72,7 @@ class Inspection:
         known = {
             "version": __version__,
             "processId": os.getpid(),
+            "home": os.path.expanduser("~"),
             "directory": workspace.working_directory if workspace else self._knowledge.facts.options.directory,
             "solution": workspace.solution if workspace else None,
             "name": self._knowledge.facts.upstream_name,

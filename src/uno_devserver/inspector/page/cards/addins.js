@@ -1,6 +1,7 @@
 // The add-ins: as the Host tells of them, or, where none tells, as they were found on disk.
 
 import { badge, el, table } from "../dom.js";
+import { pathText } from "../paths.js";
 import { card } from "./card.js";
 
 export const addInsCard = () =>
@@ -40,7 +41,7 @@ function addInTable(addIns) {
   const rows = addIns.map(([name, version, state, path, error]) => [
     [
       el("span", {}, name),
-      path && el("p", { class: "mono muted small" }, path),
+      path && el("p", { class: "muted small" }, pathText(path)),
       error && el("p", { class: "problem" }, error),
     ],
     version ? el("span", { class: "mono" }, version) : "–",

@@ -4,6 +4,7 @@ import { age } from "../ages.js";
 import { badge, el } from "../dom.js";
 import { moment, plural } from "../format.js";
 import { kindOf } from "../kinds.js";
+import { pathText } from "../paths.js";
 import { withCommands } from "../remedy.js";
 import { card, facts } from "./card.js";
 
@@ -46,7 +47,7 @@ function reloading({ state, strategy, packages, builds, restarts, failing, lastR
 
 function watched({ root, kind, files }) {
   const known = [kind, files !== null && plural(files, "file")].filter(Boolean);
-  return [el("span", { class: "mono" }, root), el("span", { class: "muted" }, ` ${known.join(", ")}`)];
+  return [pathText(root), el("span", { class: "muted" }, ` ${known.join(", ")}`)];
 }
 
 function notReloading(off) {

@@ -4,6 +4,7 @@ import { age } from "../ages.js";
 import { el } from "../dom.js";
 import { moment, plural } from "../format.js";
 import { kindOf } from "../kinds.js";
+import { pathText } from "../paths.js";
 import { card, facts } from "./card.js";
 
 const BEHIND = {
@@ -65,7 +66,7 @@ function behind(upstream) {
     ],
     ["Endpoint", upstream.endpoint && mono(upstream.endpoint)],
     ["MCP version", upstream.protocolVersion && mono(upstream.protocolVersion)],
-    ["Its output", upstream.logFile && mono(upstream.logFile)],
+    ["Its output", upstream.logFile && pathText(upstream.logFile)],
   ]);
 }
 

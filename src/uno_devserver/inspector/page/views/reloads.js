@@ -4,6 +4,7 @@ import { age } from "../ages.js";
 import { badge, el, empty, fill } from "../dom.js";
 import { moment, plural, seconds, when } from "../format.js";
 import { kindOf } from "../kinds.js";
+import { pathText } from "../paths.js";
 import { withCommands } from "../remedy.js";
 
 const LISTS = {
@@ -80,7 +81,7 @@ function entry(reload) {
     el(
       "ul",
       { class: "changed-files", "aria-label": "What changed" },
-      changed.map((path) => el("li", { class: "mono" }, path)),
+      changed.map((path) => el("li", {}, pathText(path))),
     ),
     el(
       "dl",
@@ -92,7 +93,7 @@ function entry(reload) {
     lists && el("p", {}, LISTS[lists] ?? lists),
     tools && toolChanges(tools),
     problem && el("pre", { class: "code scroll", tabindex: "0", role: "group", "aria-label": "Problem" }, problem),
-    logFile && el("p", { class: "muted small" }, "The whole output: ", el("span", { class: "mono" }, logFile)),
+    logFile && el("p", { class: "muted small" }, "The whole output: ", pathText(logFile)),
   );
 }
 

@@ -4,6 +4,7 @@ import { age } from "../ages.js";
 import { badge, el, empty, fill, table } from "../dom.js";
 import { moment } from "../format.js";
 import { kindOf } from "../kinds.js";
+import { pathText } from "../paths.js";
 
 const HOST_KINDS = { dotnet: ".NET", bundled: "Bundled" };
 
@@ -52,7 +53,7 @@ function proxyTable(proxies) {
     .map((each) => ({
       attributes: { "data-own": each.own },
       cells: [
-        [el("span", { class: "mono" }, each.solution ?? each.directory)],
+        pathText(each.solution ?? each.directory ?? "–"),
         el("span", { class: "mono" }, each.processId),
         badge(kindOf(each.state), each.state),
         each.status ? badge(kindOf(each.status), each.status) : "–",
@@ -93,7 +94,7 @@ function hostTable(servers) {
     attributes: { "data-workspace": each.isInWorkspace },
     cells: [
       [
-        el("span", { class: "mono" }, each.solutionPath ?? each.workspaceDirectory ?? "No solution"),
+        pathText(each.solutionPath ?? each.workspaceDirectory ?? "No solution"),
         each.isInWorkspace && [" ", badge("busy", "this workspace")],
       ],
       el("span", { class: "mono" }, each.processId),
