@@ -266,21 +266,21 @@ async def test_the_last_words_of_a_server_are_told_once_when_the_next_has_taken_
         prints("one\n")
         first = UpstreamFacts(log_file=str(file), process_id=1)
         made.knowledge.learn(upstream=first)
-        await page.hears("log", lambda lines: lines[-1]["text"] == "one")
+        await page.hears("log", _ends_with("one"))
 
         made.knowledge.learn(upstream=first.replace(process_id=None), last_end=Ending("it ended", 1, ("two", "three")))
         with file.open("a", encoding="utf-8") as stream:
             stream.write("two\n")
-        await page.hears("log", lambda lines: lines[-1]["text"] == "two")
+        await page.hears("log", _ends_with("two"))
         prints("next\n")
-        await page.hears("log", lambda lines: lines[-1]["text"] == "next")
+        await page.hears("log", _ends_with("next"))
         made.knowledge.learn(upstream=first.replace(process_id=2))
         for text in ("runs", "on"):  # the first look may have begun before the server was known
             with file.open("a", encoding="utf-8") as stream:
                 stream.write(f"{text}\n")
-            await page.hears("log", lambda lines, text=text: lines[-1]["text"] == text)
+            await page.hears("log", _ends_with(text))
         prints("a third, after a swap\n")
-        await page.hears("log", lambda lines: lines[-1]["text"] == "a third, after a swap")
+        await page.hears("log", _ends_with("a third, after a swap"))
 
         told = [line["text"] for lines in page.all("log") for line in lines if line["source"] == "server"]
         assert told == ["one", "two", "three", "next", "runs", "on", "a third, after a swap"]
@@ -403,3 +403,7 @@ async def test_a_page_that_does_not_read_slows_no_call(tmp_path: Path) -> None:
 
 def _is_of(name: str) -> Callable[[Any], bool]:
     return lambda call: bool(call["name"] == name)
+
+
+def _ends_with(text: str) -> Callable[[Any], bool]:
+    return lambda lines: bool(lines[-1]["text"] == text)
