@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .health import ProxyFacts
 
 FOLDER = "proxies"
-MAX_BYTES = 256 * 1024  # ours have some 2 KB; the last lines of a server are the only part that varies
+MAX_BYTES = 1024 * 1024  # ours have some 2 KB, and 200 with 20 reloads of many files and tools with long names
 MAX_FILES = 1000  # a folder full of anything does not hold up a command
 REMOVE_SECONDS = 0.1  # a disk takes a millisecond, or hangs; the proxy has 300 ms to be gone
 _FILE = re.compile(r"([0-9]+)\.json(\.\1-[0-9]+\.tmp)?")  # the second where its process ended while it wrote
