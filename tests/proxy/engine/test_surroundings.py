@@ -7,8 +7,11 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from support.files import snapshot
 from support.servers import Processes, Registry
+from uno_devserver.proxy.engine import surroundings as module
 from uno_devserver.proxy.engine.surroundings import surroundings
 from uno_devserver.system.folders import Folders, folders_on
 from uno_devserver.system.processes import process_started
@@ -57,6 +60,21 @@ def test_hosts_are_told_as_the_command_line_does_and_nothing_is_removed(tmp_path
     }
     assert (by_port[5612]["isInWorkspace"], by_port[5612]["solutionPath"]) == (False, "/elsewhere/App.sln")
     assert snapshot(registry.folder) == before
+
+
+def test_a_folder_full_of_them_is_not_told_whole(
+    tmp_path: Path, processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = folders(tmp_path)
+    for port in (5611, 5612):
+        process = processes.start()
+        Registry(Path(known.registry)).sign_in(process.pid, port=port)
+        proxy_file(known, process.pid)
+    monkeypatch.setattr(module, "MOST", 1)
+
+    told: Any = surroundings(known, None)
+
+    assert {name: len(each) for name, each in told.items()} == {"servers": 1, "proxies": 1}
 
 
 def test_proxies_are_told_with_the_address_of_their_pages_and_which_is_our_own(

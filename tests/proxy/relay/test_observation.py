@@ -149,6 +149,16 @@ async def test_a_defect_of_ours_fails_the_call_and_reaches_the_client_as_before(
 
 
 @virtual
+async def test_a_call_inside_which_something_is_cancelled_has_failed() -> None:
+    watched = Watched()
+    watched.scene.link.unreachable = asyncio.CancelledError()
+
+    await asyncio.wait([watched.start(tool_call())])
+
+    assert (await watched.see())["state"] == "failed"
+
+
+@virtual
 async def test_a_call_that_its_client_cancels_is_told_as_cancelled_and_is_cancelled_upstream() -> None:
     watched = Watched()
     answer = watched.start(tool_call())
@@ -204,6 +214,39 @@ async def test_a_call_waits_for_the_server_and_says_so() -> None:
     assert (queued["state"], queued["why"]) == ("queued", "Waiting for the dev server.")
     assert (queued["runningMs"], queued["totalMs"]) == (None, None)
     assert (done["state"], done["why"], done["queuedMs"], done["runningMs"]) == ("done", "", 1050.0, 0.0)
+
+
+@virtual
+async def test_a_call_that_comes_before_it_is_known_who_watches_the_code_says_so() -> None:
+    watched = Watched()
+    arranging = asyncio.get_running_loop().create_future()
+    watched.scene.relay.await_pipeline(arranging)
+    watched.scene.link.answers = lambda asked: asked.answer()
+
+    answer = watched.start(tool_call())
+    queued = await watched.see()
+    arranging.set_result(None)
+    await answer
+
+    assert (queued["state"], queued["why"]) == ("queued", "Finding out whether its code is watched.")
+    assert (await watched.see())["state"] == "done"
+
+
+@virtual
+async def test_what_needs_no_turn_waits_for_the_newest_code_and_says_so() -> None:
+    watched = Watched()
+    watched.reload()
+    watched.authority.known = True
+
+    answer = watched.start(ScriptedCall("resources/read", {"uri": "file:///a"}))
+    queued = await watched.see()
+    watched.authority.known = False
+    watched.authority.checks[-1].set_result(UNCHANGED)
+    (await watched.scene.next_asked()).answer({"contents": []})
+    await answer
+
+    assert (queued["state"], queued["why"]) == ("queued", "Waiting for the newest code.")
+    assert (await watched.see())["state"] == "done"
 
 
 @virtual

@@ -1,6 +1,6 @@
 """The other servers of this machine, for whoever looks on: the Hosts in the registry, and the proxies.
 
-Nothing is changed by looking: stale entries stay, for those whose business they are. Waits for the disk.
+The registry is not changed by looking: stale entries stay, for those whose business they are. Waits for the disk.
 """
 
 from __future__ import annotations

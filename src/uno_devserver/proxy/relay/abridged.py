@@ -169,9 +169,9 @@ def _listed(value: object) -> Iterable[object]:
 
 
 def _items(text: str) -> Iterator[object]:
-    """Of a list in valid JSON, each when it is asked for: of thousands only the first are shown."""
+    """Of a list, each when it is asked for: of thousands only the first are shown."""
     position = 1
-    while (gap := _between(text, position)) and text[gap.end()] != "]":
+    while (gap := _between(text, position)) and not text.startswith("]", gap.end()):
         item, position = _value_at(text, gap.end())
         yield item
 
