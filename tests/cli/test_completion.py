@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from support.machine import Machine
-from support.shells import PROMPT, Shell, Typing, shell_or_leave_out
-from uno_devserver.cli.completion.offers import options_of
+from support.shells import PROMPT, SECONDS, Shell, Typing, shell_or_leave_out
+from uno_devserver.cli.completion.offers import offer_for, options_of
 from uno_devserver.cli.registration import _CHANNELS
-from uno_devserver.cli.surface import COMMANDS, GLOBAL_OPTIONS, SHELLS, Option
+from uno_devserver.cli.surface import CLIENT, COMMANDS, GLOBAL_OPTIONS, SHELLS, Option
 from uno_devserver.instances.host_command import ProgramKind
 from uno_devserver.setup.definitions import packaged
 from uno_devserver.setup.profiles import Scope
@@ -52,11 +54,15 @@ def test_both_names_of_the_program_are_completed(shell: Shell, program: str) -> 
     assert shell.offers(f"{program} mcp ins") == ["install"]
 
 
-def test_the_options_of_a_command_are_offered_with_those_of_every_command(shell: Shell) -> None:
-    install = next(command for command in COMMANDS if command.name == "mcp install")
-    names = {name for option in options_of(install) for name in option.names if name.startswith("--")}
+def test_all_options_of_every_command_are_offered(shell: Shell) -> None:
+    for command in COMMANDS:
+        names = {name for option in options_of(command) for name in option.names if name.startswith("--")}
 
-    assert set(shell.offers("uno-devserver mcp install --")) == names
+        assert set(shell.offers(f"uno-devserver {command.name} --")) == names
+
+
+def test_the_options_of_a_command_are_offered_with_those_of_every_command(shell: Shell) -> None:
+    assert {"--all-ides", "--json"} < set(shell.offers("uno-devserver mcp install --"))
     assert shell.offers("uno-devserver disco --addins") == ["--addins-only"]
     assert "--runner" not in shell.offers("uno-devserver disco --")
 
@@ -64,11 +70,29 @@ def test_the_options_of_a_command_are_offered_with_those_of_every_command(shell:
 def test_options_before_the_command_do_not_hide_it(shell: Shell) -> None:
     assert shell.offers("uno-devserver -l Debug --json lis") == ["list"]
     assert shell.offers("uno-devserver --solution-dir mcp hea") == ["health"]
+    assert shell.offers("uno-devserver mcp -l Debug ins") == ["install"]
+
+
+def test_options_of_a_single_command_may_stand_before_it(shell: Shell) -> None:
+    assert shell.offers("uno-devserver --solution App.slnx dis") == ["disco"]
+    assert shell.offers("uno-devserver mcp --workspace place ins") == ["install"]
+    assert shell.offers("uno-devserver --upstream-url http://localhost:1/mcp mcp ser") == ["serve"]
+
+
+def test_options_behind_the_command_do_not_hide_those_that_follow(shell: Shell) -> None:
+    assert shell.offers("uno-devserver disco --log-level Debug --json --addins") == ["--addins-only"]
+    assert shell.offers("uno-devserver mcp install --runner uvx cursor --dry") == ["--dry-run"]
+
+
+def test_the_flags_of_the_host_are_not_ours_to_offer(shell: Shell) -> None:
+    assert shell.offers("uno-devserver host --") == []
 
 
 def test_the_form_of_clients_configurations_has_the_options_of_the_proxy(shell: Shell) -> None:
     assert shell.offers("uno-devserver --mcp-a") == ["--mcp-app"]
     assert shell.offers("uno-devserver --mcp-app --wait-c") == ["--wait-calls"]
+    assert shell.offers("uno-devserver --mcp-app --inspector ") == []
+    assert "python3" in shell.offers("uno-devserver --mcp-app -- python")
 
 
 @pytest.mark.parametrize(
@@ -113,6 +137,8 @@ def test_nothing_is_offered_where_nobody_can_know(shell: Shell) -> None:
 
 def test_behind_two_dashes_a_command_is_completed(shell: Shell) -> None:
     assert "python3" in shell.offers("uno-devserver mcp start -- python")
+    assert "python3" not in shell.offers("uno-devserver mcp start python")
+    assert "--wait-calls" not in shell.offers("uno-devserver mcp start -- --wai")
     assert "--wait-calls" not in shell.offers("uno-devserver mcp start -- python3 --wai")
 
 
@@ -156,6 +182,22 @@ def test_zsh_finds_the_script_among_its_functions(machine: Machine, tmp_path: Pa
     assert shell.offers("uno-devserver disco --addins") == ["--addins-only"]
 
 
+def test_bash_splits_words_whatever_the_user_has_set(machine: Machine, tmp_path: Path) -> None:
+    script = machine.run("completion", shell_or_leave_out("bash")).stdout
+    shell = Shell("bash", f"{script}\nIFS=,\n", tmp_path / "home", PROGRAMS)
+
+    assert shell.offers("uno-devserver mcp install --runner ") == ["dnx", "path", "uvx"]
+
+
+def test_zsh_says_where_the_line_belongs_that_comes_too_early(machine: Machine, tmp_path: Path) -> None:
+    script = tmp_path / "early.zsh"
+    script.write_text(machine.run("completion", shell_or_leave_out("zsh")).stdout)
+
+    ran = subprocess.run(["zsh", "-f", script], capture_output=True, text=True, timeout=SECONDS)
+
+    assert "behind compinit" in ran.stderr
+
+
 # --- the command --------------------------------------------------------------------------------------------------
 
 
@@ -192,6 +234,13 @@ def test_the_choices_of_the_table_are_those_that_are_accepted() -> None:
     assert set(_option("channel").choices) == set(_CHANNELS)
     assert set(_option("runner").choices) == runners
     assert set(_option("host").choices) == {kind.value for kind in ProgramKind if kind is not ProgramKind.PATH}
+
+
+def test_no_name_of_a_client_or_server_means_anything_to_a_shell() -> None:
+    """They stand in scripts that people evaluate."""
+    for word, meaning in (*offer_for(CLIENT).words, *offer_for("<names>").words):
+        assert re.fullmatch(r"[\w.-]+", word)
+        assert re.fullmatch(r"[\w .,()/'-]*", meaning)
 
 
 def test_the_help_of_an_option_names_its_choices() -> None:

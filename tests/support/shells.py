@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import select
 import shlex
 import shutil
@@ -25,7 +26,7 @@ from support.programs import needed
 PROMPT = "ready> "
 SECONDS = 30.0  # a shell takes some hundred milliseconds; the rest is for busy machines
 
-# Bash makes words of a line as readline does: '=' is one of its own.
+# Bash makes words of a line as readline does: '=' is one of its own, and so is ':'.
 _BASH = """
 source {script}
 COMP_LINE={line}
@@ -81,7 +82,7 @@ class Shell:
         function = next(
             text.split()[2] for text in self.script.read_text().splitlines() if text.startswith("complete ")
         )
-        words = line.replace("=", " = ").split() + ([""] if line.endswith(" ") else [])
+        words = re.sub(r"(=|:+)", r" \1 ", line).split() + ([""] if line.endswith(" ") else [])
         script = _BASH.format(script=self.script, line=shlex.quote(line), words=shlex.join(words), function=function)
         return self._run("bash", "--norc", "--noprofile", "-c", script)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..surface import CHILD, COMMANDS, MCP_APP
-from .offers import MCP_APP_IS, PROGRAMS, argument_of, next_words, options_of, value_of
+from .offers import MCP_APP_IS, PROGRAMS, argument_of, early_options, next_words, options_of, value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,11 +24,14 @@ _uno_devserver_value() {{
 }}
 
 _uno_devserver() {{
-    local current=${{COMP_WORDS[COMP_CWORD]}} command= option= child=0 found= token at
+    local current=${{COMP_WORDS[COMP_CWORD]}} command= option= child=0 found= token at IFS=$' \\t\\n'
     for ((at = 1; at < COMP_CWORD; at++)); do
         token=${{COMP_WORDS[at]}}
         if [[ $token == '=' ]]; then  # bash makes three words of --option=value
             option=${{option:-${{COMP_WORDS[at - 1]}}}}
+        elif [[ $token == :* ]]; then  # and three of a:b
+            option=
+            ((at++))
         elif [[ -n $option ]]; then
             option=
         elif [[ $token == -- ]]; then
@@ -95,6 +98,8 @@ def _values() -> Iterator[str]:
                 begin = f'"{command.name} {{}}"' if command else '*" {}"'
                 names = "|".join(begin.format(name) for name in option.names)
                 yield f"        {names}) found='{_found(value_of(option))}' ;;"
+    for name, option in early_options().items():
+        yield f"        ' {name}'|'mcp {name}') found='{_found(value_of(option))}' ;;"
 
 
 def _found(offer: Offer) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..surface import CHILD, CLIENT, COMMANDS, MCP_APP
-from .offers import MCP_APP_IS, PROGRAMS, argument_of, next_words, offer_for, options_of, value_of
+from .offers import MCP_APP_IS, PROGRAMS, argument_of, early_options, next_words, offer_for, options_of, value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ function __uno_devserver_child
     set -l tokens (commandline -opc)
     set -l at (contains -i -- -- $tokens)
     set -l rest (string escape -- $tokens[(math $at + 1)..-1]) (commandline -ct)
-    complete -C "$rest"
+    complete "--do-complete=$rest"
 end
 
 # Not as a list behind -a, in which fish would run what stands in brackets.
@@ -81,6 +81,7 @@ def _valued() -> Iterator[str]:
         for option in command.options if command else options_of(None):
             if option.value is not None and not option.optional:
                 yield from (f"'{command.name if command else '*'} {name}'" for name in option.names)
+    yield from (f"' {name}' 'mcp {name}'" for name in early_options())
 
 
 def _completions() -> Iterator[str]:
@@ -88,8 +89,8 @@ def _completions() -> Iterator[str]:
         for word, help_ in next_words(words):
             yield f"-n {_at(' '.join(words))} -a {word} -d {_quoted(help_)}"
     yield f"-n {_at('')} -l {MCP_APP.lstrip('-')} -d {_quoted('The same as mcp start')}"
-    for command in (None, *COMMANDS):
-        condition = _at(command.name if command else "")
+    for name, command in (("", None), ("mcp", None), *((command.name, command) for command in COMMANDS)):
+        condition = _at(name)
         for option in options_of(command):
             yield f"-n {condition} {_option(option)}"
         if command and command.arguments and CHILD not in command.arguments:

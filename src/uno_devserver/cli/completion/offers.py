@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...setup.definitions import CLIENTS, SERVERS, packaged
 from ...system.values import Value
-from ..surface import CLIENT, COMMANDS, FOLDER, GLOBAL_OPTIONS, PATH, SHELL, SHELLS, Command
+from ..surface import CLIENT, COMMANDS, FOLDER, GLOBAL_OPTIONS, PATH, SHELL, SHELLS, Command, Unknown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,9 +31,22 @@ class Offer(Value):
 
 def options_of(command: Command | None) -> tuple[Option, ...]:
     """Its own, and those of every command that it does not hide."""
+    if command and command.unknown is Unknown.LEAVE:
+        return command.options  # what stands behind it is read by others
     own = command.options if command else ()
     names = {name for option in own for name in option.names}
     return (*own, *(option for option in GLOBAL_OPTIONS if not names.intersection(option.names)))
+
+
+def early_options() -> dict[str, Option]:
+    """By name: those of single commands that have a value, which may stand before the command, too."""
+    shared = {name for option in GLOBAL_OPTIONS for name in option.names}
+    known: dict[str, Option] = {}
+    for option in (option for command in COMMANDS for option in command.options):
+        for name in option.names:
+            if option.value is not None and not option.optional and name not in shared:
+                known.setdefault(name, option)  # the first one, as the parser does
+    return known
 
 
 def value_of(option: Option) -> Offer:

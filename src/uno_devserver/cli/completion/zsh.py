@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..surface import CHILD, COMMANDS, MCP_APP
-from .offers import MCP_APP_IS, PROGRAMS, argument_of, next_words, options_of, value_of
+from .offers import MCP_APP_IS, PROGRAMS, argument_of, early_options, next_words, options_of, value_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,14 +19,15 @@ _SCRIPT = """\
 _uno-devserver() {{
     local curcontext="$curcontext" state line
     local -a found
+    local behind=$(( ${{words[(i)--]}} < CURRENT ))  # of '--', where a command line of its own is
     typeset -A opt_args
     if (( ${{words[(I){mcp_app}]}} )); then
-        words=(uno-devserver ${{words:#{mcp_app}}})
+        words=("${{(@)words:#{mcp_app}}}")
         (( CURRENT -= 1 ))
         _uno-devserver-command '{mcp_app_is}'
         return
     fi
-    _arguments -C \\
+    _arguments -C -A "-*" \\
 {shared}
         '1: :->command' '*:: :->rest' && return
     case "$state" in
@@ -35,7 +36,7 @@ _uno-devserver() {{
             _describe command found ;;
         rest)
             [[ "$words[1]" == mcp ]] || {{ _uno-devserver-command "$words[1]"; return }}
-            _arguments -C \\
+            _arguments -C -A "-*" \\
 {shared}
                 '1: :->command' '*:: :->rest' && return
             if [[ "$state" == command ]]; then
@@ -56,6 +57,8 @@ _uno-devserver-command() {{
 # As a file of $fpath this is the function's first call.
 if [[ "$funcstack[1]" == _uno-devserver ]]; then
     _uno-devserver "$@"
+elif (( ! $+functions[compdef] )); then
+    print -u2 'uno-devserver: In ~/.zshrc, put the line that completes uno-devserver behind compinit.'
 else
     compdef _uno-devserver {programs}
 fi
@@ -64,6 +67,8 @@ fi
 
 def script() -> str:
     shared = [spec for option in options_of(None) for spec in _specs(option)]
+    # Known, but not offered: what is behind them is no command.
+    shared += [_quoted(f"!{name}={_value(option)}") for name, option in early_options().items()]
     shared.append(_quoted(f"{MCP_APP}[{_explained('The same as mcp start')}]"))
     return _SCRIPT.format(
         programs=" ".join(PROGRAMS),
@@ -84,9 +89,11 @@ def _described(words: tuple[str, ...]) -> str:
 def _of_command(command: Command) -> Iterator[str]:
     specs = [spec for option in options_of(command) for spec in _specs(option)]
     if CHILD in command.arguments:
-        specs.append("'*:::command: _normal'")
+        specs.append("'*:::command:{ (( behind )) && _normal }'")
     elif command.arguments:
         specs.append(_quoted(f"1:{command.arguments[0].strip('<>')}:{_action(argument_of(command))}"))
+    if not specs:
+        return
     yield f"        '{command.name}')"
     yield "            _arguments -S \\"
     yield from (f"                {spec} \\" for spec in specs[:-1])
@@ -97,12 +104,16 @@ def _specs(option: Option) -> Iterator[str]:
     """One for each of its names; each of them shuts out the others."""
     others = f"({' '.join(option.names)})"
     for name in option.names:
-        value = ""
-        if option.value is not None:
-            colons = "::" if option.optional else ":"
-            value = f"{colons}{option.value.strip('<>')}:{_action(value_of(option))}"
+        value = _value(option)
         equals = "=" if value and name.startswith("--") else ""
         yield _quoted(f"{others}{name}{equals}[{_explained(option.help)}]{value}")
+
+
+def _value(option: Option) -> str:
+    if option.value is None:
+        return ""
+    colons = "::" if option.optional else ":"
+    return f"{colons}{option.value.strip('<>')}:{_action(value_of(option))}"
 
 
 def _action(offer: Offer) -> str:
