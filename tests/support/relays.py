@@ -121,7 +121,7 @@ class ScriptedLink:
         self.answers: Callable[[Asked], None] | None = None  # what becomes of a request at once
         self.connections: list[ScriptedConnection] = []
         self.eras_wanted: list[bool] = []
-        self.unreachable: BaseException | None = None  # why nobody can connect
+        self.unreachable: Exception | None = None  # why nobody can connect
         self.gate: asyncio.Event | None = None  # for whom connecting waits
         self.refuses_to_follow: set[str] = set()
         self.turns = 0  # of the loop that connecting takes

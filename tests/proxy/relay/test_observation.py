@@ -151,9 +151,10 @@ async def test_a_defect_of_ours_fails_the_call_and_reaches_the_client_as_before(
 @virtual
 async def test_a_call_inside_which_something_is_cancelled_has_failed() -> None:
     watched = Watched()
-    watched.scene.link.unreachable = asyncio.CancelledError()
+    answer = watched.start(tool_call())
 
-    await asyncio.wait([watched.start(tool_call())])
+    (await watched.scene.next_asked()).outcome.cancel()
+    await asyncio.wait([answer])
 
     assert (await watched.see())["state"] == "failed"
 
