@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +14,10 @@ from support.machine import Machine
 from support.packages import app_mcp, settings
 from support.registration import DNX
 from support.servers import Processes, Registry
-from support.terminals import ESCAPES, Terminal, columns_of, shown
+from support.terminals import Terminal, columns_of, shown
 from support.workspace import WorkspaceBuilder
 from uno_devserver.cli.colours import Style, wanted
-from uno_devserver.cli.folding import columns
+from uno_devserver.cli.folding import MAX_WIDTH, columns
 from uno_devserver.system.console import ENABLE_VIRTUAL_TERMINAL_PROCESSING, mode_with_escapes
 
 COMMANDS = ["disco", "list", "health", "mcp status", "mcp doctor", "config", "trust --list"]
@@ -55,6 +56,9 @@ def rich(machine: Machine, registry: Registry, processes: Processes) -> Iterator
     shutil.rmtree(workspace.root)
 
 
+OF_COLOURS = re.compile(r"\x1b\[[0-9;]*m")  # not what a busy machine shows of its progress
+
+
 def on_terminal(machine: Machine, command: str, *, cwd: Path | None = None, **options: object) -> str:
     return Terminal(machine, *command.split(), cwd=cwd, **options).end()  # type: ignore[arg-type]
 
@@ -64,14 +68,14 @@ def on_terminal(machine: Machine, command: str, *, cwd: Path | None = None, **op
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_terminal_has_colours_and_a_pipe_has_none(machine: Machine, rich: Path, command: str) -> None:
-    assert ESCAPES.search(on_terminal(machine, command, cwd=rich))
+    assert OF_COLOURS.search(on_terminal(machine, command, cwd=rich))
     assert "\x1b" not in machine.run(*command.split(), cwd=rich).stdout
 
 
 @pytest.mark.parametrize("variables", [{"NO_COLOR": "1"}, {"NO_COLOR": "0"}, {"TERM": "dumb"}], ids=str)
 def test_whoever_wants_no_colours_gets_none(machine: Machine, rich: Path, variables: dict[str, str]) -> None:
     for command in COMMANDS:
-        assert "\x1b" not in on_terminal(machine, command, cwd=rich, env=variables)
+        assert not OF_COLOURS.search(on_terminal(machine, command, cwd=rich, env=variables))
 
 
 def test_an_empty_no_color_says_nothing(machine: Machine) -> None:
@@ -178,6 +182,15 @@ def test_a_pipe_has_whole_paths_in_lines_of_any_length(machine: Machine, rich: P
 
     assert f"{rich}/.devtools/host.config.jsonc" in text
     assert max(len(line) for line in text.splitlines()) > 80
+
+
+@pytest.mark.parametrize(("columns", "longest"), [(20, 20), (80, 80), (300, MAX_WIDTH)])
+def test_an_error_fits_its_terminal_and_is_never_too_wide_to_be_read(
+    machine: Machine, columns: int, longest: int
+) -> None:
+    lines = shown(on_terminal(machine, "mcp install nobody", columns=columns))
+
+    assert longest - 15 < max(map(len, lines)) <= longest
 
 
 def test_the_width_of_a_text_is_that_on_the_screen() -> None:

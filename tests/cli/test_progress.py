@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from support.hosts import Manners, StandInHosts
-from support.machine import Machine
+from support.machine import RUN_SECONDS, Machine
 from support.servers import IGNORES_SIGTERM, Processes, Registry
-from support.terminals import Terminal, shown
+from support.terminals import Terminal, columns_of, shown
 from support.workspace import WorkspaceBuilder
 from uno_devserver.cli.progress import AFTER_SECONDS, CLEAR
 
@@ -28,6 +28,9 @@ from uno_devserver.cli import main as program
 from uno_devserver.cli.progress import say
 from uno_devserver.cli.results import Result
 from uno_devserver.system.log import log
+def until_drawn(is_drawn=True):
+    while sys.stderr._is_drawn is not is_drawn:
+        time.sleep(0.01)
 def run(invocation):
     {body}
     while not os.path.exists("go"):
@@ -75,7 +78,12 @@ def test_after_a_second_it_says_what_is_done_and_for_how_long(slow: Slow) -> Non
 
 
 def test_what_is_over_within_a_second_shows_nothing(machine: Machine) -> None:
-    sent = Terminal(machine, "list").end()
+    took, deadline = AFTER_SECONDS, time.monotonic() + RUN_SECONDS
+    while took >= AFTER_SECONDS:  # a busy machine
+        assert time.monotonic() < deadline
+        begun = time.monotonic()
+        sent = Terminal(machine, "list").end()
+        took = time.monotonic() - begun
 
     assert CLEAR not in sent
     assert not FRAMES.search(sent)
@@ -91,11 +99,11 @@ def test_what_is_done_now_replaces_what_was_done_before(slow: Slow) -> None:
 
 
 def test_it_is_taken_away_before_the_log_writes_and_comes_back(slow: Slow) -> None:
-    body = "time.sleep(1.3); log.warn('first'); time.sleep(0.3); log.warn('second')"
+    body = "until_drawn(); log.warn('first'); until_drawn(); log.warn('second')"
     terminal = slow.start("list", body=body, env={"NO_COLOR": "1"})
 
     terminal.until("second\r\n")
-    terminal.until("2 s")
+    terminal.until("2 s")  # it is drawn once more
     slow.let_go()
 
     assert shown(terminal.end()) == ["warn: first", "warn: second", "done", "threads: 1"]
@@ -103,7 +111,7 @@ def test_it_is_taken_away_before_the_log_writes_and_comes_back(slow: Slow) -> No
 
 
 def test_an_error_finds_an_empty_line(slow: Slow, machine: Machine) -> None:
-    body = "time.sleep(1.3); from uno_devserver.issues import UserError; raise UserError('A', 'b', 'c')"
+    body = "until_drawn(); from uno_devserver.issues import UserError; raise UserError('A', 'b', 'c')"
     terminal = slow.start("list", body=body, env={"NO_COLOR": "1"})
 
     assert shown(terminal.end()) == ["error: b", "next: c", "threads: 1"]
@@ -131,6 +139,39 @@ def test_it_stays_within_one_line(slow: Slow) -> None:
     drawn = [part for part in terminal.sent.split(CLEAR) if FRAMES.match(part)]
     assert drawn
     assert max(map(len, drawn)) < 40
+
+
+def test_wide_characters_stay_within_one_line_too(slow: Slow) -> None:
+    terminal = slow.start("list", body="say('日本' * 40)", columns=40)
+
+    terminal.until(" 1 s\r\x1b[K")
+    slow.let_go()
+    terminal.end()
+
+    drawn = [part for part in terminal.sent.split(CLEAR) if FRAMES.match(part)]
+    assert max(columns_of(part) for part in drawn) < 40
+
+
+def test_in_the_background_it_leaves_the_terminal_to_others(slow: Slow) -> None:
+    given_away = """
+    import signal, subprocess
+    signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+    other = subprocess.Popen(["/bin/sleep", "30"], process_group=0)
+    until_drawn()
+    os.tcsetpgrp(2, other.pid)
+    until_drawn(False)
+    log.warn("from behind")
+    other.kill()
+    other.wait()
+    """
+    terminal = slow.start("list", body=given_away.strip(), env={"NO_COLOR": "1"})
+
+    terminal.until("from behind")
+    slow.let_go()
+    terminal.end()
+
+    assert f"{CLEAR}warn: from behind" not in terminal.sent
+    assert terminal.sent.endswith("warn: from behind\r\ndone\r\nthreads: 1\r\n")
 
 
 def test_a_terminal_that_cannot_take_a_line_away_gets_none(slow: Slow) -> None:

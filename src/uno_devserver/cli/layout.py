@@ -10,7 +10,7 @@ import sys
 
 from ..system.text import visible
 from .colours import Style, styled
-from .folding import WIDTH, columns, folded, nearer, table_width
+from .folding import MAX_WIDTH, WIDTH, columns, folded, nearer, table_width
 from .render import shown
 from .results import Bullets, Section
 
@@ -25,8 +25,9 @@ _PREFIXES = {"error": Style.BAD, "next": Style.NAME}
 
 
 def laid_out(report: Report) -> str:
-    rows = [row for section in report.sections if isinstance(section, Section) for row in section.rows]
-    column = max((columns(row.key) for row in rows if columns(row.key) <= MAX_KEY), default=0) + 4
+    sections = [section for section in report.sections if isinstance(section, Section)]
+    keys = [columns(visible(row.key)) for section in sections for row in section.rows]
+    column = max((key for key in keys if key <= MAX_KEY), default=0) + 4
     lines = [*_heading(report.title)]
     for section in report.sections:
         if isinstance(section, Bullets):
@@ -42,7 +43,7 @@ def laid_out(report: Report) -> str:
 
 def explained(explanation: str) -> str:
     """An error and its next step, on stderr."""
-    width = os.get_terminal_size(sys.stderr.fileno()).columns or WIDTH
+    width = min(os.get_terminal_size(sys.stderr.fileno()).columns or WIDTH, MAX_WIDTH)
     lines: list[str] = []
     for line in explanation.split("\n"):
         begin, colon, rest = line.partition(": ")

@@ -71,7 +71,10 @@ class _Line:
 
     def draw(self) -> None:
         with self._lock:
-            if self._is_begun or not _is_ours(self.stream):
+            if not _is_ours(self.stream):
+                self._is_drawn = False  # what stands in the last line now is somebody else's
+                return
+            if self._is_begun:
                 return
             self._frame += 1
             self._is_drawn = True
@@ -145,11 +148,16 @@ def _is_ours(stream: TextIO) -> bool:
 
 def _text(stream: TextIO, frame: int) -> str:
     """Within one line: what goes into the next could not be taken away."""
+    from .folding import columns
+
     is_unicode = (stream.encoding or "").lower().replace("-", "") == "utf8"
     frames, dots = (_FRAMES, "…") if is_unicode else (_PLAIN_FRAMES, "...")
     begin, end = f"{frames[frame % len(frames)]} ", f" {dots} {int(time.monotonic() - _Activity.since)} s"
-    what = visible(_Activity.what.replace("\n", " "))
-    return begin + what[: max(_width(stream) - 1 - len(begin) - len(end), 0)] + end
+    room = max(_width(stream) - 1 - len(begin) - len(end), 0)
+    what = visible(_Activity.what.replace("\n", " "))[:room]
+    while columns(what) > room:
+        what = what[:-1]
+    return begin + what + end
 
 
 def _width(stream: TextIO) -> int:
