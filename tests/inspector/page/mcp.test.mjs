@@ -159,6 +159,15 @@ test("a cancelled call ends at once, and its connection with it", { timeout: BOU
   await closed.promise;
 });
 
+test("the numbers of structured content are those that the server wrote", { timeout: BOUND_MS }, async (t) => {
+  const id = "9007199254740993";
+  const { client } = await talking(t, (body, response) => {
+    response.writeHead(200, { "Content-Type": "application/json" });
+    response.end(`{"jsonrpc": "2.0", "id": ${body.id}, "result": {"structuredContent": {"id": ${id}}}}`);
+  });
+  assert.equal(JSON.stringify(await client.request("tools/call")), `{"structuredContent":{"id":${id}}}`);
+});
+
 test("a list is read to its last page", { timeout: BOUND_MS }, async (t) => {
   const { client, requests } = await talking(
     t,

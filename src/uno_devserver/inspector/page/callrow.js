@@ -1,6 +1,7 @@
 // One call in the table: a row, and below it, when it is opened, what was asked and what was answered.
 
 import { el, fill, unique } from "./dom.js";
+import { parseExactly } from "./exact.js";
 import { clock, moment, ms, ticking } from "./format.js";
 import { kindOf } from "./kinds.js";
 
@@ -129,7 +130,7 @@ export class CallRow {
 /** Arguments that were cut are no JSON any more, and stay as they came. */
 function pretty(text) {
   try {
-    return JSON.stringify(JSON.parse(text), null, 2);
+    return JSON.stringify(parseExactly(text), null, 2);
   } catch {
     return text;
   }

@@ -5,6 +5,8 @@
 // Draft by kind: string, number and json a text; boolean a boolean; choice an index (-1: none); array a list of drafts;
 // object { sent, fields, extra } (extra: members that have no field); union { branch (-1: none), drafts }.
 
+import { parseExactly } from "./exact.js";
+
 const MAX_PREFILLED = 10; // items of a list that are there from the start
 
 export class Unfit extends Error {}
@@ -133,7 +135,7 @@ function readJson(field, draft, fail) {
 export function parseJson(text, whole) {
   let value;
   try {
-    value = JSON.parse(text);
+    value = parseExactly(text);
   } catch (error) {
     throw new Error(`This is not JSON: ${error.message}.`);
   }
@@ -235,5 +237,5 @@ function plural(count, noun) {
 }
 
 function isObject(value) {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !JSON.isRawJSON?.(value);
 }

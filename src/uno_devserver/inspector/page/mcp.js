@@ -1,6 +1,7 @@
 // An MCP client of the modern era: every request is one POST to /mcp that stands for itself. Guarantee: `request` gives
 // the complete result or throws an Error that a person can read; what a lost connection leaves open is said.
 
+import { parseExactly } from "./exact.js";
 import { EventReader } from "./sse.js";
 
 export const VERSION = "2026-07-28";
@@ -164,9 +165,13 @@ function lost() {
   return new McpError(CONNECTION_LOST, `${unknown} It can be repeated when the page says Connected.`);
 }
 
+/** Schemas are calculated with, so of all numbers only those of an answer are kept as they were written. */
 function parsed(text) {
   try {
-    return JSON.parse(text);
+    const message = JSON.parse(text);
+    const { result } = message;
+    if (result?.structuredContent) result.structuredContent = parseExactly(text).result.structuredContent;
+    return message;
   } catch {
     return undefined;
   }

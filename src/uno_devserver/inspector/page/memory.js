@@ -1,5 +1,7 @@
 // What a form was last sent with, for as long as the tab lives.
 
+import { parseExactly } from "./exact.js";
+
 const PREFIX = "uno-devserver:";
 
 export function createMemory(kind, key) {
@@ -7,7 +9,7 @@ export function createMemory(kind, key) {
   return {
     read() {
       try {
-        return JSON.parse(sessionStorage.getItem(name)) ?? undefined;
+        return parseExactly(sessionStorage.getItem(name)) ?? undefined;
       } catch {
         return undefined;
       }
