@@ -247,6 +247,39 @@ test("a member may be called __proto__", () => {
   assert.equal(JSON.stringify(valueOf(field, draft).value), '{"__proto__":"x","constructor":"x"}');
 });
 
+test("a member that is called as what objects have by themselves is one of the address", () => {
+  assert.equal(expand("x://{?constructor,toString}", { toString: "s" }), "x://?toString=s");
+});
+
+test("types that contain each other make a form of bounded size", { timeout: 5000 }, () => {
+  const names = Array.from({ length: 15 }, (_, index) => `Node${index}`);
+  const any = { anyOf: names.map((name) => ({ $ref: `#/$defs/${name}` })) };
+  const members = Object.fromEntries(names.map((name) => [name, any]));
+  const $defs = Object.fromEntries(names.map((name) => [name, object({ ...members, text: { type: "string" } })]));
+  const field = describe({ ...object({ root: any }), $defs });
+  assert.ok(emptyDraft(field));
+  assert.ok(JSON.stringify(field).length < 2_000_000);
+});
+
+test("a list of too many values to choose from is typed", () => {
+  const values = Array.from({ length: 100_000 }, (_, index) => `value ${index}`);
+  assert.equal(only({ type: "string", enum: values }).kind, "string");
+  assert.equal(only({ oneOf: values.map((each) => ({ const: each })) }).kind, "json");
+  assert.equal(only({ enum: values.slice(0, 1000) }).options.length, 1000);
+});
+
+test("what a server calls a type is none that objects have by themselves", () => {
+  const field = only({ anyOf: [{ type: "constructor" }, { type: "toString" }] });
+  assert.deepEqual(field.branches.map((branch) => branch.label), ["JSON 1", "JSON 2"]);
+});
+
+test("numbers that JavaScript cannot hold stay as they were written in JSON", () => {
+  const long = '{"id":9007199254740993,"list":[-12345678901234567890,1.5,1e999]}';
+  assert.equal(JSON.stringify(parseJson(long, "object")), long);
+  assert.throws(() => parseJson("9007199254740993", "object"), /JSON object/);
+  assert.throws(() => draftOf(describe(object({ id: { type: "integer" } })), parseJson(long)), Unfit);
+});
+
 test("arguments go into the fields and come out the same", () => {
   const schema = object(
     {

@@ -2,6 +2,7 @@
 // is quiet: it is shown, and nothing is claimed about it.
 
 const KINDS = {
+  __proto__: null,
   // states of the connection to what is behind the proxy
   Initializing: "busy",
   Discovering: "busy",

@@ -10,7 +10,7 @@ const WEB = /^https?:\/\//i;
 
 /** The answers by the questions' names; rejects when `signal` cancels the call. The forms appear in `place`. */
 export async function answerAll(questions, place, signal) {
-  const answers = {};
+  const answers = Object.create(null); // a question may be called __proto__
   for (const [name, question] of Object.entries(questions)) {
     if (question?.method !== "elicitation/create") {
       throw new McpError(NOT_ASKED, `The server asked for '${question?.method}', which this page cannot answer.`);

@@ -2,12 +2,15 @@
 // shown as JSON, so that nothing is hidden.
 
 import { copyButton, el, fill } from "./dom.js";
+import { parseExactly } from "./exact.js";
 import { bytes } from "./format.js";
 
 const SHOWN_CHARACTERS = 20_000; // more takes long to lay out, and nobody reads it
+const SHOWN_PARTS = 100; // likewise
 const IMAGE = /^image\/[\w.+-]+$/;
 const AUDIO = /^audio\/[\w.+-]+$/;
-const ROLES = { user: "User", assistant: "Assistant" };
+// Of these tables, words of a server choose: none finds what objects have by themselves.
+const ROLES = { __proto__: null, user: "User", assistant: "Assistant" };
 const WEB = /^https?:\/\//i;
 
 /** A result of tools/call. */
@@ -34,10 +37,20 @@ export function renderMessages(messages) {
 }
 
 export function renderContents(contents) {
-  return contents.map((content, index) => {
-    const known = RENDERERS[content?.type];
-    return (known && known(content, index)) || jsonBlock(content, "Content of a kind that this page does not know");
+  const nodes = contents.slice(0, SHOWN_PARTS).map(renderContent);
+  if (contents.length <= SHOWN_PARTS) return nodes;
+  const label = `Show all (${contents.length.toLocaleString("en")} parts)`;
+  const more = el("button", { class: "button small", type: "button" }, label);
+  more.addEventListener("click", () => {
+    const rest = contents.slice(SHOWN_PARTS).map((each, index) => renderContent(each, SHOWN_PARTS + index));
+    more.replaceWith(...rest);
   });
+  return [...nodes, more];
+}
+
+function renderContent(content, index) {
+  const known = RENDERERS[content?.type];
+  return (known && known(content, index)) || jsonBlock(content, "Content of a kind that this page does not know");
 }
 
 /** One of the contents of a resource. */
@@ -78,6 +91,7 @@ export function jsonBlock(value, title) {
 }
 
 const RENDERERS = {
+  __proto__: null,
   text: (content) => (typeof content.text === "string" ? textBlock(content.text) : undefined),
   image: ({ data, mimeType }, index) => {
     const shown = typeof data === "string" && IMAGE.test(mimeType);
@@ -92,7 +106,7 @@ const RENDERERS = {
 function resourceText(text, mime) {
   if (/[/+]json\b/.test(mime)) {
     try {
-      return textBlock(JSON.stringify(JSON.parse(text), null, 2), { mime });
+      return textBlock(JSON.stringify(parseExactly(text), null, 2), { mime });
     } catch {
       // It is shown as it is.
     }
@@ -146,7 +160,7 @@ function dataUrl(data, mime) {
 
 function saysTheSame(text, structured) {
   try {
-    return JSON.stringify(JSON.parse(text)) === JSON.stringify(structured);
+    return JSON.stringify(parseExactly(text)) === JSON.stringify(structured);
   } catch {
     return false;
   }

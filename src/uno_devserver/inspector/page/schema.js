@@ -13,9 +13,12 @@
 
 const MAX_DEPTH = 3; // of fieldsets inside fieldsets; deeper ones are easier to read as JSON
 const MAX_BRANCHES = 20; // more alternatives are no choice that a person makes
+const MAX_OPTIONS = 1000; // a longer list is typed: nobody scrolls it, and browsers take seconds to show it
+const MAX_FIELDS = 2000; // of a form; types that contain each other make millions of a small schema
 const MULTILINE_LENGTH = 200; // a text that may be longer than this deserves several lines
 const NULL = { type: "null" };
 const WORDS = {
+  __proto__: null,
   string: "Text",
   integer: "Whole number",
   number: "Number",
@@ -33,7 +36,7 @@ const LISTED = ["string", "number", "boolean", "choice", "object"]; // lists of 
  * agent does it, and the server takes its default; with `prefilled`, defaults are put in and sent.
  */
 export function describe(schema, { prefilled = false } = {}) {
-  const at = { root: schema, refs: [], depth: 0, prefilled };
+  const at = { root: schema, refs: [], depth: 0, prefilled, room: { left: MAX_FIELDS } };
   const { schema: found, refs } = resolved(schema, at);
   return objectField(found ?? {}, { name: "", label: "", required: true }, { ...at, refs });
 }
@@ -53,7 +56,7 @@ function field(raw, name, required, outer) {
   const label = text(raw?.title) || name;
   const description = text(raw?.description ?? schema?.description);
   const about = { name, label, description, required, prefilled: required || outer.prefilled };
-  if (schema === null) return { ...about, kind: "json" };
+  if (schema === null || outer.room.left-- <= 0) return { ...about, kind: "json" };
   if (schema.default !== undefined) about.default = schema.default;
   const at = { ...outer, refs };
   const options = optionsOf(schema, at);
@@ -107,9 +110,9 @@ function arrayField(schema, about, at) {
 }
 
 function objectField(schema, about, at) {
-  const required = Array.isArray(schema.required) ? schema.required : [];
+  const required = new Set(Array.isArray(schema.required) ? schema.required : []);
   const properties = isObject(schema.properties) ? Object.entries(schema.properties) : [];
-  const fields = properties.map(([name, inner]) => field(inner, name, required.includes(name), at));
+  const fields = properties.map(([name, inner]) => field(inner, name, required.has(name), at));
   return { ...about, kind: "object", fields };
 }
 
@@ -151,11 +154,11 @@ function distinct(branches) {
 /** The values to choose from; undefined when it is no such schema. */
 function optionsOf(schema, at) {
   if ("const" in schema) return [option(schema.const)];
-  if (Array.isArray(schema.enum) && schema.enum.length) {
+  if (Array.isArray(schema.enum) && schema.enum.length && schema.enum.length <= MAX_OPTIONS) {
     return schema.enum.map((value, index) => option(value, schema.enumNames?.[index]));
   }
   const several = schema.oneOf ?? schema.anyOf;
-  if (!Array.isArray(several) || !several.length) return undefined;
+  if (!Array.isArray(several) || !several.length || several.length > MAX_OPTIONS) return undefined;
   const inner = several.map((each) => resolved(each, at).schema);
   const fixed = inner.every((each) => each && "const" in each);
   return fixed ? inner.map((each) => option(each.const, each.title)) : undefined;

@@ -29,7 +29,7 @@ export function expand(template, values) {
   return template.replaceAll(EXPRESSION, (_, operator, list) => {
     const { first, between, named, open } = OPERATORS[operator];
     const parts = namesIn(list)
-      .filter((name) => values[name] !== undefined)
+      .filter((name) => Object.hasOwn(values, name))
       .map((name) => {
         const value = open ? encodeURI(values[name]) : strict(values[name]);
         return named ? `${name}=${value}` : value;

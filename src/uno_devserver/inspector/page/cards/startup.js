@@ -6,6 +6,7 @@ import { card } from "./card.js";
 
 // All others are the first requests of a client.
 const STAGES = {
+  __proto__: null,
   engine: "Engine loaded",
   loop: "Engine runs",
   launched: "Server launched",

@@ -8,6 +8,7 @@ import { pathText } from "../paths.js";
 import { withCommands } from "../remedy.js";
 
 const LISTS = {
+  __proto__: null,
   same: "The lists are the same.",
   grown: "The lists have grown.",
   changed: "The lists have changed.",

@@ -61,7 +61,7 @@ function detail({ resource, template }, client) {
 }
 
 function about({ uri, name, title, description, mimeType, size }) {
-  const marks = [mimeType && badge("quiet", mimeType), size >= 0 && [" ", badge("quiet", bytes(size))]].filter(Boolean);
+  const marks = [mimeType && badge("quiet", mimeType), Number.isFinite(size) && [" ", badge("quiet", bytes(size))]].filter(Boolean);
   return [
     el("h3", {}, title || name || uri),
     el("p", {}, el("code", {}, uri)),

@@ -71,7 +71,7 @@ function about(tool) {
 }
 
 function marksOf(tool) {
-  const { annotations = {} } = tool;
+  const annotations = tool.annotations ?? {};
   // A tool that only reads destroys nothing, whatever else it says.
   const harmless = annotations.readOnlyHint === true;
   return MARKS.filter(({ hint }) => annotations[hint] === true && !(harmless && hint === "destructiveHint"));
