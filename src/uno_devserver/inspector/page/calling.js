@@ -46,7 +46,11 @@ export function createCalling({ field, label, verb, run, render, memory }) {
         signal: running.signal,
         onProgress: progress.tell,
         onLog: (entry) => log.length < LOG_LINES && log.push(entry),
-        onQuestions: (asked) => answerAll(asked, questions, running.signal),
+        onQuestions: async (asked) => {
+          const answers = await answerAll(asked, questions, running.signal);
+          cancel.focus(); // the question that had the focus is gone
+          return answers;
+        },
       });
       const { outcome, nodes } = render(said);
       show(outcome, took(), nodes, log);
@@ -64,10 +68,7 @@ export function createCalling({ field, label, verb, run, render, memory }) {
   }
 
   function change(other) {
-    const next = createForm(other, form.peek());
-    form.element.replaceWith(next.element);
-    form.tools.replaceWith(next.tools);
-    form = next;
+    form = form.replace(other);
   }
 
   function begin() {
@@ -130,11 +131,12 @@ function createProgress() {
   }
 
   function tell(params) {
+    const { progress: done, total, message: text } = params;
+    const measured = Number.isFinite(done) && Number.isFinite(total) && total > 0; // a bar throws at anything else
     bar.hidden = false;
-    if (params.total > 0) Object.assign(bar, { max: params.total, value: Math.min(params.progress, params.total) });
+    if (measured) Object.assign(bar, { max: total, value: Math.min(done, total) });
     else bar.removeAttribute("value");
-    const far = params.total > 0 ? `${params.progress} of ${params.total}` : `${params.progress}`;
-    message.textContent = [far, params.message].filter(Boolean).join(" · ");
+    message.textContent = [measured ? `${done} of ${total}` : done, text].filter(Boolean).join(" · ");
   }
 
   function stop() {

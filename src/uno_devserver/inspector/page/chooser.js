@@ -41,8 +41,7 @@ export function createChooser({ title, noun, route, hint, context, load, detail,
     selected = key ?? null;
     columns.toggleAttribute("data-chosen", selected !== null);
     if (entries === null) return;
-    list();
-    choose();
+    draw();
     if (moved && selected !== null) arrive();
   }
 
@@ -58,10 +57,7 @@ export function createChooser({ title, noun, route, hint, context, load, detail,
       const loaded = await load({ signal: own.signal });
       if (own.signal.aborted) return;
       entries = loaded;
-      if (!entries.length && !(selected !== null && stranger)) fill(body, empty(`No ${noun}s`, hint));
-      else if (!columns.isConnected) fill(body, columns);
-      list();
-      choose();
+      draw();
     } catch (error) {
       if (own.signal.aborted) return;
       const retry = () => refresh(revision);
@@ -72,7 +68,15 @@ export function createChooser({ title, noun, route, hint, context, load, detail,
     }
   }
 
+  function draw() {
+    if (!entries.length && !(selected !== null && stranger)) fill(body, empty(`No ${noun}s`, hint));
+    else if (columns.parentElement !== body) fill(body, columns);
+    list();
+    choose();
+  }
+
   function list() {
+    const focused = choices.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const found = entries.filter((entry) => words.every((word) => entry.search.toLowerCase().includes(word)));
     count.textContent = `${words.length ? `${found.length} of ` : ""}${plural(entries.length, noun)}`;
@@ -84,6 +88,7 @@ export function createChooser({ title, noun, route, hint, context, load, detail,
         el("ul", { class: "choices" }, members.map(choice)),
       ]),
     );
+    if (focused) [...choices.querySelectorAll("a")].find((each) => each.getAttribute("href") === focused)?.focus();
   }
 
   function choice(entry) {

@@ -10,7 +10,10 @@ const REFUSED = 401;
 
 export async function follow(store, token) {
   for (let wait = FIRST_WAIT_MS; ; wait = Math.min(wait * 2, LONGEST_WAIT_MS)) {
-    const outcome = await readOnce(store, token);
+    const outcome = await readOnce(store, token).catch((error) => {
+      reportError(error); // what this page cannot read now, the next proxy may tell otherwise
+      return "failed";
+    });
     // Another workspace's proxy may have taken the port for a while: also a refusal is not for ever.
     store.setConnection(outcome === "refused" ? "refused" : "reconnecting");
     if (outcome === "ended") wait = FIRST_WAIT_MS;

@@ -5,6 +5,7 @@ import { el, fill, unique } from "./dom.js";
 import { emptyDraft } from "./drafts.js";
 
 const INPUTS = {
+  __proto__: null,
   email: { type: "email" },
   uri: { type: "url", placeholder: "https://…" },
   date: { type: "date" },
@@ -67,6 +68,10 @@ function textControl(field, draft, set) {
   const long = field.kind === "json" || field.multiline;
   const control = long ? el("textarea", { rows: 3, ...plain }) : el("input", { ...plain, ...special });
   control.value = draft;
+  if (!long && control.value !== draft) {
+    control.type = "text"; // a date that is none would be sent, but not seen
+    control.value = draft;
+  }
   control.addEventListener("input", () => set(typed(control, field)));
   return control;
 }

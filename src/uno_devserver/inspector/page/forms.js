@@ -5,8 +5,9 @@ import { Unfit, draftOf, emptyDraft, parseJson, valueOf } from "./drafts.js";
 import { mark, renderFields } from "./fields.js";
 
 /**
- * Returns { element, tools, read, peek }: `read` gives the value, or undefined with the first problem focused; `peek`
- * gives what could be read, quietly; `tools` are the buttons for the form as a whole, to be put where its others are.
+ * Returns { element, tools, read, replace }: `read` gives the value, or undefined with the first problem focused;
+ * `replace` puts a form of another field in the place of this one, with all that was typed, and returns it; `tools` are
+ * the buttons for the form as a whole, to be put where its others are.
  */
 export function createForm(field, value) {
   const places = new Map();
@@ -114,9 +115,40 @@ export function createForm(field, value) {
     view(false);
   }
 
+  function replace(other) {
+    const next = createForm(other, peek());
+    const focused = [...places].find(([, { control }]) => control === document.activeElement)?.[0];
+    element.replaceWith(next.element);
+    tools.replaceWith(next.tools);
+    next.take(typed(), text.element.hidden ? null : text.control.value);
+    next.focus(focused);
+    return next;
+  }
+
+  /** The drafts, by the fields that they are of: also what cannot be sent yet. */
+  function typed() {
+    return new Map(field.fields.map((each) => [JSON.stringify(each), draft.fields[each.name]]));
+  }
+
+  function take(drafts, json) {
+    for (const each of field.fields) {
+      const key = JSON.stringify(each);
+      if (drafts.has(key)) draft.fields[each.name] = drafts.get(key);
+    }
+    start(draft);
+    if (json === null) return;
+    text.control.value = json;
+    shownJson = null;
+    view(true);
+  }
+
+  function focus(path) {
+    if (text.element.hidden) places.get(path)?.control.focus();
+  }
+
   reset();
   if (value !== undefined) put(value);
-  return { element, tools, read, peek };
+  return { element, tools, read, replace, take, focus };
 }
 
 function jsonText() {

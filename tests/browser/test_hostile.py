@@ -1,0 +1,220 @@
+"""What a server may say that no good one says, or not so much of it: the page shows it, and stays what it is.
+
+The modules of the page are called in a browser, under the page's policy, with what a test makes up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from browser.inspected import Inspected
+from browser.watching import REFUSED, Visit
+
+BOUND_MS = 30_000  # for what takes a second at most on an idle machine; a hanging page is noticed
+SVG = "<svg xmlns='http://www.w3.org/2000/svg'><script>top.owned = 1</script></svg>"
+
+
+@pytest.fixture(scope="module")
+def visited(inspected: Inspected, browser: Browser) -> Iterator[Page]:
+    """Of the same origin and policy, but without a script of its own: nobody who is refused gets one."""
+    with Visit(browser, inspected.address) as visit:
+        visit.expected += [REFUSED]
+        yield visit.open(inspected.address)
+
+
+@pytest.fixture
+def page(visited: Page) -> Page:
+    """With nothing in it but an element for what a test puts there."""
+    visited.evaluate("document.body.replaceChildren(Object.assign(document.createElement('main'), {id: 'stage'}))")
+    return visited
+
+
+def test_contents_of_any_kind_are_shown_and_none_is_run_or_followed(page: Page) -> None:
+    kinds = ("constructor", "__proto__", "toString", "hasOwnProperty", "unheard-of")
+    hostile = (
+        [{"type": kind, "said": f"by {kind}"} for kind in kinds]
+        + [{"type": "resource_link", "uri": uri, "name": "link"} for uri in ("javascript:owned=1", "x:/a#b%c d")]
+        + [{"type": "image", "data": "x", "mimeType": mime} for mime in ("text/html", "image/png,<script>", None)]
+        + [{"type": "resource", "resource": {"uri": "x:/../<b>.exe", "blob": "AAAA", "mimeType": "text/html"}}]
+        + [None, 5, {"type": "text", "text": 7}]
+    )
+
+    _evaluate(
+        page,
+        """const {renderToolResult} = await import("/assets/results.js");
+        hostile.push({type: "image", data: btoa(svg), mimeType: "image/svg+xml"});
+        stage.append(...renderToolResult({content: hostile}));
+        await stage.querySelector("img").decode().catch(() => null);""",
+        {"hostile": hostile, "svg": SVG},
+    )
+
+    for kind in kinds:
+        expect(page.locator("main")).to_contain_text(f"by {kind}")
+    links = page.locator("a").evaluate_all("links => links.map(link => link.href.split(':')[0])")
+    assert set(links) == {"http", "data"}
+    assert page.locator("a[href*='x%3A%2Fa%23b%25c%20d']").count() == 1
+    assert page.evaluate("window.owned") is None
+
+
+def test_a_result_of_very_many_parts_or_very_much_text_is_shown_in_part_until_all_is_wanted(page: Page) -> None:
+    _evaluate(
+        page,
+        """const {renderToolResult} = await import("/assets/results.js");
+        const content = Array.from({length: 1000}, (_, index) => ({type: "text", text: `part ${index}.`}));
+        content[0].text = "x".repeat(20_000_000);
+        stage.append(...renderToolResult({content}));""",
+    )
+
+    assert page.locator("pre").count() == 100
+    assert page.evaluate("document.body.textContent.length") < 100_000
+    page.get_by_role("button", name="Show all (1,000 parts)").click()
+    expect(page.locator("pre")).to_have_count(1000)
+    expect(page.locator("pre").last).to_have_text("part 999.")
+
+
+def test_a_schema_of_thousands_of_members_becomes_a_form(page: Page) -> None:
+    _evaluate(
+        page,
+        """const {createForm} = await import("/assets/forms.js");
+        const {describe} = await import("/assets/schema.js");
+        const names = Array.from({length: 3000}, (_, index) => `member ${index}`);
+        const properties = Object.fromEntries(names.map((name) => [name, {type: "string"}]));
+        stage.append(createForm(describe({type: "object", properties, required: names})).element);""",
+    )
+
+    assert page.locator("label").count() >= 3000
+
+
+def test_a_default_that_its_control_cannot_show_is_seen_before_it_is_sent(page: Page) -> None:
+    value = _evaluate(
+        page,
+        """const {createForm} = await import("/assets/forms.js");
+        const {describe} = await import("/assets/schema.js");
+        const day = {type: "string", format: "date", default: "tomorrow"};
+        const form = createForm(describe({type: "object", properties: {day}, required: ["day"]}));
+        stage.append(form.element);
+        return form.read();""",
+    )
+
+    assert value == {"day": "tomorrow"}
+    expect(page.get_by_label("day")).to_have_value("tomorrow")
+
+
+def test_progress_that_is_no_number_does_not_end_a_call(page: Page) -> None:
+    _calling(
+        page,
+        """run: async (_, {onProgress}) => {
+            for (const progress of ["half", NaN, undefined, 1e999])
+                for (const total of ["all", 5, 1e999]) onProgress({progress, total, message: "going on"});
+            return {};
+        }""",
+        {},
+    )
+
+    page.get_by_role("button", name="Call").click()
+
+    expect(page.get_by_role("region", name="Result")).to_have_attribute("data-outcome", "ok")
+
+
+def test_a_question_is_answered_by_a_form_and_its_address_is_only_followed_if_it_is_one_of_the_web(page: Page) -> None:
+    _calling(
+        page,
+        """run: async (_, {onQuestions}) => {
+            const asked = (params) => ({method: "elicitation/create", params});
+            const schema = {type: "object", properties: {name: {type: "string"}}, required: ["name"]};
+            const questions = JSON.parse('{"first": 0, "__proto__": 0}');
+            for (const name of Object.keys(questions)) Object.defineProperty(questions, name, {value:
+                asked(name === "first" ? {mode: "url", message: "Look there", url: "javascript:owned=1"}
+                                       : {message: "Who?", requestedSchema: schema})});
+            return await onQuestions(questions);
+        }""",
+        {},
+    )
+    page.get_by_role("button", name="Call").click()
+    question = page.get_by_role("form", name="Question")
+
+    expect(question).to_contain_text("javascript:owned=1")
+    assert question.locator("a").count() == 0
+    question.get_by_role("button", name="Done").click()
+    question.get_by_label("name").fill("Ada")
+    question.get_by_role("button", name="Send answer").click()
+
+    answers = '{"first":{"action":"accept"},"__proto__":{"action":"accept","content":{"name":"Ada"}}}'
+    expect(page.get_by_role("region", name="Result")).to_contain_text(answers)
+    expect(page.get_by_role("button", name="Call")).to_be_focused()
+
+
+def test_a_schema_that_changes_while_somebody_types_takes_neither_the_words_nor_the_focus(page: Page) -> None:
+    _calling(page, "run: async (values) => values", {"one": {"type": "object"}, "two": {"type": "string"}})
+    one = page.get_by_label("one")
+    one.fill('{"half": ')
+
+    changed = {"zero": {"type": "integer"}, "one": {"type": "object"}, "two": {"type": "string", "maxLength": 9}}
+    _evaluate(
+        page,
+        """const {describe} = await import("/assets/schema.js");
+        window.calling.change(describe({type: "object", properties}));""",
+        {"properties": changed},
+    )
+
+    expect(page.get_by_label("zero")).to_be_visible()
+    expect(one).to_have_value('{"half": ')
+    expect(one).to_be_focused()
+    page.keyboard.type("1}")
+    page.get_by_role("button", name="Call").click()
+    expect(page.get_by_role("region", name="Result")).to_contain_text('{"one":{"half":1}}')
+
+
+def test_a_list_that_changes_keeps_the_focus_and_one_that_is_empty_shows_what_was_linked_to(page: Page) -> None:
+    _evaluate(
+        page,
+        """const {createChooser} = await import("/assets/chooser.js");
+        const entry = (key) => ({key, name: key, search: key, shape: key});
+        const heading = (text) => Object.assign(document.createElement("h3"), {textContent: text});
+        const detail = ({key}) => ({element: heading(`about ${key}`)});
+        window.names = ["a/b #%?", "second"];
+        window.chooser = createChooser({title: "Things", noun: "thing", route: "things", hint: "", detail,
+            context: {announce() {}}, load: async () => window.names.map(entry), stranger: entry});
+        stage.append(window.chooser.element);
+        window.chooser.update({ready: true, connection: "connected", listsRevision: 1});""",
+    )
+    first = page.get_by_role("link", name="a/b #%?")
+    first.focus()
+    assert first.get_attribute("href") == "#things/a%2Fb%20%23%25%3F"
+
+    change = (
+        "names => (window.names = names, chooser.update({ready: true, connection: 'connected', listsRevision: %d}))"
+    )
+    page.evaluate(change % 2, ["a/b #%?", "third"])
+    expect(page.get_by_role("link", name="third")).to_be_visible()
+    expect(first).to_be_focused()
+
+    page.evaluate(change % 3, [])
+    expect(page.locator("main")).to_contain_text("No things")
+    page.evaluate("window.chooser.show(['gone'])")
+    expect(page.get_by_role("heading", name="about gone")).to_be_visible()
+
+
+def _calling(page: Page, run: str, properties: dict[str, Any]) -> None:
+    """A form for a schema of these properties, whose call is `run` and whose result is shown as JSON."""
+    _evaluate(
+        page,
+        f"""const {{createCalling}} = await import("/assets/calling.js");
+        const {{describe}} = await import("/assets/schema.js");
+        window.calling = createCalling({{field: describe({{type: "object", properties}}), label: "Call it",
+            verb: "Call", render: (said) => ({{outcome: "ok", nodes: JSON.stringify(said)}}), {run}}});
+        stage.append(window.calling.element);""",
+        {"properties": properties},
+    )
+
+
+def _evaluate(page: Page, script: str, given: dict[str, Any] | None = None) -> Any:
+    """What the script gives; `stage` is the page's element, and what was given is there by its names."""
+    names = ", ".join(given or {})
+    function = f"async ([{{{names}}}]) => {{ const stage = document.getElementById('stage'); {script} }}"
+    late = f"new Promise((_, reject) => setTimeout(reject, {BOUND_MS}, Error('it hangs')))"
+    return page.evaluate(f"(given) => Promise.race([({function})(given), {late}])", [given or {}])
