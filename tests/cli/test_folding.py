@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from uno_devserver.cli.folding import WIDTH, folded
+from pathlib import Path
+
+import pytest
+
+from uno_devserver.cli import folding
+from uno_devserver.cli.folding import WIDTH, folded, nearer, one_line
 
 
 def test_words_are_put_into_lines_of_the_width() -> None:
@@ -26,3 +31,52 @@ def test_a_long_word_has_a_line_of_its_own_and_stays_whole() -> None:
 
 def test_nothing_is_the_first_line_alone() -> None:
     assert list(folded("", "- ", "  ")) == ["- "]
+
+
+def test_a_line_end_in_a_name_makes_no_line() -> None:
+    assert one_line("a\nb\x1b[7m") == "a\\nb\\x1b[7m"
+
+
+# --- paths on a terminal ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The current folder, in the home folder, of somebody at a terminal."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(folding, "terminal_width", lambda: WIDTH)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{here}/a", "./a"),
+        ("'{here}/a b'", "'./a b'"),
+        ("see {home}/a, {home}/b", "see ~/a, ~/b"),
+        ("'{home}/a b'", "'{home}/a b'"),
+        ("--log={home}/a", "--log={home}/a"),
+        ("file://{home}/a", "file://{home}/a"),
+        ("/mnt{here}/a", "/mnt{here}/a"),
+        ("{here}", "~/here"),
+        ("{home}", "{home}"),
+        ("{home}-old/a", "{home}-old/a"),
+    ],
+)
+def test_paths_are_said_as_one_can_type_them(here: Path, text: str, said: str) -> None:
+    assert nearer(text.format(here=here, home=here.parent)) == said.format(here=here, home=here.parent)
+
+
+def test_in_the_root_folder_paths_stay_whole(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir("/")
+
+    assert nearer("//etc/hosts /etc/hosts") == "//etc/hosts /etc/hosts"
+
+
+def test_in_a_folder_that_was_removed_paths_stay_whole(here: Path) -> None:
+    here.rmdir()
+
+    assert nearer("/etc/hosts") == "/etc/hosts"

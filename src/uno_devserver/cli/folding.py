@@ -77,7 +77,9 @@ def nearer(text: str) -> str:
     if terminal_width() is None:
         return text
     text = _from(_current_folder(), ".", text, behind=r"[\w.~/\\-]")
-    return _from(os.path.expanduser("~"), "~", text, behind=r"[\w.~/\\'\"-]")  # no shell knows it in quotes
+    return _from(
+        os.path.expanduser("~"), "~", text, behind=r"[\w.~/\\'\"=-]"
+    )  # shells know it only where a word begins
 
 
 def _from(folder: str | None, name: str, text: str, *, behind: str) -> str:
