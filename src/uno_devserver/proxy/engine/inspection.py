@@ -34,6 +34,7 @@ SERVERS_SECONDS = 5.0  # between two looks at the machine's other servers
 OUTPUT_SECONDS = 1.0  # between two looks at what the server prints
 DISK_SECONDS = 2.0  # a disk that does not answer keeps no page from what is known without it
 
+_NONE: dict[str, object] = {"servers": [], "proxies": []}
 _LIST = "notifications/{}/list_changed"
 _LISTS = {_LIST.format(name): name for name in ("tools", "resources", "prompts")}
 
@@ -119,7 +120,7 @@ class Inspection:
     async def _watch_others(self) -> None:
         while True:
             await asyncio.sleep(SERVERS_SECONDS)
-            before = self._others
+            before = self._others or _NONE
             if await self._look_around() != before:
                 self.feed.tell("servers", self._others)
 
@@ -136,7 +137,7 @@ class Inspection:
                 self._started_at, self._others = look.result()
             except Exception as error:  # whatever lies there: the page shows the rest
                 log.debug(f"the servers of this machine cannot be told: {error!r}")
-        return self._others or {"servers": [], "proxies": []}
+        return self._others or _NONE
 
     async def _follow_output(self) -> None:
         known = self._knowledge.facts.last_end
