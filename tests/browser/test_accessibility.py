@@ -18,6 +18,12 @@ from support.reloading import state_of, wait_ready
 DESKTOP, PHONE = {"width": 1280, "height": 800}, {"width": 360, "height": 740}
 SERIOUS = ("serious", "critical")
 TABS = 80  # more than there are stops on any view
+FINGER_PIXELS = 40
+# All that can be pressed and is no link within a sentence.
+SMALL = """least => [...document.querySelectorAll("button, select, input, summary, nav a, .choices a, a.back")]
+  .map(each => each.type === "checkbox" ? each.closest("label") : each)
+  .filter(each => each.checkVisibility() && each.getBoundingClientRect().height < least)
+  .map(each => `${each.outerHTML.slice(0, 120)} ${each.getBoundingClientRect().height}`)"""
 LONG = "a-word-without-an-end" * 30
 
 
@@ -54,8 +60,10 @@ def test_axe_finds_nothing_serious(
     assert not found, "\n".join(found)
 
 
-def test_nothing_scrolls_sideways_on_a_phone(busy: Inspected, opened: Opener) -> None:
-    screen = opened(busy, viewport=PHONE)
+def test_on_a_phone_nothing_scrolls_sideways_and_a_finger_hits_what_it_is_to_hit(
+    busy: Inspected, opened: Opener
+) -> None:
+    screen = opened(busy, viewport=PHONE, has_touch=True)
     _make_calls(busy)
 
     for view in VIEWS:
@@ -63,6 +71,8 @@ def test_nothing_scrolls_sideways_on_a_phone(busy: Inspected, opened: Opener) ->
 
         width = screen.page.evaluate("document.scrollingElement.scrollWidth")
         assert width <= PHONE["width"], f"{view} is {width} px wide"
+        small = screen.page.evaluate(SMALL, FINGER_PIXELS)
+        assert not small, f"{view}: {small}"
 
 
 def test_a_tool_is_reached_and_called_by_keyboard_alone(inspected: Inspected, opened: Opener) -> None:
