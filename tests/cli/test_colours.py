@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
 import shutil
 from collections.abc import Iterator
@@ -16,7 +18,7 @@ from support.registration import DNX
 from support.servers import Processes, Registry
 from support.terminals import Terminal, columns_of, shown
 from support.workspace import WorkspaceBuilder
-from uno_devserver.cli.colours import Style, wanted
+from uno_devserver.cli.colours import Style, styled, wanted
 from uno_devserver.cli.folding import MAX_WIDTH, columns
 from uno_devserver.system.console import ENABLE_VIRTUAL_TERMINAL_PROCESSING, mode_with_escapes
 
@@ -117,6 +119,33 @@ def test_warnings_of_the_log_stand_out_on_a_terminal(machine: Machine) -> None:
     assert machine.run("disco", "--frob").stderr.startswith("warn: Ignoring '--frob'.")
 
 
+def test_each_output_has_colours_if_it_is_a_terminal_itself(machine: Machine, tmp_path: Path) -> None:
+    """One of them goes to a file, while the other is looked at."""
+    for command in ("disco --frob", "frobnicate", "list"):
+        for kept in ("stdout", "stderr"):
+            with (tmp_path / "kept").open("wb") as file:
+                sent = on_terminal(machine, command, **{kept: file.fileno()})  # type: ignore[arg-type]
+            assert b"\x1b" not in (tmp_path / "kept").read_bytes()
+            assert bool(OF_COLOURS.search(sent)) is bool(sent), (command, kept)
+
+
+def test_a_log_file_has_no_colours(machine: Machine, tmp_path: Path) -> None:
+    on_terminal(machine, f"disco --frob --file-log {tmp_path / 'log'}")
+
+    log = (tmp_path / "log").read_text()
+    assert "Ignoring '--frob'." in log
+    assert "\x1b" not in log
+
+
+def test_every_line_of_a_text_is_coloured_by_itself() -> None:
+    ours, theirs = pty.openpty()
+    with os.fdopen(theirs, "w") as terminal:
+        text = styled("one\n\ntwo", Style.GOOD, terminal)
+    os.close(ours)
+
+    assert text == "\x1b[32mone\x1b[0m\n\n\x1b[32mtwo\x1b[0m"
+
+
 def test_a_file_cannot_bring_colours_of_its_own(machine: Machine, rich: Path) -> None:
     odd = {"\x1b[31mred": {"command": "\x1b[7muno-devserver", "args": ["--mcp-app"]}}
     (rich / ".mcp.json").write_text(json.dumps({"mcpServers": odd}))
@@ -125,6 +154,18 @@ def test_a_file_cannot_bring_colours_of_its_own(machine: Machine, rich: Path) ->
         sent = on_terminal(machine, command, cwd=rich)
         assert "\x1b[7m" not in sent
         assert "\x1b[31mred" not in sent
+
+
+def test_the_name_of_a_folder_cannot_move_the_cursor(machine: Machine) -> None:
+    folder = machine.workspace / "odd\x1b[7m\x9b2J\u202e"
+    folder.mkdir()
+    (folder / ".mcp.json").write_text("{ broken")
+
+    for command in (*COMMANDS, "trust", "disco --solution none.sln", "mcp install claude-code"):
+        sent = on_terminal(machine, command, cwd=folder, env={"NO_COLOR": "1"})
+        assert "\x1b[7m" not in sent
+        assert "\x9b" not in sent
+        assert "\u202e" not in sent
 
 
 @pytest.mark.parametrize(
