@@ -104,7 +104,18 @@ def test_a_default_that_its_control_cannot_show_is_seen_before_it_is_sent(page: 
     expect(page.get_by_label("day")).to_have_value("tomorrow")
 
 
-def test_progress_that_is_no_number_does_not_end_a_call(page: Page) -> None:
+def test_a_number_that_is_half_typed_is_told_and_not_left_out(page: Page) -> None:
+    _calling(page, "run: async (values) => values", {"times": {"type": "integer"}})
+    times = page.get_by_label("times")
+    times.press_sequentially("1e")
+
+    page.get_by_role("button", name="Call").click()
+    expect(times).to_have_attribute("aria-invalid", "true")
+    times.press_sequentially("1")
+    page.get_by_role("button", name="Call").click()
+
+    expect(page.get_by_role("region", name="Result")).to_contain_text('{"times":10}')
+_is_no_number_does_not_end_a_call(page: Page) -> None:
     _calling(
         page,
         """run: async (_, {onProgress}) => {
@@ -197,6 +208,22 @@ def test_a_list_that_changes_keeps_the_focus_and_one_that_is_empty_shows_what_wa
     expect(page.locator("main")).to_contain_text("No things")
     page.evaluate("window.chooser.show(['gone'])")
     expect(page.get_by_role("heading", name="about gone")).to_be_visible()
+
+
+def test_the_address_of_another_inspector_is_only_followed_on_this_machine(page: Page) -> None:
+    addresses = ["http://localhost:6275/?token=t", "http://localhost:80@evil.example/", "javascript:owned=1", None]
+    proxies = [{"inspector": each, "directory": "/ws", "state": "constructor"} for each in addresses]
+
+    _evaluate(
+        page,
+        """const {create} = await import("/assets/views/servers.js");
+        const view = create();
+        view.update({servers: [], proxies}, "snapshot");
+        stage.append(view.element);""",
+        {"proxies": proxies},
+    )
+
+    assert page.locator("a").evaluate_all("links => links.map(link => link.href)") == addresses[:1]
 
 
 def _calling(page: Page, run: str, properties: dict[str, Any]) -> None:

@@ -54,6 +54,15 @@ def test_state_health_timeline_and_add_ins_are_on_the_overview(inspected: Inspec
     expect(screen.page.get_by_role("heading", level=1)).to_contain_text(inspected.machine.workspace.name)
 
 
+def test_paths_are_said_as_people_say_them(inspected: Inspected, opened: Opener) -> None:
+    screen = opened(inspected)
+
+    shown = screen.go("Overview").get_by_text("~/paint-shop/.devtools/addins/gallery.py")
+    expect(shown).to_have_attribute("title", str(inspected.addin))
+    expect(screen.page.get_by_text("~/paint-shop", exact=True).first).to_be_visible()
+    expect(screen.go("Servers").get_by_text("~/paint-shop").first).to_be_visible()
+
+
 def test_an_edit_is_seen_as_a_reload_and_its_new_tool_is_there(own: Inspected, opened: Opener) -> None:
     screen = opened(own, "tools")
     screen.page.evaluate("window.same_page = true")

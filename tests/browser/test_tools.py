@@ -24,6 +24,15 @@ def test_a_tool_is_called_through_its_form_and_its_answer_is_shown(inspected: In
     expect(result).to_contain_text("ms")
 
 
+def test_a_form_remembers_what_it_was_sent_with(inspected: Inspected, opened: Opener) -> None:
+    screen = opened(inspected)
+    expect_outcome(screen.call("greet", name="Ada"), "ok")
+
+    screen.page.reload()
+
+    expect(labelled(screen.choose("greet"), "name")).to_have_value("Ada")
+
+
 def test_what_is_left_empty_is_not_sent(inspected: Inspected, opened: Opener) -> None:
     screen = opened(inspected)
 
@@ -169,6 +178,7 @@ def test_a_running_call_tells_its_progress_and_can_be_cancelled(inspected: Inspe
     screen.page.get_by_role("button", name="Cancel", exact=True).click()
 
     expect(screen.page.get_by_role("button", name="Cancel", exact=True)).to_be_hidden()
+    expect_outcome(screen.result, "cancelled")
     screen.go("Calls")
     expect(screen.row("hold").first).to_have_attribute("data-state", "cancelled")
 

@@ -247,6 +247,10 @@ test("a member may be called __proto__", () => {
   assert.equal(JSON.stringify(valueOf(field, draft).value), '{"__proto__":"x","constructor":"x"}');
 });
 
+test("a variable that the path needs is required, although a query may have it, too", () => {
+  assert.deepEqual(variablesOf("x://{id}{?id}"), [{ name: "id", required: true }]);
+});
+
 test("a member that is called as what objects have by themselves is one of the address", () => {
   assert.equal(expand("x://{?constructor,toString}", { toString: "s" }), "x://?toString=s");
 });

@@ -159,6 +159,12 @@ test("a cancelled call ends at once, and its connection with it", { timeout: BOU
   await closed.promise;
 });
 
+test("an answer to another request is not taken for this one's", { timeout: BOUND_MS }, async (t) => {
+  const other = (body) => ({ jsonrpc: "2.0", id: body.id + 1, result: { whose: "another's" } });
+  const { client } = await talking(t, stream(other, final({ whose: "mine" })));
+  assert.deepEqual(await client.request("tools/call"), { whose: "mine" });
+});
+
 test("the numbers of structured content are those that the server wrote", { timeout: BOUND_MS }, async (t) => {
   const id = "9007199254740993";
   const { client } = await talking(t, (body, response) => {
