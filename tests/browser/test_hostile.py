@@ -115,7 +115,9 @@ def test_a_number_that_is_half_typed_is_told_and_not_left_out(page: Page) -> Non
     page.get_by_role("button", name="Call").click()
 
     expect(page.get_by_role("region", name="Result")).to_contain_text('{"times":10}')
-_is_no_number_does_not_end_a_call(page: Page) -> None:
+
+
+def test_progress_that_is_no_number_does_not_end_a_call(page: Page) -> None:
     _calling(
         page,
         """run: async (_, {onProgress}) => {
