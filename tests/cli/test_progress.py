@@ -110,6 +110,16 @@ def test_it_is_taken_away_before_the_log_writes_and_comes_back(slow: Slow) -> No
     assert len(re.findall(r"s\r\x1b\[Kwarn: ", terminal.sent)) == 2
 
 
+def test_a_line_that_somebody_has_begun_is_left_alone(slow: Slow) -> None:
+    body = "until_drawn(); sys.stderr.write('begun '); sys.stderr.flush(); time.sleep(0.3); log.warn('ended')"
+    terminal = slow.start("list", body=body, env={"NO_COLOR": "1"})
+
+    terminal.until("ended")
+    slow.let_go()
+
+    assert "begun warn: ended" in shown(terminal.end())
+
+
 def test_an_error_finds_an_empty_line(slow: Slow, machine: Machine) -> None:
     body = "until_drawn(); from uno_devserver.issues import UserError; raise UserError('A', 'b', 'c')"
     terminal = slow.start("list", body=body, env={"NO_COLOR": "1"})

@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import subprocess
 import sys
@@ -98,5 +99,6 @@ def columns_of(line: str) -> int:
 
 
 def _take(descriptor: int) -> None:
-    """Make the terminal that of this session, so that Ctrl+C means something in it."""
+    """Make the terminal that of this session, so that Ctrl+C means something in it, also to jobs in the background."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     fcntl.ioctl(descriptor, termios.TIOCSCTTY, 0)
