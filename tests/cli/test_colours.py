@@ -114,6 +114,10 @@ def test_a_status_word_has_the_colour_of_what_it_means(machine: Machine, rich: P
     assert f"\x1b[{Style.DIM.value}mmissing" in status
 
 
+def test_what_is_missing_stands_out(machine: Machine) -> None:
+    assert f"\x1b[{Style.WARN.value}m<null> (missing a .sln or .slnx file)" in on_terminal(machine, "disco")
+
+
 def test_warnings_of_the_log_stand_out_on_a_terminal(machine: Machine) -> None:
     assert f"\x1b[{Style.WARN.value}mwarn:\x1b[0m Ignoring '--frob'." in on_terminal(machine, "disco --frob")
     assert machine.run("disco", "--frob").stderr.startswith("warn: Ignoring '--frob'.")
