@@ -11,17 +11,21 @@ from browser.conftest import Opener
 from browser.gallery import MARKUP
 from browser.inspected import Inspected
 from browser.screen import expect_outcome, labelled
-from support.reloading import poll
 
 
-def test_a_tool_is_called_through_its_form_and_its_answer_is_shown(inspected: Inspected, opened: Opener) -> None:
+def test_a_tool_is_called_once_with_what_was_filled_in_and_its_answer_is_shown(
+    inspected: Inspected, opened: Opener
+) -> None:
     screen = opened(inspected)
+    before = len(inspected.calls())
 
     result = screen.call("greet", name="Ada")
 
     expect_outcome(result, "ok")
     expect(result).to_contain_text("Hello, Ada!")
     expect(result).to_contain_text("ms")
+    assert [call["arguments"] for call in screen.sent("tools/call")] == [{"name": "Ada"}]
+    assert [call["tool"] for call in inspected.calls()[before:]] == ["greet"]
 
 
 def test_a_form_remembers_what_it_was_sent_with(inspected: Inspected, opened: Opener) -> None:
@@ -31,16 +35,6 @@ def test_a_form_remembers_what_it_was_sent_with(inspected: Inspected, opened: Op
     screen.page.reload()
 
     expect(labelled(screen.choose("greet"), "name")).to_have_value("Ada")
-
-
-def test_what_is_left_empty_is_not_sent(inspected: Inspected, opened: Opener) -> None:
-    screen = opened(inspected)
-
-    expect_outcome(screen.call("greet", name="Ada"), "ok")
-
-    [call] = screen.sent("tools/call")
-    assert call["name"] == "greet"
-    assert call["arguments"] == {"name": "Ada"}
 
 
 def test_each_kind_of_field_is_sent_as_its_type(inspected: Inspected, opened: Opener) -> None:
@@ -215,13 +209,3 @@ def test_a_prompt_is_filled_and_its_messages_are_shown(inspected: Inspected, ope
     form.get_by_role("button", name="Get messages").click()
 
     expect(prompts).to_contain_text("Describe a pixel in one sentence.")
-
-
-def test_a_call_of_the_page_is_one_call(inspected: Inspected, opened: Opener) -> None:
-    screen = opened(inspected)
-    before = len(inspected.calls())
-
-    expect_outcome(screen.call("greet", name="Grace"), "ok")
-
-    poll(lambda: len(inspected.calls()) > before, "the call")
-    assert [call["arguments"]["name"] for call in inspected.calls()[before:]] == ["Grace"]
