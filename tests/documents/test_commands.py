@@ -19,6 +19,7 @@ from support.bundled import BundledHost
 from support.machine import Machine
 from support.proxies import Proxies
 from uno_devserver.cli.parse import parse
+from uno_devserver.cli.surface import COMMANDS, GLOBAL_OPTIONS
 
 UPSTREAM = "http://127.0.0.1:8000/mcp"  # of documents; a Host stands in for it
 NETWORK = "UnoDocs is reached over the network, which a test machine may not have"
@@ -64,6 +65,7 @@ def _a_module(words: list[str]) -> None:
 NOT_RUN: dict[str, tuple[str, Callable[[list[str]], None] | None]] = {
     "git clone ": ("it copies this repository from wherever the reader found it", None),
     "make ": ("it sets up an environment over the network, or runs all tests, this one among them", _make_target),
+    "uno-devserver demo": ("tests/cli/test_demo.py runs it, and looks at what it prints", None),
     "pip install ": ("it downloads", _our_package),
     "pipx install ": ("it downloads", _our_package),
     "uvx ": ("it downloads", _runs_ours),
@@ -130,3 +132,28 @@ def test_every_command_in_a_sentence_is_one_that_this_version_has(line: str) -> 
     assert invocation
     assert invocation.on("version") or invocation.command is not None
     assert not invocation.forwarded, "an option that is not ours is passed on"
+
+
+OPTIONS = {
+    name
+    for options in (GLOBAL_OPTIONS, *(command.options for command in COMMANDS))
+    for option in options
+    for name in option.names
+}
+# Flags of the Host, of `dotnet` and of other programs, and examples.
+OF_OTHERS = {
+    "--command",
+    "--list-runtimes",
+    "--list-sdks",
+    "--mcp-app",
+    "--metadata-updates",
+    "--option",
+    "--reload",
+    "--tick-seconds",
+}
+
+
+def test_every_option_that_the_documents_name_is_one_of_ours_or_known_as_anothers() -> None:
+    named = set(re.findall(r"`(--[\w-]+)", PROSE))
+
+    assert named - OPTIONS == OF_OTHERS
