@@ -95,7 +95,7 @@ def test_a_tool_is_reached_and_called_by_keyboard_alone(inspected: Inspected, op
 
 
 def test_the_first_stop_skips_to_the_content(inspected: Inspected, opened: Opener) -> None:
-    screen = opened(inspected)
+    screen = opened(inspected, "log")
 
     screen.page.keyboard.press("Tab")
     skip = screen.page.locator(":focus")
@@ -103,7 +103,7 @@ def test_the_first_stop_skips_to_the_content(inspected: Inspected, opened: Opene
     screen.page.keyboard.press("Enter")
 
     assert screen.page.evaluate("document.activeElement.closest('main') !== null")
-    screen.wait_connected()
+    expect(screen.view("Log")).to_be_visible()
 
 
 def test_the_view_that_is_shown_is_marked(inspected: Inspected, opened: Opener) -> None:
