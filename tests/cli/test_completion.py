@@ -77,6 +77,8 @@ def test_options_of_a_single_command_may_stand_before_it(shell: Shell) -> None:
     assert shell.offers("uno-devserver --solution App.slnx dis") == ["disco"]
     assert shell.offers("uno-devserver mcp --workspace place ins") == ["install"]
     assert shell.offers("uno-devserver --upstream-url http://localhost:1/mcp mcp ser") == ["serve"]
+    assert shell.offers("uno-devserver --bind ::1 sta") == ["start"]
+    assert shell.offers("uno-devserver --inspector mcp sta") == ["start", "status"]
 
 
 def test_options_behind_the_command_do_not_hide_those_that_follow(shell: Shell) -> None:
@@ -127,7 +129,7 @@ def test_every_client_is_offered_by_all_its_names(shell: Shell, command: str) ->
     names = {name for id_, data in clients.items() for name in (id_, *data.get("aliases", ()))}
 
     assert len(names) > 30
-    assert set(shell.offers(f"uno-devserver mcp {command} ")) >= names
+    assert set(shell.offers(f"uno-devserver mcp {command} ")) & (names | set(profiles)) == names
 
 
 def test_nothing_is_offered_where_nobody_can_know(shell: Shell) -> None:
@@ -151,6 +153,8 @@ def test_folders_are_completed_where_one_is_wanted_and_files_where_a_path_is(she
 
     folders = shell.offers("uno-devserver --solution-dir pla")
     files = shell.offers("uno-devserver disco --solution pla")
+
+    assert shell.offers("uno-devserver mcp start -- cat pla") == files
 
     if shell.name == "bash":  # it is told what to complete, and does so by itself: see the next test
         assert (folders, files) == (["dirnames"], ["default"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from uno_devserver.cli import folding
-from uno_devserver.cli.folding import WIDTH, folded, nearer, one_line
+from uno_devserver.cli.folding import MAX_WIDTH, WIDTH, folded, nearer, one_line
 
 
 def test_words_are_put_into_lines_of_the_width() -> None:
@@ -31,6 +31,12 @@ def test_a_long_word_has_a_line_of_its_own_and_stays_whole() -> None:
 
 def test_nothing_is_the_first_line_alone() -> None:
     assert list(folded("", "- ", "  ")) == ["- "]
+
+
+def test_sentences_do_not_use_all_of_a_wide_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folding, "terminal_width", lambda: 300)
+
+    assert max(map(len, folded("word " * 100))) == MAX_WIDTH - 1
 
 
 def test_a_line_end_in_a_name_makes_no_line() -> None:

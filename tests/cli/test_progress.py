@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import re
 import subprocess
 import sys
@@ -17,7 +19,7 @@ from support.machine import RUN_SECONDS, Machine
 from support.servers import IGNORES_SIGTERM, Processes, Registry
 from support.terminals import Terminal, columns_of, shown
 from support.workspace import WorkspaceBuilder
-from uno_devserver.cli.progress import AFTER_SECONDS, CLEAR
+from uno_devserver.cli.progress import AFTER_SECONDS, CLEAR, _Line
 
 FRAMES = re.compile(r"[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] ")
 
@@ -201,6 +203,19 @@ def test_a_terminal_of_ascii_gets_ascii(slow: Slow) -> None:
     slow.let_go()
 
     assert terminal.end().isascii()
+
+
+def test_a_terminal_that_went_away_does_not_stop_the_work() -> None:
+    ours, theirs = pty.openpty()
+    stream = os.fdopen(theirs, "w")
+    os.close(ours)
+    line = _Line(stream)
+
+    line.draw()
+    line.clear()
+
+    with pytest.raises(OSError):  # it really had gone
+        stream.close()
 
 
 # --- where there is none ------------------------------------------------------------------------------------------
