@@ -353,3 +353,14 @@ def test_new_code_waits_for_the_agreement_to_an_edited_config(asked: Proxies, ma
     client.wait_health(lambda report: report["proxy"]["hotReload"], "watching the code again")
     assert client.call("answer") == "two"
     assert edited.journal.starts == 2
+
+
+def test_others_can_ask_a_proxy_whose_server_could_not_even_be_looked_for(proxies: Proxies, machine: Machine) -> None:
+    save(machine, json.dumps({"mcpServerRoot": "../nope"}))
+
+    client = proxies.start()
+    client.initialize()
+
+    report = client.wait_health(lambda report: report["proxy"]["controlChannel"], "one that can be asked")
+    assert report["proxy"]["state"] == "Degraded"
+    assert "cannot ask for new code" not in client.stderr

@@ -143,7 +143,8 @@ class _Engine:
         self._loop.call_later(LINGER_SECONDS, self._knowledge.linger)
         if self.keeper.placement is not None:
             self.keeper.placement.begin()
-        if not self._begun.is_host:  # which reads its code within milliseconds, and is in a hurry
+        # A Host reads its code within milliseconds, and is in a hurry; a start that failed early has begun it already.
+        if not self._begun.is_host and self._reloading is None:
             self._relay.await_pipeline(self._reload())
         if self._board.holds_tools:
             self._loop.call_later(TOOLS_SECONDS, self._release_tools)
