@@ -79,6 +79,7 @@ def test_options_of_a_single_command_may_stand_before_it(shell: Shell) -> None:
     assert shell.offers("uno-devserver --upstream-url http://localhost:1/mcp mcp ser") == ["serve"]
     assert shell.offers("uno-devserver --bind ::1 sta") == ["start"]
     assert shell.offers("uno-devserver --inspector mcp sta") == ["start", "status"]
+    assert shell.offers("uno-devserver --dry-run mcp ins") == ["install"]
 
 
 def test_options_behind_the_command_do_not_hide_those_that_follow(shell: Shell) -> None:

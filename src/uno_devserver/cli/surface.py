@@ -36,6 +36,10 @@ class Option(Value):
         return next(name for name in self.names if name.startswith("--")).lstrip("-")
 
     @property
+    def needs_value(self) -> bool:
+        return self.value is not None and not self.optional
+
+    @property
     def usage(self) -> str:
         """All its names, and its value, as the help has them."""
         value = f"[{self.value}]" if self.optional else self.value

@@ -94,12 +94,13 @@ def _values() -> Iterator[str]:
     """Of each option of each command, then of those of every command; the first that fits counts."""
     for command in (*COMMANDS, None):
         for option in command.options if command else options_of(None):
-            if option.value is not None and not option.optional:
+            if option.needs_value:
                 begin = f'"{command.name} {{}}"' if command else '*" {}"'
                 names = "|".join(begin.format(name) for name in option.names)
                 yield f"        {names}) found='{_found(value_of(option))}' ;;"
     for name, option in early_options().items():
-        yield f"        ' {name}'|'mcp {name}') found='{_found(value_of(option))}' ;;"
+        if option.needs_value:
+            yield f"        ' {name}'|'mcp {name}') found='{_found(value_of(option))}' ;;"
 
 
 def _found(offer: Offer) -> str:

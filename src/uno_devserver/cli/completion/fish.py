@@ -79,9 +79,9 @@ def _valued() -> Iterator[str]:
     """Options whose value is the next word, each behind its command; those of every command behind any."""
     for command in (*COMMANDS, None):
         for option in command.options if command else options_of(None):
-            if option.value is not None and not option.optional:
+            if option.needs_value:
                 yield from (f"'{command.name if command else '*'} {name}'" for name in option.names)
-    yield from (f"' {name}' 'mcp {name}'" for name in early_options())
+    yield from (f"' {name}' 'mcp {name}'" for name, option in early_options().items() if option.needs_value)
 
 
 def _completions() -> Iterator[str]:

@@ -39,12 +39,12 @@ def options_of(command: Command | None) -> tuple[Option, ...]:
 
 
 def early_options() -> dict[str, Option]:
-    """By name: those of single commands that have a value, which may stand before the command, too."""
+    """By name: those of single commands, which may stand before the command, too."""
     shared = {name for option in GLOBAL_OPTIONS for name in option.names}
     known: dict[str, Option] = {}
     for option in (option for command in COMMANDS for option in command.options):
         for name in option.names:
-            if option.value is not None and not option.optional and name not in shared:
+            if name not in shared:
                 known.setdefault(name, option)  # the first one, as the parser does
     return known
 

@@ -68,7 +68,7 @@ fi
 def script() -> str:
     shared = [spec for option in options_of(None) for spec in _specs(option)]
     # Known, but not offered: what is behind them is no command.
-    shared += [_quoted(f"!{name}={_value(option)}") for name, option in early_options().items()]
+    shared += [_quoted(f"!{name}{_early(option)}") for name, option in early_options().items()]
     shared.append(_quoted(f"{MCP_APP}[{_explained('The same as mcp start')}]"))
     return _SCRIPT.format(
         programs=" ".join(PROGRAMS),
@@ -79,6 +79,11 @@ def script() -> str:
         mcp_app=MCP_APP,
         mcp_app_is=" ".join(MCP_APP_IS),
     ).rstrip("\n")
+
+
+def _early(option: Option) -> str:
+    """What stands behind it there; a value that may be left out is taken for the command."""
+    return f"={_value(option)}" if option.needs_value else ""
 
 
 def _described(words: tuple[str, ...]) -> str:
