@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -46,6 +47,17 @@ def test_an_entry_beside_the_one_that_was_written_is_not_looked_at(machine: Mach
 
     assert clients.read(".cursor/mcp.json")["mcpServers"]["second"] == UVX
     assert not [step for step in done.json["nextSteps"] if "PATH" in step]
+
+
+def test_a_program_that_will_be_cleared_away_is_to_be_installed_elsewhere_and_needs_no_release(
+    machine: Machine,
+) -> None:
+    steps = Clients(machine).install("cursor", "--runner", "path", env={"UV_CACHE_DIR": sys.prefix}).json["nextSteps"]
+
+    (told,) = [step for step in steps if "will be gone" in step]
+    assert told.endswith(
+        ": install the program in a folder that stays, and register that one from there: --runner path."
+    )
 
 
 @pytest.mark.parametrize("dry_run", [(), ("--dry-run",)])

@@ -56,7 +56,7 @@ def _about_command(match: Match, here: Here) -> tuple[str, str] | None:
     if passing(command, here.environ):
         return (
             f"'{command}' is in a folder for what is needed only for a while, and will be gone",
-            "install the program for good ('uv tool install uno-devserver'), and register that one.",
+            f"install the program in a folder that stays, and register that one from there: --runner {PATH_RUNNER}.",
         )
     return None
 
