@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 import tempfile
 from collections.abc import Iterator
@@ -16,6 +18,14 @@ from support.machine import Machine
 from support.servers import Processes, Registry, an_hour_ago
 
 DEAD = 2**22 + 1  # beyond what Linux gives to processes
+LISTENS = """
+import socket, sys
+listening = socket.socket(socket.AF_UNIX)
+listening.bind({path!r})
+listening.listen(1)
+print("ready", flush=True)
+sys.stdin.read()
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -101,6 +111,37 @@ def test_control_channels_of_proxies_that_were_killed_go(machine: Machine, temp:
     # then only the one goes that certainly is nobody's
     assert (result.exit_code, result.json["removed"]) == (0, [str(left)])
     assert sorted(temp.iterdir()) == sorted((live, file, other))
+
+
+@pytest.mark.parametrize("asked", ["the kernel's list", "the socket"])
+def test_control_channels_of_processes_that_live_stay_whatever_they_do_and_whosoever_they_are(
+    machine: Machine, processes: Processes, temp: Path, asked: str
+) -> None:
+    # given processes that know nothing of this user's data folder: one is stopped, of one the queue is full
+    stopped, busy = (temp / f"CoreFxPipe_uno-{digit * 24}" for digit in "de")
+    owner = processes.start(LISTENS.format(path=str(stopped)))
+    processes.start(LISTENS.format(path=str(busy)))
+    os.kill(owner.pid, signal.SIGSTOP)
+    waiting = [socket.socket(socket.AF_UNIX) for _ in range(10)]
+    for knocking in waiting:
+        knocking.setblocking(False)
+    full = [knocking.connect_ex(str(busy)) for knocking in waiting]
+    assert full[-1] != 0, "the queue is full"
+    machine.environment["XDG_DATA_HOME"] = str(machine.root / "fresh")
+    if asked == "the socket":  # the kernel knows it by another path
+        (temp / "link").symlink_to(temp)
+        machine.environment["TMPDIR"] = str(temp / "link")
+
+    # when it is cleaned up
+    result = machine.run("cleanup", "--json")
+
+    # then their sockets are still there
+    for knocking in waiting:
+        knocking.close()
+    os.kill(owner.pid, signal.SIGCONT)
+    assert (result.exit_code, result.json["removed"]) == (0, [])
+    assert stopped.is_socket()
+    assert busy.is_socket()
 
 
 def test_status_files_of_proxies_that_were_killed_go(
