@@ -73,10 +73,25 @@ def test_the_page_of_a_proxy_that_runs_is_told(trusted: Proxies) -> None:
     page = inspector_of(trusted.connected("--inspector", "0"))
     before = trusted.processes()
 
-    result = trusted.machine.run("inspect")
+    first, second = (trusted.machine.run("inspect") for _ in range(2))
 
-    assert (result.exit_code, result.stdout, result.stderr) == (0, f"{page.url}\n", "")
+    assert (first.exit_code, first.stdout) == (0, f"{page.url}\n")
+    assert (second.exit_code, second.stdout, second.stderr) == (0, f"{page.url}\n", "")
     assert trusted.processes() == before
+
+
+def test_it_is_the_users_consent_for_a_proxy_that_runs_already(proxies: Proxies) -> None:
+    client = proxies.start("--inspector", "0")
+    client.initialize()
+    page = inspector_of(client)
+    client.wait_health(lambda report: "WorkspaceNotTrusted" in json.dumps(report["issues"]), "that nobody has agreed")
+
+    result = proxies.machine.run("inspect")
+
+    assert result.stdout == f"{page.url}\n"
+    assert "may run from now on: " in result.stderr
+    client.wait_connected()
+    assert page.call("greet", name="page") == "Hello, page!"
 
 
 def test_programs_get_it_as_json(trusted: Proxies) -> None:
@@ -159,7 +174,7 @@ def test_a_browser_that_cannot_be_started_is_no_failure(trusted: Proxies) -> Non
 # --- a proxy of its own -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_where_no_proxy_runs_one_runs_until_the_command_is_ended(proxies: Proxies, number: int) -> None:
     inspecting = Inspecting(proxies.machine, "--no-open", "--port", "0")
     page = InspectorClient(inspecting.url())
@@ -201,6 +216,27 @@ def test_nothing_is_left_when_the_command_is_killed(proxies: Proxies) -> None:
     wait_for(lambda: proxies.processes() == [] or None)
 
 
+@pytest.mark.parametrize("apart", ["", "/usr/bin/nohup", "/usr/bin/setsid"])
+def test_it_goes_on_when_the_shell_that_started_it_has_ended(proxies: Proxies, apart: str) -> None:
+    machine, told = proxies.machine, proxies.machine.root / "told"
+    write(told, "")
+    begin = f'{apart} "$@" > {told} 2>&1 & until /usr/bin/grep -q http: {told}; do /usr/bin/sleep 0.05; done'
+
+    machine.run("inspect", "--no-open", "--port", "0", prefix=["/bin/bash", "-c", begin, "bash"])
+
+    page = InspectorClient(next(line for line in told.read_text().splitlines() if line.startswith("http:")))
+    _until_connected(page)
+    (proxy,) = machine.run("list", "--json").json["proxies"]
+    assert page.call("greet", name="page") == "Hello, page!"
+    os.kill(_parent(proxy["processId"]), signal.SIGTERM)
+    wait_for(lambda: proxies.processes() == [] or None)
+    assert "error:" not in told.read_text()
+
+
+def _parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
 def test_nothing_is_left_when_it_is_interrupted_before_there_is_a_page(proxies: Proxies) -> None:
     inspecting = Inspecting(proxies.machine, "--no-open", "--port", "0")
     wait_for(lambda: len(proxies.processes()) > 1 or None)
@@ -234,6 +270,50 @@ def test_where_no_port_is_left_that_is_said_at_once(proxies: Proxies) -> None:
     assert "The inspector page is not served" in result.stderr
     assert "next: Choose another port with --port; 0 takes any." in result.stderr
     assert proxies.processes() == []
+
+
+def test_a_proxy_that_ends_before_it_has_a_page_is_not_blamed_on_the_port(proxies: Proxies) -> None:
+    inspecting = Inspecting(proxies.machine, "--no-open", "--port", "0")
+
+    proxy = wait_for(lambda: next((pid for pid in proxies.processes() if pid != inspecting.process.pid), None))
+    os.kill(proxy, signal.SIGKILL)
+    code, errors = inspecting.ended()
+
+    assert code == 1
+    assert "error: The proxy has ended. Its exit code is -9;" in errors
+    assert "--port" not in errors
+
+
+@pytest.mark.parametrize(
+    ("config", "reason", "next_step"),
+    [
+        (
+            {"mcpServer": {"command": "/bin/sh", "args": ["-c", "echo the database is locked >&2; exit 3"]}},
+            "warn: the database is locked\n",
+            "next: Repair it; the next tool call makes the proxy start it again. What it printed is in ",
+        ),
+        ({"mcpServer": {"command": "no-such-program"}}, "'no-such-program' is not in the folders", "next: Install it,"),
+        (None, "There is no .sln or .slnx file in ", "next: Create a project ('dotnet new unoapp' makes one), or name"),
+    ],
+)
+def test_where_the_server_does_not_start_the_terminal_tells_why_and_what_to_do(
+    machine: Machine, config: object, reason: str, next_step: str
+) -> None:
+    if config is not None:
+        write(machine.workspace / ".devtools/host.config.jsonc", json.dumps(config))
+    with Proxies(machine):
+        inspecting = Inspecting(machine, "--no-open", "--port", "0")
+        assert inspecting.process.stderr
+
+        heard = ""
+        while "next: " not in heard:
+            line = inspecting.process.stderr.readline()
+            assert line, heard
+            heard += line
+
+        assert reason in heard
+        assert next_step in heard
+        assert inspecting.end()[0] == 0
 
 
 def test_a_proxy_that_cannot_be_asked_stays_and_gets_a_neighbour(trusted: Proxies) -> None:

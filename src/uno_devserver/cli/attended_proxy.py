@@ -6,6 +6,7 @@ is shown as it comes.
 
 from __future__ import annotations
 
+import os
 import queue
 import re
 import subprocess
@@ -14,6 +15,9 @@ import threading
 import time
 from collections import deque
 
+from ..instances.health_report import ConnectionState
+from ..issues import Severity
+from ..proxy.front.client_watch import CLIENT
 from ..proxy.health.status_file import status_of
 from ..system.folders import folders
 from ..system.log import log
@@ -21,12 +25,13 @@ from ..system.processes import GRACE_SECONDS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 OPEN_SECONDS = 15.0  # the page is there a second after the start; a busy machine takes longer
 POLL_SECONDS = 0.1  # within which Ctrl+C is heeded
 LAST_LINES = 10
 NO_PAGE = "InspectorNotServed"
+NOT_STARTED = "HostNotStarted"  # that it is so, where another issue says why
 _SAYS = re.compile(r"Inspector: (\S+)")
 
 
@@ -36,6 +41,7 @@ class AttendedProxy:
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "uno_devserver", "mcp", "start", "--solution-dir", directory, *options],
             cwd=directory,
+            env={**os.environ, CLIENT: str(os.getpid())},  # not the shell above us, which may end before us
             stdin=subprocess.PIPE,  # nobody writes to it; its end is the end
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -44,6 +50,7 @@ class AttendedProxy:
         )
         self._printed: queue.Queue[str | None] = queue.Queue()  # None: its end
         self._last: deque[str] = deque(maxlen=LAST_LINES)
+        self._trouble: Mapping[str, str] | None = None  # what was told of it
         threading.Thread(target=self._read, daemon=True).start()
 
     @property
@@ -57,7 +64,7 @@ class AttendedProxy:
     def url(self, interrupted: Callable[[], bool]) -> str | None:
         """Where its page is, when it says so. None: it cannot have one, has ended, took too long, or we are to end."""
         deadline = time.monotonic() + OPEN_SECONDS
-        while time.monotonic() < deadline and not interrupted() and not self._has_no_place():
+        while time.monotonic() < deadline and not interrupted() and not self.has_no_place():
             line = self._next()
             if line is None:
                 return None
@@ -66,13 +73,18 @@ class AttendedProxy:
             self._show(line)
         return None
 
-    def stay(self, interrupted: Callable[[], bool]) -> bool:
-        """Until it has ended by itself, or we are told to end; whether it runs still."""
+    def stay(self, interrupted: Callable[[], bool], steps: Mapping[str, str]) -> bool:
+        """Until it has ended by itself, or we are told to end; whether it runs still.
+
+        `steps`: what a person does about an issue, by its code, where the proxy tells an agent something else.
+        """
         while not interrupted():
             line = self._next()
             if line is None:
                 return False
             self._show(line)
+            if not line:
+                self._tell_trouble(steps)
         return True
 
     def end(self) -> int:
@@ -85,10 +97,34 @@ class AttendedProxy:
             self._process.kill()
             return self._process.wait()
 
-    def _has_no_place(self) -> bool:
-        """Whether it goes on without a page."""
-        issues = (status_of(folders().state, self.pid) or {}).get("issues")
-        return isinstance(issues, list) and any(issue.get("code") == NO_PAGE for issue in issues)
+    def has_no_place(self) -> bool:
+        """Whether it goes on without a page, since no port is free."""
+        return any(issue["code"] == NO_PAGE for issue in self._issues())
+
+    def has_ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def _tell_trouble(self, steps: Mapping[str, str]) -> None:
+        """Why there is no server, and what to do, in the words of the page; once, until it changes."""
+        issues = self._issues(ConnectionState.DEGRADED)
+        reasons = [
+            issue for issue in issues if issue["severity"] == Severity.FATAL.value and issue["code"] != NOT_STARTED
+        ]
+        trouble = next(reversed(reasons or issues), None)
+        if trouble == self._trouble:
+            return
+        self._trouble = trouble
+        if trouble is not None:
+            reason = trouble["message"].splitlines()[-1]
+            if not any(line.endswith(reason) for line in self._last):
+                log.warn(reason)
+            log.info(f"next: {steps.get(trouble['code'], trouble['remediation'])}")
+
+    def _issues(self, state: ConnectionState | None = None) -> list[Mapping[str, str]]:
+        """What it says is wrong; in this state only, if one is named."""
+        status = status_of(folders().state, self.pid) or {}
+        issues = status.get("issues")
+        return issues if isinstance(issues, list) and (state is None or status.get("state") == state.value) else []
 
     def _next(self) -> str | None:
         """What it prints next, empty if that is nothing for now; None at its end."""

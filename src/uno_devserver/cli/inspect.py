@@ -41,6 +41,7 @@ class Page(Value):
 def run(invocation: Invocation) -> Result:
     workspace = _workspace(invocation)
     port = _port(invocation, workspace)
+    _agree(workspace)
     proxies = sorted(proxies_of(workspace), key=lambda status: not _is_at(status, workspace))
     page = _open_page(proxies) or _asked_for(proxies, port)
     if page is not None:
@@ -65,6 +66,15 @@ def _port(invocation: Invocation, workspace: Workspace) -> int | None:
     if port is None and workspace.config is not None:
         return read_config(workspace.config).inspector.port
     return port
+
+
+def _agree(workspace: Workspace) -> None:
+    """Who wants to see it wants it to run; a proxy that runs already goes on by itself."""
+    from .agreeing import MAY_RUN, REVOKE, agree_to
+
+    agreed = agree_to(workspace.working_directory, "inspect")
+    if agreed:
+        log.info(f"{MAY_RUN}: {', '.join(agreed)}. {REVOKE}")
 
 
 # Of a proxy that runs.
@@ -108,7 +118,6 @@ def _page(status: Status, url: object) -> Page | None:
 
 
 def _start(invocation: Invocation, workspace: Workspace, port: int | None, proxies: list[Status]) -> Result:
-    from .agreeing import MAY_RUN, REVOKE, agree_to
     from .attended_proxy import AttendedProxy
     from .interrupts import Interrupts
 
@@ -116,9 +125,6 @@ def _start(invocation: Invocation, workspace: Workspace, port: int | None, proxi
         beside = "it was started without --inspector, and cannot be asked. Another is started beside it"
         log.info(f"The proxy {status.get('processId')} of this workspace has no page: {beside}.")
     directory = workspace.requested_directory
-    agreed = agree_to(workspace.working_directory, "inspect")  # who wants to see it wants it to run
-    if agreed:
-        log.info(f"{MAY_RUN}: {', '.join(agreed)}. {REVOKE}")
     interrupts = Interrupts()
     interrupts.hold()
     try:
@@ -130,14 +136,14 @@ def _start(invocation: Invocation, workspace: Workspace, port: int | None, proxi
         raise UserError("ProxyNotStarted", message, "Run 'uno-devserver mcp start' to see why.") from error
     url = proxy.url(lambda: interrupts.received is not None)
     if url is None:
-        code = proxy.end()
+        no_place, ended, code = proxy.has_no_place(), proxy.has_ended(), proxy.end()
         if interrupts.received is not None:
             raise KeyboardInterrupt
-        raise _no_page(proxy, code)
+        raise _ended(proxy, code) if ended else _no_page(proxy, code, no_place=no_place)
     page = Page(url, proxy.pid, workspace.working_directory)
     _show(page, invocation)
     log.info("The page is served until this command ends (Ctrl+C).")
-    return _result(page, started=True).replace(afterwards=lambda: _stay_with(proxy, interrupts))
+    return _result(page, started=True).replace(afterwards=lambda: _stay_with(proxy, interrupts, workspace))
 
 
 def _log_level(invocation: Invocation) -> tuple[str, ...]:
@@ -147,19 +153,21 @@ def _log_level(invocation: Invocation) -> tuple[str, ...]:
     return ("--log-level", str(name)) if level is not None and level < INFORMATION else ()
 
 
-def _stay_with(proxy: AttendedProxy, interrupts: Interrupts) -> int:
-    runs = proxy.stay(lambda: interrupts.received is not None)
+def _stay_with(proxy: AttendedProxy, interrupts: Interrupts, workspace: Workspace) -> int:
+    steps = {issue.code: issue.remediation for issue in workspace.issues}
+    runs = proxy.stay(lambda: interrupts.received is not None, steps)
     code = proxy.end()
     if not runs:
         raise _ended(proxy, code)
     return 0
 
 
-def _no_page(proxy: AttendedProxy, code: int) -> UserError:
-    from .attended_proxy import NO_PAGE
+def _no_page(proxy: AttendedProxy, code: int, *, no_place: bool) -> UserError:
+    from .attended_proxy import NO_PAGE, OPEN_SECONDS
 
-    message = f"The proxy opened no page. {_said(proxy, code)}"
-    return UserError(NO_PAGE, message, "Choose another port with --port; 0 takes any.")
+    in_time = "" if no_place else f" within {OPEN_SECONDS:g} s"
+    next_step = "Choose another port with --port; 0 takes any." if no_place else "Run 'uno-devserver inspect' again."
+    return UserError(NO_PAGE, f"The proxy opened no page{in_time}. {_said(proxy, code)}", next_step)
 
 
 def _ended(proxy: AttendedProxy, code: int) -> UserError:

@@ -86,6 +86,14 @@ def test_who_has_ended_before_we_could_look_is_missed_at_once() -> None:
     assert "has ended" in reasons[0]
 
 
+def test_a_client_that_has_told_who_it_is_ends_the_chain_though_it_looks_like_a_wrapper() -> None:
+    launcher, inspect = process("py", pid=5), process("python", "python", "-m", "uno_devserver", "inspect", pid=6)
+    shell = process("bash", "bash", "-c", "uno-devserver inspect &", pid=7)
+
+    assert client_chain([launcher, inspect, shell], "6") == (launcher, inspect)
+    assert client_chain([launcher, inspect, shell, process("claude")], "99")[:3] == (launcher, inspect, shell)
+
+
 def test_where_there_is_nobody_there_is_nobody_to_watch() -> None:
     assert client_chain([]) == ()
 

@@ -2,7 +2,8 @@
 
 A client that is killed cannot close anything. Its end of our input is closed with it, unless some other process has
 inherited it; and the process that started us may be a wrapper (uvx, npx, a shell), which stays behind, or is killed
-itself. So we look past the wrappers for the client, and end when it ends, or one of them.
+itself. So we look past the wrappers for the client, and end when it ends, or one of them. A command of ours that runs a
+proxy tells it who the client is: itself, whoever started it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ...system.ancestry import Ancestor
+
+CLIENT = "UNO_DEVSERVER_CLIENT"  # the variable with the process id of the client, where that is known
 
 # Programs that run what they are told to, whatever they are told.
 RUNNERS = frozenset(
@@ -34,7 +37,7 @@ _ENDINGS = (".exe", ".cmd", ".bat", ".js", ".cjs", ".mjs", ".py", ".dll")
 
 def watch_client(parent: int, end: Callable[[str], None]) -> None:
     """Blocks until the client has ended, or a wrapper around us, and then calls `end`; `parent` is who started us."""
-    chain = client_chain(ancestors())
+    chain = client_chain(ancestors(), os.environ.get(CLIENT, ""))
     if os.getppid() != parent:  # it has ended before we could look, and the system has given us another one
         end(f"the process {parent}, which started us, has ended")
     elif chain:
@@ -42,12 +45,12 @@ def watch_client(parent: int, end: Callable[[str], None]) -> None:
         end(f"the process {ended.pid} ({ended.name}), which we belong to, has ended")
 
 
-def client_chain(above: Sequence[Ancestor]) -> tuple[Ancestor, ...]:
-    """The wrappers right above us, and the client above them."""
+def client_chain(above: Sequence[Ancestor], client: str = "") -> tuple[Ancestor, ...]:
+    """The wrappers right above us, and the client above them; `client` is its process id, if it has told that."""
     chain: list[Ancestor] = []
     for ancestor in above:
         chain.append(ancestor)
-        if not is_wrapper(ancestor):
+        if str(ancestor.pid) == client or not is_wrapper(ancestor):
             break
     return tuple(chain)
 
