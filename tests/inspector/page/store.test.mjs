@@ -51,11 +51,20 @@ test("the oldest calls and lines make room for the newest", (t) => {
   const { store } = listening(t);
   for (let n = 1; n <= 2500; n++) {
     store.receive("call", call(n));
-    store.receive("log", [{ n }]);
+    store.receive("log", [{ n, at: n }]);
   }
   const { calls, log } = store.state;
   assert.deepEqual([calls.size, [...calls.keys()].at(-1)], [300, 2500]);
   assert.deepEqual([log.length, log[0].n, log.at(-1).n], [2000, 501, 2500]);
+});
+
+test("the log is in the order of time, also where the server's lines are told late", (t) => {
+  const { store } = listening(t);
+  const numbers = () => store.state.log.map(({ n }) => n);
+  store.receive("snapshot", snapshot({ log: [{ n: 1, at: 20 }, { n: 2, at: 10 }, { n: 3, at: 10 }] }));
+  assert.deepEqual(numbers(), [2, 3, 1]);
+  store.receive("log", [{ n: 4, at: 10 }, { n: 5, at: 30 }]);
+  assert.deepEqual(numbers(), [2, 3, 4, 1, 5]);
 });
 
 test("lists are read again when they changed, and when the proxy is another", (t) => {

@@ -197,14 +197,29 @@ def test_an_indented_line_has_the_level_of_the_one_before(file: Path) -> None:
     assert [line.level for line in tail.read(str(file))] == [ERROR, INFORMATION, INFORMATION]
 
 
-def test_the_time_is_the_lines_own_or_when_it_was_read(file: Path) -> None:
-    append(file, "2026-02-03T04:05:06Z stamped\n2026-02-31T04:05:06Z no such day\nplain\n")
+def test_a_traceback_has_the_level_of_the_line_that_it_explains(file: Path) -> None:
+    cause = "Traceback (most recent call last):\n  File 'a.py'\nValueError: no paint\n"
+    link = "\nDuring handling of the above exception, another exception occurred:\n\n"
+    append(file, f"warn: an add-in failed\n{cause}{link}{cause}dbug: plain\n{cause}fail: next\nplain\n")
+
+    levels = [line.level for line in OutputTail().read(str(file))]
+
+    assert levels == [WARNING] * 8 + [DEBUG] + [INFORMATION] * 3 + [ERROR, INFORMATION]
+
+
+def test_old_lines_have_their_own_time_or_that_of_the_line_before(file: Path) -> None:
+    append(file, "banner\n2026-02-03T04:05:06Z stamped\n2026-02-31T04:05:06Z no such day\nplain\n")
+
+    assert {line.at for line in OutputTail().read(str(file))} == {1770091506.0}
+
+
+def test_new_lines_have_the_time_at_which_they_were_read(file: Path) -> None:
     before = time.time()
+    append(file, time.strftime("%Y-%m-%dT%H:%M:%SZ stamped\nplain\n", time.gmtime()))
 
-    stamped, *others = (line.at for line in OutputTail().read(str(file)))
+    times = [line.at for line in OutputTail().read(str(file))]
 
-    assert stamped == 1770091506.0
-    assert all(before <= at <= time.time() for at in others)
+    assert before <= times[0] == times[1] <= time.time()
 
 
 def test_a_line_without_an_end_is_not_kept_for_ever(file: Path) -> None:

@@ -21,7 +21,7 @@ export class Store {
     clockSkewMs: 0, // this clock minus the proxy's
     health: null,
     calls: new Map(), // by id, oldest first
-    log: [], // oldest first
+    log: [], // oldest first: what the server printed is told when it is read, up to a second later, or when a page comes
     servers: [],
     proxies: [],
     listsRevision: 0, // grows whenever tools, resources and prompts have to be read again
@@ -64,7 +64,7 @@ export class Store {
         clockSkewMs: Date.now() - data.now * 1000,
         health: data.health,
         calls: new Map((data.calls ?? []).map((call) => [call.id, call])),
-        log: (data.log ?? []).slice(-LINES_KEPT),
+        log: (data.log ?? []).slice(-LINES_KEPT).sort(byTime),
         servers: data.servers ?? [],
         proxies: data.proxies ?? [],
         listsRevision: state.listsRevision + 1,
@@ -81,6 +81,7 @@ export class Store {
     },
     log: (data) => {
       this.state.log.push(...data);
+      this.state.log.sort(byTime); // it is nearly so, which takes no time
       if (this.state.log.length > LINES_KEPT) this.state.log.splice(0, this.state.log.length - LINES_KEPT);
     },
     servers: (data) => {
@@ -106,4 +107,9 @@ export class Store {
       for (const listener of [...this.#listeners]) listener(this.state, change, details);
     }
   }
+}
+
+/** Lines of the same time stay in the order in which they came. */
+function byTime(one, other) {
+  return one.at - other.at;
 }

@@ -25,9 +25,14 @@ MOST_LINES = 1000  # at once
 LONGEST_LINE = 4000  # characters
 LAST_LINES = 100  # more than anybody hands over as last words
 
+LATE_SECONDS = 3.0  # a line of a server that is followed is read within two
+
 # As .NET's console and our own Host print: perhaps a time, then the level. What is indented goes on with the last.
 _HEAD = re.compile(r"(?:(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)Z )?(?:(trce|dbug|info|warn|fail|crit): )?")
 _LEVELS = {"trce": TRACE, "dbug": DEBUG, "info": INFORMATION, "warn": WARNING, "fail": ERROR, "crit": CRITICAL}
+# So does what Python prints of an exception that was logged; its last line is the first that is not indented.
+_TRACEBACK = "Traceback (most recent call last):"
+_CHAINED = ("The above exception was the direct cause", "During handling of the above exception")
 _COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
@@ -45,6 +50,7 @@ class OutputTail:
         self._position = 0
         self._rest = b""  # of a line whose end is still to come
         self._level = INFORMATION  # of the last line
+        self._in_traceback = False
         self._last: deque[str] = deque(maxlen=LAST_LINES)  # that were read
 
     def read(self, path: str, last_words: Sequence[str] = ()) -> list[Printed]:
@@ -72,6 +78,7 @@ class OutputTail:
             return []
         unread = self._unread(last_words, time.time()) if self._file is not None else []
         self._file, self._position, self._rest, self._level = file, 0, b"", INFORMATION
+        self._in_traceback = False
         self._last.clear()
         return unread
 
@@ -94,21 +101,46 @@ class OutputTail:
         if len(rest) > LONGEST_LINE:
             lines, rest = [*lines, rest], b""
         self._rest = rest
-        return [
-            self._line(text, at) for line in lines[-MOST_LINES:] if (text := _COLOURS.sub("", decode(line)).rstrip())
-        ]
+        texts = [text for line in lines[-MOST_LINES:] if (text := _COLOURS.sub("", decode(line)).rstrip())]
+        moment = next((own for text in texts if (own := _own_time(text, at))), at)
+        printed = []
+        for text in texts:
+            moment = _own_time(text, at) or moment  # one without goes with the line before
+            printed.append(self._line(text, moment))
+        return printed
 
     def _line(self, text: str, at: float) -> Printed:
-        head = _HEAD.match(text)
-        assert head is not None  # all of it is optional
-        stamp, level = head.groups()
+        stamp, level, text = _parts(text)
+        goes_on = self._goes_on(text) and not (stamp or level)
         if level is not None:
             self._level = _LEVELS[level]
-        elif not text[0].isspace():
+        elif not goes_on:
             self._level = INFORMATION
-        printed = Printed(_moment(stamp) or at, self._level, visible(text[head.end() :])[:LONGEST_LINE])
+        printed = Printed(at, self._level, visible(text)[:LONGEST_LINE])
         self._last.append(printed.text)
         return printed
+
+    def _goes_on(self, text: str) -> bool:
+        """Whether a line belongs to the one before."""
+        if text[:1].isspace():
+            return True
+        begins = text.startswith(_TRACEBACK)
+        goes_on = begins or self._in_traceback or text.startswith(_CHAINED)
+        self._in_traceback = begins
+        return goes_on and self._level >= WARNING  # what was logged in passing does not hide why a program failed
+
+
+def _own_time(text: str, at: float) -> float | None:
+    """Of a line that was read now. That of a new one has only whole seconds, and would run behind other lines'."""
+    own = _moment(_parts(text)[0])
+    return at if own is not None and at - own < LATE_SECONDS else own
+
+
+def _parts(line: str) -> tuple[str | None, str | None, str]:
+    """Time, level, text."""
+    head = _HEAD.match(line)
+    assert head is not None  # all of it is optional
+    return head[1], head[2], line[head.end() :]
 
 
 def _moment(stamp: str | None) -> float | None:
