@@ -214,6 +214,30 @@ def test_a_folder_with_nothing_and_a_folder_that_is_missing_are_problems(tmp_pat
     assert f"there is no folder {tmp_path}/gone." in _problem(tmp_path, '{"mcpServerRoot": "../gone"}')
 
 
+@pytest.mark.parametrize(
+    ("files", "platform", "program", "script"),
+    [
+        (["server.py"], "linux", "python3", "server.py"),
+        (["main.py"], "win32", "python", "main.py"),
+        (["__main__.py", ".venv/bin/python"], "linux", ".venv/bin/python", "__main__.py"),
+        (["main.py", ".venv/Scripts/python.exe"], "win32", ".venv/Scripts/python.exe", "main.py"),
+        (["notes.py"], "linux", "node", "dist/index.js"),
+    ],
+)
+def test_what_to_write_for_a_server_in_one_file_is_shown_and_can_be_taken_as_it_is(
+    tmp_path: Path, files: list[str], platform: str, program: str, script: str
+) -> None:
+    for name in files:
+        write(tmp_path / name, "")
+
+    found = server_command(_config(tmp_path), {}, platform)
+
+    assert isinstance(found, Issue)
+    told = found.remediation.removeprefix("Write it into that file, as in ").removesuffix(".")
+    line = _line(tmp_path, f'{{"mcpServerRoot": "..", {told}}}', platform=platform)
+    assert (line.line, line.folder) == ((program, script), str(tmp_path))
+
+
 # Names.
 
 

@@ -28,6 +28,7 @@ NODE = "node"
 PACKAGE = "package.json"
 PYPROJECT = "pyproject.toml"
 PROJECTS = (".csproj", ".fsproj")
+SCRIPTS = ("server.py", "main.py", "__main__.py")  # what a server in one file is usually called
 LACKS = f"has no {PACKAGE} with 'bin' or 'main', no {PYPROJECT} with 'project.scripts', and no {PROJECTS[0]}"
 
 
@@ -62,9 +63,10 @@ def server_command(config: Config, environ: Mapping[str, str], platform: str) ->
             or _of_project(root, is_built=config.hot_reload.enabled)
         )
     except _Problem as problem:
-        return _unknown(config, str(problem))
+        return _unknown(config, str(problem), platform)
     if found is None:
-        return _elsewhere(config) or _unknown(config, f"{root} {LACKS}" if os.path.isdir(root) else _missing(root))
+        why = f"{root} {LACKS}" if os.path.isdir(root) else f"there is no folder {root}"
+        return _elsewhere(config) or _unknown(config, why, platform)
     line, origin = found
     between = ("--",) if own.args and line[0] == "dotnet" else ()
     return ServerLine((*line, *between, *own.args), folder, own.env, origin)
@@ -114,14 +116,22 @@ def _elsewhere(config: Config) -> Issue | None:
     )
 
 
-def _missing(root: str) -> str:
-    return f"there is no folder {root}"
-
-
-def _unknown(config: Config, why: str) -> Issue:
+def _unknown(config: Config, why: str, platform: str) -> Issue:
+    assert config.server_folder is not None
     message = f"How the server of {config.path} is started is not known: {why}."
-    step = 'Write it into that file, as in "mcpServer": {"command": "node", "args": ["dist/index.js"]}.'
+    program, script = _by_hand(config.server_folder, platform)
+    step = f'Write it into that file, as in "mcpServer": {{"command": "{program}", "args": ["{script}"]}}.'
     return fatal("ConfigInvalid", message, step)
+
+
+def _by_hand(root: str, platform: str) -> tuple[str, str]:
+    """How one would start what lies there; else, how one starts some server."""
+    script = next((name for name in SCRIPTS if os.path.isfile(os.path.join(root, name))), None)
+    if script is None:
+        return NODE, "dist/index.js"
+    own = ".venv/Scripts/python.exe" if platform == "win32" else ".venv/bin/python"
+    anybodys = "python" if platform == "win32" else "python3"
+    return own if os.path.isfile(os.path.join(root, own)) else anybodys, script
 
 
 # The packages that we know.
