@@ -184,6 +184,27 @@ def test_a_proxy_with_nothing_behind_it_does_not_work(machine: Machine, workspac
     assert " ms, but there is no server behind it\n" in text
 
 
+def test_a_variable_that_a_client_with_windows_does_not_pass_on_is_named_where_it_makes_the_difference(
+    machine: Machine, workspace: Path
+) -> None:
+    # given a user who agrees in a shell that has its data elsewhere
+    write(workspace / ".cursor" / "mcp.json", json.dumps({"mcpServers": OURS}))
+    machine.run("trust", "--revoke")
+    elsewhere = {"XDG_DATA_HOME": str(machine.root / "elsewhere")}
+    machine.run("trust", env=elsewhere)
+
+    # when an entry is tried for a client with windows, and for one in the terminal
+    (windows,) = machine.run("mcp", "doctor", "cursor", "--json", env=elsewhere).json["entries"]
+    (terminal,) = machine.run("mcp", "doctor", "claude-code", "--json", env=elsewhere).json["entries"]
+
+    # then the step is one that helps
+    assert "the user has not agreed to it" in windows["problem"]
+    assert "Cursor does not pass XDG_DATA_HOME on: run that without it ('env -u XDG_DATA_HOME " in windows["nextStep"]
+    assert terminal["ok"]
+    machine.run("trust", env={"XDG_DATA_HOME": ""})
+    assert machine.run("mcp", "doctor", "cursor", "--json", env=elsewhere).json["entries"][0]["ok"]
+
+
 def test_a_folder_that_is_no_workspace_is_told(machine: Machine) -> None:
     register(machine.workspace, OURS)
     with Proxies(machine):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from ..issues import ADDINS_DO
+from ..system.folders import DATA_HOME, folders_on
 from ..system.log import log
 from ..system.programs import candidates
 from ..system.values import Value
@@ -192,7 +193,17 @@ def _judged(blank: Examination, trial: Trial, start: Start, match: Match, profil
     waits = behind.untold and start.folder != here.workspace
     in_part = bool(behind.problem) and (not behind.fatal or waits)
     step = NO_WORKSPACE if behind.untold and not waits else behind.next_step
+    step += _state_apart(start, profile, here) if behind.problem else ""
     return tried.replace(health=behind.health, problem=behind.problem, next_step=step, in_part=in_part)
+
+
+def _state_apart(start: Start, profile: Profile, here: Here) -> str:
+    """What was done in this shell, such as agreeing to the workspace, is not seen where the client's server looks."""
+    ours, its = (folders_on(here.platform, environ, lambda: here.home) for environ in (here.environ, start.environ))
+    if ours.state == its.state or DATA_HOME in start.environ:
+        return ""
+    without = f"run that without it ('env -u {DATA_HOME} uno-devserver …')"
+    return f" {profile.name} does not pass {DATA_HOME} on: {without}, or put it into the entry's 'env'."
 
 
 def _after_failure(start: Start, match: Match, profile: Profile) -> str:

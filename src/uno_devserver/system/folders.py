@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 PRODUCT = "uno.devserver"
 VENDOR = "Uno Platform"
+DATA_HOME = "XDG_DATA_HOME"
 
 
 class Folders(Value):
@@ -62,7 +63,7 @@ def folders_on(platform: str, environ: Mapping[str, str], passwd_home: Callable[
     return Folders(
         home,
         _xdg(environ, "XDG_CONFIG_HOME", _below(home, ".config")),
-        _xdg(environ, "XDG_DATA_HOME", _below(home, ".local/share")),
+        _xdg(environ, DATA_HOME, _below(home, ".local/share")),
         "/usr/share",
     )
 
