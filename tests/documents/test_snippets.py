@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -155,7 +157,7 @@ def test_the_extension_of_the_guide_has_a_server_as_long_as_it_lives(machine: Ma
     page = (ROOT / "docs" / "ide-extensions.md",)
     (code,) = (block.text for block in blocks("js", pages=page))
     prepare(next(block for block in blocks("console", pages=page) if "start" in block.text), machine)
-    program = write(machine.root / "extension.mjs", code)
+    program = write(machine.root / "extension.mjs", code.replace("5000", "100"))
     output = machine.root / "extension.txt"
 
     with Proxies(machine) as everything, output.open("wb") as stream:
@@ -170,6 +172,8 @@ def test_the_extension_of_the_guide_has_a_server_as_long_as_it_lives(machine: Ma
             wait_for(lambda: "Healthy, 2 tools\n" in output.read_text("utf-8") or None)
             wait_for(lambda: "heard KeepAliveIdeMessage\n" in output.read_text("utf-8") or None)
             servers = machine.run("list", "--json").json["servers"]
+            os.kill(servers[0]["processId"], signal.SIGKILL)
+            wait_for(lambda: output.read_text("utf-8").count("Healthy, 2 tools\n") == 2 or None)
         finally:
             extension.kill()
             extension.wait(20)
@@ -178,3 +182,23 @@ def test_the_extension_of_the_guide_has_a_server_as_long_as_it_lives(machine: Ma
 
     assert [server["isInWorkspace"] for server in servers] == [True]
     assert f"started: {servers[0]['mcpEndpoint']}\n" in output.read_text("utf-8")
+    assert output.read_text("utf-8").count("started: ") == 2, "the one that was killed has a successor"
+
+
+def test_the_extension_of_the_guide_tells_a_folder_that_is_missing_from_a_program_that_is(machine: Machine) -> None:
+    (code,) = (block.text for block in blocks("js", pages=(ROOT / "docs" / "ide-extensions.md",)))
+    program = write(machine.root / "extension.mjs", code)
+
+    def told(folder: Path, programs: Path) -> str:
+        done = subprocess.run(
+            [str(NODE), str(program), str(folder)],
+            env={**machine.variables(), "PATH": str(programs)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 1
+        return done.stderr
+
+    assert f"'{machine.root}/gone': it does not exist." in told(machine.root / "gone", Path(sys.executable).parent)
+    assert "uno-devserver is not installed" in told(machine.workspace, machine.root)
