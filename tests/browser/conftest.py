@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from browser.chromium import launched
 from browser.inspected import Inspected
 from browser.screen import Screen
-from browser.watching import WAIT_MS, Visit
+from browser.watching import REFUSED, WAIT_MS, Visit
 
 expect.set_options(timeout=WAIT_MS)
 Opener = Callable[..., Screen]
@@ -38,6 +38,21 @@ def own(tmp_path: Path) -> Iterator[Inspected]:
     """For tests that edit, kill, or start it anew."""
     with Inspected(tmp_path) as inspected:
         yield inspected
+
+
+@pytest.fixture(scope="module")
+def visited(inspected: Inspected, browser: Browser) -> Iterator[Page]:
+    """Of the same origin and policy, but without a script of its own: nobody who is refused gets one."""
+    with Visit(browser, inspected.address) as visit:
+        visit.expected += [REFUSED]
+        yield visit.open(inspected.address)
+
+
+@pytest.fixture
+def page(visited: Page) -> Page:
+    """With nothing in it but an element for what a test puts there."""
+    visited.evaluate("document.body.replaceChildren(Object.assign(document.createElement('main'), {id: 'stage'}))")
+    return visited
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ class Screen:
         return self.page.locator("#connection")
 
     def wait_connected(self) -> None:
-        expect(self.connection).to_have_text("Connected")
+        expect(self.connection).to_have_text("Live")
 
     def go(self, view: str) -> Locator:
         """Choose a view as a mouse does; the section that shows it."""

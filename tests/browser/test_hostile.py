@@ -5,32 +5,13 @@ The modules of the page are called in a browser, under the page's policy, with w
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
-from browser.inspected import Inspected
-from browser.watching import REFUSED, Visit
+from browser.stage import evaluate
 
-BOUND_MS = 30_000  # for what takes a second at most on an idle machine; a hanging page is noticed
 SVG = "<svg xmlns='http://www.w3.org/2000/svg'><script>top.owned = 1</script></svg>"
-
-
-@pytest.fixture(scope="module")
-def visited(inspected: Inspected, browser: Browser) -> Iterator[Page]:
-    """Of the same origin and policy, but without a script of its own: nobody who is refused gets one."""
-    with Visit(browser, inspected.address) as visit:
-        visit.expected += [REFUSED]
-        yield visit.open(inspected.address)
-
-
-@pytest.fixture
-def page(visited: Page) -> Page:
-    """With nothing in it but an element for what a test puts there."""
-    visited.evaluate("document.body.replaceChildren(Object.assign(document.createElement('main'), {id: 'stage'}))")
-    return visited
 
 
 def test_contents_of_any_kind_are_shown_and_none_is_run_or_followed(page: Page) -> None:
@@ -43,7 +24,7 @@ def test_contents_of_any_kind_are_shown_and_none_is_run_or_followed(page: Page) 
         + [None, 5, {"type": "text", "text": 7}]
     )
 
-    _evaluate(
+    evaluate(
         page,
         """const {renderToolResult} = await import("/assets/results.js");
         hostile.push({type: "image", data: btoa(svg), mimeType: "image/svg+xml"});
@@ -61,7 +42,7 @@ def test_contents_of_any_kind_are_shown_and_none_is_run_or_followed(page: Page) 
 
 
 def test_a_result_of_very_many_parts_or_very_much_text_is_shown_in_part_until_all_is_wanted(page: Page) -> None:
-    _evaluate(
+    evaluate(
         page,
         """const {renderToolResult} = await import("/assets/results.js");
         const content = Array.from({length: 1000}, (_, index) => ({type: "text", text: `part ${index}.`}));
@@ -77,7 +58,7 @@ def test_a_result_of_very_many_parts_or_very_much_text_is_shown_in_part_until_al
 
 
 def test_a_schema_of_thousands_of_members_becomes_a_form(page: Page) -> None:
-    _evaluate(
+    evaluate(
         page,
         """const {createForm} = await import("/assets/forms.js");
         const {describe} = await import("/assets/schema.js");
@@ -90,7 +71,7 @@ def test_a_schema_of_thousands_of_members_becomes_a_form(page: Page) -> None:
 
 
 def test_a_default_that_its_control_cannot_show_is_seen_before_it_is_sent(page: Page) -> None:
-    value = _evaluate(
+    value = evaluate(
         page,
         """const {createForm} = await import("/assets/forms.js");
         const {describe} = await import("/assets/schema.js");
@@ -167,7 +148,7 @@ def test_a_schema_that_changes_while_somebody_types_takes_neither_the_words_nor_
     one.fill('{"half": ')
 
     changed = {"zero": {"type": "integer"}, "one": {"type": "object"}, "two": {"type": "string", "maxLength": 9}}
-    _evaluate(
+    evaluate(
         page,
         """const {describe} = await import("/assets/schema.js");
         window.calling.change(describe({type: "object", properties}));""",
@@ -183,7 +164,7 @@ def test_a_schema_that_changes_while_somebody_types_takes_neither_the_words_nor_
 
 
 def test_a_list_that_changes_keeps_the_focus_and_one_that_is_empty_shows_what_was_linked_to(page: Page) -> None:
-    _evaluate(
+    evaluate(
         page,
         """const {createChooser} = await import("/assets/chooser.js");
         const entry = (key) => ({key, name: key, search: key, shape: key});
@@ -216,7 +197,7 @@ def test_the_address_of_another_inspector_is_only_followed_on_this_machine(page:
     addresses = ["http://localhost:6275/?token=t", "http://localhost:80@evil.example/", "javascript:owned=1", None]
     proxies = [{"inspector": each, "directory": "/ws", "state": "constructor"} for each in addresses]
 
-    _evaluate(
+    evaluate(
         page,
         """const {create} = await import("/assets/views/servers.js");
         const view = create();
@@ -230,7 +211,7 @@ def test_the_address_of_another_inspector_is_only_followed_on_this_machine(page:
 
 def _calling(page: Page, run: str, properties: dict[str, Any]) -> None:
     """A form for a schema of these properties, whose call is `run` and whose result is shown as JSON."""
-    _evaluate(
+    evaluate(
         page,
         f"""const {{createCalling}} = await import("/assets/calling.js");
         const {{describe}} = await import("/assets/schema.js");
@@ -239,11 +220,3 @@ def _calling(page: Page, run: str, properties: dict[str, Any]) -> None:
         stage.append(window.calling.element);""",
         {"properties": properties},
     )
-
-
-def _evaluate(page: Page, script: str, given: dict[str, Any] | None = None) -> Any:
-    """What the script gives; `stage` is the page's element, and what was given is there by its names."""
-    names = ", ".join(given or {})
-    function = f"async ([{{{names}}}]) => {{ const stage = document.getElementById('stage'); {script} }}"
-    late = f"new Promise((_, reject) => setTimeout(reject, {BOUND_MS}, Error('it hangs')))"
-    return page.evaluate(f"(given) => Promise.race([({function})(given), {late}])", [given or {}])

@@ -32,7 +32,7 @@ const VIEWS = [
 
 const CONNECTIONS = {
   connecting: "Connecting…",
-  connected: "Connected",
+  connected: "Live", // of this page; "Connected" is a state of what is behind the proxy
   reconnecting: "Reconnecting…",
   refused: "Not allowed",
 };

@@ -2,8 +2,10 @@
 
 import { el, fill, unique } from "./dom.js";
 import { parseExactly } from "./exact.js";
-import { clock, moment, ms, ticking } from "./format.js";
+import { clock, moment, ms, ticking, when } from "./format.js";
 import { kindOf } from "./kinds.js";
+
+const MOST_ASKED = 200; // characters of the arguments; more than that no line has room for
 
 export class CallRow {
   call;
@@ -22,7 +24,7 @@ export class CallRow {
 
   constructor(call) {
     this.#opened = el("tr", { class: "opened", role: "row", id: unique("call"), hidden: true }, this.#details);
-    const { method, name, client } = call;
+    const { method, name, client, at } = call;
     this.#button = el(
       "button",
       {
@@ -42,7 +44,12 @@ export class CallRow {
     this.#row = el(
       "tr",
       { role: "row", "data-call": call.id },
-      el("th", { scope: "row", role: "rowheader" }, this.#button),
+      el(
+        "th",
+        { scope: "row", role: "rowheader" },
+        this.#button,
+        el("p", { class: "call-asked muted small" }, el("time", {}, when(moment(at))), asked(call.arguments)),
+      ),
       el("td", { role: "cell", class: "wide-only" }, client),
       el("td", { role: "cell" }, this.#badge, this.#why),
       this.#queued,
@@ -125,6 +132,11 @@ export class CallRow {
       ),
     );
   }
+}
+
+/** In a line; all of them are there when it is opened. */
+function asked(text) {
+  return /^(\{\s*\})?$/.test(text) ? "" : el("span", { class: "mono" }, text.slice(0, MOST_ASKED));
 }
 
 /** Arguments that were cut are no JSON any more, and stay as they came. */

@@ -1,4 +1,4 @@
-// What a form was last sent with, for as long as the tab lives.
+// What a form was last sent with, or what was chosen, for as long as the tab lives.
 
 import { parseExactly } from "./exact.js";
 

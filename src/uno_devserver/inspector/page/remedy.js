@@ -16,6 +16,19 @@ export function withCommands(sentence) {
   return [...nodes, sentence.slice(end)];
 }
 
+// The proxy speaks to agents, who must not agree for their user; this page's reader is the user.
+const TO_AGENTS = "Only the user may agree, who does so by 'uno-devserver trust' in the workspace;";
+const TO_USERS = "If you trust its code, run 'uno-devserver trust' in the workspace;";
+const TOOL = /\b(uno_app_\w+)/;
+
+/** The same for what to do about an issue; a tool that is to be called is a link to its form. */
+export function nextStep(remedy) {
+  const parts = remedy.replace(TO_AGENTS, TO_USERS).split(TOOL);
+  return parts.map((part, index) =>
+    index % 2 ? el("a", { href: `#tools/${part}` }, part) : withCommands(part),
+  );
+}
+
 /** A single word is the name of a program or a field: there is nothing to copy. */
 function command(text) {
   const code = el("code", {}, text);

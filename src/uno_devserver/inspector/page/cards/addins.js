@@ -2,7 +2,12 @@
 
 import { badge, el, table } from "../dom.js";
 import { pathText } from "../paths.js";
+import { withCommands } from "../remedy.js";
 import { card } from "./card.js";
+
+const NOT_AGREED =
+  "Those of the workspace itself are not loaded: you have not agreed yet that its code may run. " +
+  "To agree, run 'uno-devserver trust' there.";
 
 export const addInsCard = () =>
   card({
@@ -12,25 +17,25 @@ export const addInsCard = () =>
       loading: health.addInsLoading,
       found: health.discovery?.addIns ?? [],
       usesHost: health.proxy.upstream?.kind !== "command",
+      refused: health.proxy.trusted === false,
     }),
-    render: ({ told, loading, found, usesHost }) => {
-      if (told.length)
-        return addInTable(
-          told.map((each) => [each.name, each.version, status(each, loading), each.assemblyPath, each.error]),
-        );
-      if (found.length)
-        return addInTable(
-          found.map((each) => [
-            each.packageName,
-            each.packageVersion,
-            badge("quiet", "Found"),
-            each.entryPointDll,
-            null,
-          ]),
-        );
-      return el("p", { class: "muted" }, usesHost ? "The workspace has none." : "An MCP server of your own has none.");
-    },
+    render: ({ refused, ...known }) => [
+      (!refused || known.told.length > 0) && addIns(known),
+      refused && known.usesHost && el("p", { class: "why" }, withCommands(NOT_AGREED)),
+    ],
   });
+
+function addIns({ told, loading, found, usesHost }) {
+  if (told.length)
+    return addInTable(
+      told.map((each) => [each.name, each.version, status(each, loading), each.assemblyPath, each.error]),
+    );
+  if (found.length)
+    return addInTable(
+      found.map((each) => [each.packageName, each.packageVersion, badge("quiet", "Found"), each.entryPointDll, null]),
+    );
+  return el("p", { class: "muted" }, usesHost ? "The workspace has none." : "An MCP server of your own has none.");
+}
 
 function status({ loaded, error }, loading) {
   if (loaded) return error ? badge("warn", "Works in part") : badge("ok", "Loaded");

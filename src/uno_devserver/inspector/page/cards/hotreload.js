@@ -8,6 +8,8 @@ import { pathText } from "../paths.js";
 import { withCommands } from "../remedy.js";
 import { card, facts } from "./card.js";
 
+export const BY_ANOTHER = "By the proxy that started the Host; its own page tells of the reloads.";
+
 export const hotReloadCard = () =>
   card({
     title: "Hot reload",
@@ -16,11 +18,12 @@ export const hotReloadCard = () =>
   });
 
 /** Checks come with every call: what counts them is not drawn here, or this card would never rest. */
-function brief({ state, strategy, packages, builds, restarts, failing, lastRestart }) {
-  return { state, strategy, packages, builds, restarts, failing, lastRestart };
+function brief({ owner, state, strategy, packages, builds, restarts, failing, lastRestart }) {
+  return { owner, state, strategy, packages, builds, restarts, failing, lastRestart };
 }
 
-function reloading({ state, strategy, packages, builds, restarts, failing, lastRestart }) {
+function reloading({ owner, state, strategy, packages, builds, restarts, failing, lastRestart }) {
+  if (owner === false) return [badge("ok", "On"), el("p", { class: "why" }, BY_ANOTHER)]; // nothing else is told then
   const last = moment(lastRestart?.at);
   return [
     el(

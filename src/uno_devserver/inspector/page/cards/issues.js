@@ -2,7 +2,7 @@
 
 import { badge, copyButton, el } from "../dom.js";
 import { kindOf } from "../kinds.js";
-import { withCommands } from "../remedy.js";
+import { nextStep } from "../remedy.js";
 import { card, facts } from "./card.js";
 
 export const issuesCard = () =>
@@ -11,21 +11,37 @@ export const issuesCard = () =>
     wide: true,
     pick: ({ health: { issues } }) =>
       issues.length ? issues.toSorted((one, other) => isFatal(other) - isFatal(one)) : null,
-    render: (issues) => el("ul", { class: "issues" }, issues.map(issueItem)),
+    render: (issues) => el("ul", { class: "issues" }, bySteps(issues).map(issuesItem)),
   });
+
+/** What is settled by the same step stands together: mostly the one is the cause of the other. */
+function bySteps(issues) {
+  return [...Map.groupBy(issues, (issue) => issue.remediation || issue).values()];
+}
 
 function isFatal(issue) {
   return issue.severity === "Fatal";
 }
 
-function issueItem({ code, severity, message, remediation }) {
+function issuesItem(issues) {
+  const [{ severity, remediation }] = issues;
   return el(
     "li",
     { class: "issue", "data-kind": kindOf(severity) },
-    el("p", { class: "issue-head" }, badge(kindOf(severity), severity), el("code", {}, code)),
-    el("p", { class: "issue-message" }, message),
-    remediation && el("p", { class: "issue-remedy" }, el("strong", {}, "Next: "), withCommands(remediation)),
+    issues.map(what),
+    remediation && el("p", { class: "issue-remedy" }, el("strong", {}, "Next: "), nextStep(remediation)),
   );
+}
+
+/** Below its first line, a message quotes what a program printed. */
+function what({ code, severity, message }) {
+  const [sentence, ...printed] = message.split("\n");
+  return [
+    el("p", { class: "issue-head" }, badge(kindOf(severity), severity), el("code", {}, code)),
+    el("p", { class: "issue-message" }, sentence),
+    printed.length > 0 &&
+      el("pre", { class: "code scroll", tabindex: "0", role: "group", "aria-label": "Printed" }, printed.join("\n")),
+  ];
 }
 
 export const lastExitCard = () =>

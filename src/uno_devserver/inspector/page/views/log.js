@@ -4,16 +4,20 @@
 import { copyButton, el, field, fill } from "../dom.js";
 import { clock, moment } from "../format.js";
 import { kindOf } from "../kinds.js";
+import { createMemory } from "../memory.js";
 
 const LEVELS = ["Trace", "Debug", "Information", "Warning", "Error", "Critical"];
+const USUAL_LEVEL = "Information"; // the rest is for those who seek a fault of the proxy itself
 const MOST_LINES = 2000; // in the page; the store keeps no more either
 const AT_END_PIXELS = 24; // how near to the end counts as there: about a line
 
 export function create({ store }) {
+  const memory = createMemory("log", "level");
+  const chosen = memory.read() ?? USUAL_LEVEL;
   const level = el(
     "select",
-    { onchange: redraw },
-    LEVELS.map((name) => el("option", { value: name }, levelText(name))),
+    { onchange: chooseLevel },
+    LEVELS.map((name) => el("option", { value: name, selected: name === chosen }, levelText(name))),
   );
   const source = el(
     "select",
@@ -56,6 +60,11 @@ export function create({ store }) {
     counted,
   );
 
+  function chooseLevel() {
+    memory.write(level.value);
+    redraw();
+  }
+
   function shownLines() {
     return store.state.log.filter(matches);
   }
@@ -73,7 +82,7 @@ export function create({ store }) {
       lines,
       shownLines().map((line) => lineItem(line, search.value)),
     );
-    last = store.state.log.at(-1)?.n ?? 0;
+    last = store.state.log.reduce((most, { n }) => Math.max(most, n), 0);
     summarise();
     if (following) follow();
   }
@@ -81,10 +90,18 @@ export function create({ store }) {
   function append(added) {
     const news = added.filter(({ n }) => n > last);
     last = news.at(-1)?.n ?? last;
-    lines.append(...news.filter(matches).map((line) => lineItem(line, search.value)));
+    for (const line of news.filter(matches)) put(lineItem(line, search.value));
     while (lines.childElementCount > MOST_LINES) lines.firstElementChild.remove();
     summarise();
     if (following) follow();
+  }
+
+  /** By its time, as the store has them. */
+  function put(item) {
+    let before = lines.lastElementChild;
+    while (before && before.dataset.at > Number(item.dataset.at)) before = before.previousElementSibling;
+    if (before) before.after(item);
+    else lines.prepend(item);
   }
 
   function summarise() {
@@ -123,7 +140,7 @@ function lineItem(line, wanted) {
   const { at, level, source, text } = line;
   return el(
     "li",
-    { class: "line", "data-kind": kindOf(level), "data-level": level },
+    { class: "line", "data-kind": kindOf(level), "data-level": level, "data-at": at },
     el("time", { class: "line-time" }, clock(moment(at), true)),
     el("span", { class: "line-level" }, level),
     el("span", { class: "line-source" }, source),

@@ -1,6 +1,7 @@
 // What hot reload did, newest first: which files changed, how long build and restart took, and what became of the tools.
 
 import { age } from "../ages.js";
+import { BY_ANOTHER } from "../cards/hotreload.js";
 import { badge, el, empty, fill } from "../dom.js";
 import { moment, plural, seconds, when } from "../format.js";
 import { kindOf } from "../kinds.js";
@@ -35,7 +36,7 @@ export function create() {
       if (text === shown) return; // a selection stays
       shown = text;
       const history = hotReload?.history ?? [];
-      fill(summary, hotReload && summarised(hotReload));
+      fill(summary, hotReload && hotReload.owner !== false && summarised(hotReload));
       fill(list, history.toReversed().map(entry));
       fill(nothing, history.length === 0 && absence(hotReload, hotReloadOff));
     },
@@ -43,6 +44,7 @@ export function create() {
 }
 
 function absence(hotReload, off) {
+  if (hotReload?.owner === false) return empty("Hot reload is on.", BY_ANOTHER);
   if (hotReload)
     return empty("No reloads yet.", "Edit the code of the server and call a tool: what happens then is shown here.");
   const why = empty(off ? "Hot reload is off." : "It is not known yet whether there is hot reload.");
@@ -87,7 +89,7 @@ function entry(reload) {
     el(
       "dl",
       { class: "reload-times" },
-      time("Build", build ? `${seconds(buildSeconds)}` : "none needed", build),
+      build ? time("Build", seconds(buildSeconds), build) : ok !== false && time("Build", "none needed"),
       restartSeconds !== undefined && time("Restart", seconds(restartSeconds)),
       client !== undefined && time("Client process", client ? "restarted" : "not restarted"),
     ),
@@ -98,9 +100,10 @@ function entry(reload) {
   );
 }
 
-function outcome({ ok, restartSeconds }) {
-  if (ok === false) return badge("bad", restartSeconds === undefined ? "Build failed" : "Start failed");
-  return badge("ok", "Reloaded");
+function outcome({ ok, build, restartSeconds }) {
+  if (ok !== false) return badge("ok", "Reloaded");
+  if (restartSeconds !== undefined) return badge("bad", "Start failed");
+  return badge("bad", build ? "Build failed" : "Not loaded"); // code that needs no build was looked at, and has errors
 }
 
 function time(name, value, note = null) {
