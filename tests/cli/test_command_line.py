@@ -93,6 +93,19 @@ def test_an_error_is_a_json_object_on_stdout_when_json_is_asked_for(machine: Mac
     assert all(result.json["error"].values())
 
 
+@pytest.mark.parametrize("option", ["--json=1", "--JSON=yes"])
+def test_json_that_is_asked_for_wrongly_is_told_as_json(machine: Machine, option: str) -> None:
+    result = machine.run("health", option)
+
+    assert (result.exit_code, result.json["error"]["code"], result.stderr) == (2, "BadValue", "")
+
+
+def test_json_that_is_not_wanted_is_not_what_an_error_is(machine: Machine) -> None:
+    result = machine.run("health", "--json=false", "--nonsense")
+
+    assert (result.exit_code, result.stdout) == (2, "")
+
+
 @pytest.mark.parametrize(
     "argv",
     [

@@ -69,8 +69,9 @@ def test_where_the_config_names_the_server_it_says_that_a_proxy_starts_it(
     result = machine.run("health", "--json")
 
     assert result.exit_code == 1
-    started, trust, config = result.json["issues"]
+    config, started, trust = result.json["issues"]
     assert (started["code"], "--mcp-app" in started["remediation"]) == ("HostNotStarted", True)
+    assert "'uno-devserver inspect'" in started["remediation"]
     assert (trust["code"], "'uno-devserver trust'" in trust["remediation"]) == ("WorkspaceNotTrusted", True)
     assert (config["code"], "hotReload: it must be an object" in config["message"]) == ("ConfigInvalid", True)
 
@@ -80,6 +81,35 @@ def test_where_the_user_has_agreed_nothing_is_said_of_trust(workspace: Workspace
     assert machine.run("trust").exit_code == 0
 
     assert machine.run("health", "--json").issue_codes == ["HostNotStarted"]
+
+
+def test_a_mistake_in_the_config_is_named_before_the_start_that_would_read_it(app: WorkspaceBuilder) -> None:
+    path = app.root / ".devtools/host.config.jsonc"
+    app.file(".devtools/host.config.jsonc", '{"proxy": {"waitCalls": 1}}')
+
+    config, started = app.machine.run("health", "--json").json["issues"]
+
+    assert config["message"] == f"{path}:1:25: proxy.waitCalls: it must be true or false."
+    assert started["remediation"] == "Run 'uno-devserver start' in the workspace."
+
+
+@pytest.mark.parametrize("broken", ['{"mcpServer": {"comm', '{"mcpServers": {}}'])
+def test_where_nobody_knows_what_the_config_names_health_and_config_say_that_nothing_is_started(
+    workspace: WorkspaceBuilder, machine: Machine, broken: str
+) -> None:
+    path = workspace.root / ".devtools/host.config.jsonc"
+    workspace.file(".devtools/host.config.jsonc", broken)
+
+    config, started = machine.run("health", "--json").json["issues"]
+    shown = machine.run("config")
+
+    assert (config["code"], config["severity"], started["code"]) == ("ConfigInvalid", "Fatal", "HostNotStarted")
+    assert config["message"].startswith(f"{path}:1:")
+    assert config["remediation"].endswith("until then proxies start no server.")
+    assert started["remediation"].startswith("Correct the config first.")
+    assert "'uno-devserver start'" not in started["remediation"]
+    assert "\n  server: not known\n" in shown.stdout
+    assert f"{config['message']} {config['remediation']}" in shown.stdout
 
 
 def test_what_is_wrong_with_the_config_is_told_once_beside_a_host_that_works(app: WorkspaceBuilder) -> None:

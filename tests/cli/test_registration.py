@@ -114,6 +114,14 @@ def test_a_client_that_nobody_knows_is_a_failure_that_names_all_and_the_closest(
     assert error.next_step == "Did you mean 'cursor'?"
 
 
+@pytest.mark.usefixtures("workspace")
+def test_what_is_no_client_is_not_offered_as_one() -> None:
+    error = _refused("unknwn")
+
+    assert "unknown" not in error.message
+    assert "unknown" not in error.next_step
+
+
 @pytest.mark.parametrize(("name", "meant"), [("zd", "zed"), ("kira", "kiro"), ("foo", None)])
 @pytest.mark.usefixtures("workspace")
 def test_a_short_name_is_close_to_less(name: str, meant: str | None) -> None:

@@ -175,6 +175,30 @@ def test_a_bare_folder_gets_a_host_too(machine: Machine) -> None:
     assert (again.json["outcome"], again.json["processId"]) == ("reused", result.json["processId"])
 
 
+@pytest.mark.parametrize(
+    ("config", "told"),
+    [
+        ('{"mcpServer": ', "1:15: this is not valid JSON: Expecting value. Correct the file (comments and"),
+        (
+            '{"proxy": {"waitCalls": 1}}',
+            "1:25: proxy.waitCalls: it must be true or false. Correct the file; until then",
+        ),
+    ],
+)
+def test_what_is_wrong_with_the_config_is_told_by_each_start(
+    workspace: WorkspaceBuilder, machine: Machine, config: str, told: str
+) -> None:
+    path = workspace.root / CONFIG
+    workspace.file(CONFIG, config)
+
+    for outcome in ("started", "reused"):
+        result = machine.run("start", "--json")
+
+        assert (result.exit_code, result.json["outcome"]) == (0, outcome)
+        assert f"warn: {path}:{told}" in result.stderr
+        assert any(told in warning for warning in result.json["warnings"])
+
+
 def test_a_host_that_was_started_by_hand_is_the_one_of_its_folder(machine: Machine) -> None:
     host = machine.spawn("host", "--httpPort", "0", cwd=machine.home)
     registry = machine.data / "Uno Platform" / "DevServers"

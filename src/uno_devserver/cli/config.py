@@ -54,10 +54,12 @@ def _look(workspace: Workspace) -> Findings:
     from ..hotreload.sources.find import find_sources
     from .config_checks import problems, remarks
     from .config_commands import commands_of
+    from .config_issues import config_issues
     from .config_report import Findings
 
     folder = workspace.working_directory
     config = read_config(workspace.config)
+    config = config.replace(issues=config_issues(config, workspace))
     commands = commands_of(folder, config)
     found = Findings(
         folder,

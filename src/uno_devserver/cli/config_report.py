@@ -86,7 +86,8 @@ def _follows(found: Findings) -> Iterator[Row]:
     else:
         yield Row("trusted", "yes", style=Style.GOOD)
     if server is None or isinstance(server, Issue):
-        yield Row("server", "not known" if server else _A_HOST)
+        unknown = server is not None or any(issue.fatal for issue in found.config.issues)
+        yield Row("server", "not known" if unknown else _A_HOST)
     else:
         yield Row("server", shown(server.line))
         yield Row("runs in", server.folder)

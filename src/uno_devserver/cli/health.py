@@ -16,6 +16,7 @@ from ..issues import fatal
 from ..system.folders import folders
 from ..workspace.config import AS_BEFORE, read_config
 from ..workspace.trust import is_trusted, refusal
+from .config_issues import config_issues, keeps_from_starting
 from .directory import absolute
 from .health_report import text
 from .progress import say
@@ -34,7 +35,11 @@ if TYPE_CHECKING:
 
 
 NO_PROXY = "No proxy runs for this workspace, whose config names the MCP server that proxies start."
-START_PROXY = "Let an AI client start 'uno-devserver --mcp-app' there; 'uno-devserver config' shows what that starts."
+START_PROXY = (
+    "Let an AI client start 'uno-devserver --mcp-app' there, or run 'uno-devserver inspect' to have one with a page; "
+    "'uno-devserver config' shows what that starts."
+)
+NOT_KNOWN = "No proxy runs for this workspace, and none would start a server: which one its config names is not known."
 
 
 def run(invocation: Invocation) -> Result:
@@ -51,14 +56,17 @@ def run(invocation: Invocation) -> Result:
         report = also_told(health(_with_host(facts, own)), proxies)
     else:
         report = told_by(proxies, facts) or health(_without_host(facts, config, registered.ended))
-    report = judged(report.facts, (*report.issues, *_of_config(config, proxies)))
+    of_config = _of_config(config, discovery.workspace, proxies)
+    # What runs has told how it is; what is to be started reads the config first.
+    told_first, then = (report.issues, of_config) if own or proxies else (of_config, report.issues)
+    report = judged(report.facts, (*told_first, *then))
     told = {**report.to_json(), "proxies": proxies}
     return Result(told, text(report, proxies), 0 if report.status is HealthStatus.HEALTHY else 1)
 
 
-def _of_config(config: Config, proxies: list[Status]) -> tuple[Issue, ...]:
+def _of_config(config: Config, workspace: Workspace, proxies: list[Status]) -> tuple[Issue, ...]:
     if config.readable or not proxies:
-        return config.issues
+        return config_issues(config, workspace)
     return tuple(issue.replace(remediation=AS_BEFORE) for issue in config.issues)
 
 
@@ -90,6 +98,9 @@ def _without_host(facts: HealthFacts, config: Config, ended: tuple[Server, ...])
     if config.names_server:
         issues = (fatal("HostNotStarted", NO_PROXY, START_PROXY), *_not_trusted(facts.discovery.workspace))
         return facts.replace(upstream_issues=issues)
+    if keeps_from_starting(config, facts.discovery.workspace):
+        issue = fatal("HostNotStarted", NOT_KNOWN, f"Correct the config first. {START_PROXY}")
+        return facts.replace(upstream_issues=(issue,))
     last = next(iter(reversed(of_workspace(ended, facts.discovery.workspace))), None)
     if last is None:
         return facts

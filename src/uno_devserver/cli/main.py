@@ -25,7 +25,7 @@ INTERRUPTED = 130  # what a shell says of a program that Ctrl+C ended
 
 def main(argv: Sequence[str]) -> int:
     """Run one command line; returns the exit code: 0 done, 1 failed, 2 called wrongly, 130 interrupted."""
-    as_json = "--json" in argv  # known before parsing, so that a parse error can be JSON too
+    as_json = any(_means_json(word) for word in argv)  # known before parsing, so that a parse error can be JSON too
     try:
         invocation = parse(argv)
         as_json = invocation.on("json")
@@ -45,6 +45,12 @@ def main(argv: Sequence[str]) -> int:
     except Exception as error:
         render_error(_unexpected(error), as_json=as_json)
         return 1
+
+
+def _means_json(word: str) -> bool:
+    """Also where a value was given that it does not take."""
+    name, _, value = word.lower().partition("=")
+    return name == "--json" and value != "false"
 
 
 def _mention_unknown(invocation: Invocation) -> None:

@@ -88,7 +88,7 @@ def _client(invocation: Invocation, definitions: Definitions) -> Profile | None:
         return None
     profile = definitions.profile(name)
     if profile is None:
-        known = ", ".join(one.id for one in definitions.profiles)
+        known = ", ".join(one.id for one in definitions.profiles if not one.hidden)
         raise UserError("UnknownClient", f"Unknown client '{name}'. Known clients: {known}", _close(name, definitions))
     return profile
 
@@ -96,7 +96,7 @@ def _client(invocation: Invocation, definitions: Definitions) -> Profile | None:
 def _close(name: str, definitions: Definitions) -> str:
     from difflib import get_close_matches
 
-    names = [other for one in definitions.profiles for other in (one.id, *one.aliases)]
+    names = [other for one in definitions.profiles if not one.hidden for other in (one.id, *one.aliases)]
     family = [other for other in names if other.startswith(f"{name.lower()}-")]  # all that 'claude' may mean
     alike = get_close_matches(name.lower(), names, 1, _ALIKE if len(name) > _SHORT else _ALIKE_IF_SHORT)
     close = " or ".join(f"'{other}'" for other in family or alike)

@@ -10,6 +10,7 @@ from ..instances.start import StartObserver, Wish, start
 from ..issues import UserError
 from ..system.folders import folders
 from ..system.log import level_named, log
+from ..workspace.config import read_config
 from ..workspace.resolver import ResolutionKind, resolve, select_solution
 from .agreeing import agree_to
 from .directory import absolute
@@ -36,6 +37,8 @@ def run(invocation: Invocation) -> Result:
     agreed = agree_to(workspace.working_directory, "start")  # a proxy need not ask for it again
     interrupts = Interrupts()
     observer = _Teller(interrupts)
+    for issue in read_config(workspace.config).issues:
+        observer.warned(f"{issue.message} {issue.remediation}")
 
     def plan() -> Plan:
         from ..instances.host_choice import Wanted

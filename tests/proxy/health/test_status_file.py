@@ -202,7 +202,7 @@ def test_of_a_config_that_cannot_be_read_health_says_what_counts_until_then(
 
     leave_status(machine, processes.start().pid, machine.workspace)
 
-    assert before.endswith("the defaults count.")
+    assert before.endswith("proxies start no server.")
     now = machine.run("health", "--json").issue("ConfigInvalid")["remediation"]
     assert now.endswith("what was read before counts.")
 

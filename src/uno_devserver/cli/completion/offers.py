@@ -81,5 +81,5 @@ def offer_for(value: str) -> Offer:
 
 def _clients() -> Iterator[tuple[str, str]]:
     for name, profile in packaged(f"{CLIENTS}.json").items():
-        if name != "$schema" and not profile.get("noClient"):
+        if name != "$schema" and not profile.get("noClient") and not profile.get("excludeFromDetection"):
             yield from ((each, profile.get("name", name)) for each in (name, *profile.get("aliases", ())))
