@@ -76,10 +76,11 @@ def test_a_tool_that_a_next_step_names_is_a_link_to_its_form(page: Page) -> None
 
 
 def test_what_a_program_printed_keeps_its_lines(page: Page) -> None:
-    issues = _issues(page, fatal("HostCrashed", f"It ended. Its last lines:\n{TRACE}"))
+    quoted = fatal("HostCrashed", f"It ended. Its last lines:\n{TRACE}"), warning("ReloadFailed", f"At 4:   {TRACE}")
+    issues = _issues(page, *quoted)
 
-    assert issues.locator("pre").inner_text() == TRACE
-    assert "monospace" in issues.locator("pre").evaluate("it => getComputedStyle(it).fontFamily")
+    assert issues.locator("pre").all_inner_texts() == [TRACE, f"  {TRACE}"]
+    assert "monospace" in issues.locator("pre").first.evaluate("it => getComputedStyle(it).fontFamily")
 
 
 def test_a_call_tells_when_it_was_and_what_was_asked_before_it_is_opened(page: Page) -> None:

@@ -33,9 +33,11 @@ function issuesItem(issues) {
   );
 }
 
-/** Below its first line, a message quotes what a program printed. */
+// What a program printed begins in the next line, or indented behind a colon.
+const PRINTED = /\n|(?<=:) (?=\s)/;
+
 function what({ code, severity, message }) {
-  const [sentence, ...printed] = message.split("\n");
+  const [sentence, ...printed] = message.split(PRINTED);
   return [
     el("p", { class: "issue-head" }, badge(kindOf(severity), severity), el("code", {}, code)),
     el("p", { class: "issue-message" }, sentence),
