@@ -311,8 +311,9 @@ class OwnAuthority:
             self._building = False
         self._figures.made(role, changed, made)
         if made.error is not None:
-            build = made.named or "The build"
-            self.say("warning", f"{build} of the {role.value} failed: what runs is the code before.")
+            built = f"{made.named} of the {role.value} failed"
+            what = built if made.named else f"The new code of the {role.value} cannot be used"
+            self.say("warning", f"{what}: what runs is the code before.")
         elif made.named:
             self.say("info", f"{made.named} of the {role.value} took {made.seconds:.1f} s.")
         return made
