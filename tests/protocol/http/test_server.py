@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -209,6 +210,26 @@ def test_a_client_that_never_reads_its_answers_is_not_read_either(serve: Serve) 
             client.send(GET * 1000)
 
     assert len(asked) < 20
+
+
+def test_a_client_that_resets_its_connection_makes_no_noise(serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
+    async def handler(_: Request) -> Answer:
+        if client.socket.fileno() >= 0:
+            _reset(client.socket)  # in the event loop, which so has to find out by writing
+        return Response(200, b"hello")
+
+    server = serve(handler)
+    client = server.client()
+
+    client.send(GET * 50)
+    until(lambda: client.socket.fileno() < 0 and not server.server._connections)
+
+    assert [record.message for record in caplog.records if record.name == "asyncio"] == []
+
+
+def _reset(connection: socket.socket) -> None:
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
 
 
 def test_a_client_that_ends_its_side_still_gets_its_answer(serve: Serve) -> None:

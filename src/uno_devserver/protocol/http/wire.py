@@ -31,7 +31,8 @@ class Wire:
 
     def write(self, data: bytes) -> None:
         """Send, if anybody is there and nothing ended the sending."""
-        if data and not self.gone and not self._ended:
+        # A transport that is closing sends nothing either, but soon complains of each attempt on standard error.
+        if data and not self.closing and not self._ended:
             self._transport.write(data)
 
     async def drain(self) -> None:
