@@ -50,11 +50,17 @@ def test_a_config_that_cannot_be_seen_is_not_agreed_to(workspace: Path) -> None:
     assert agree_to(str(workspace), "start") == ()
 
 
-def test_a_state_that_cannot_be_kept_is_no_reason_to_fail(workspace: Path, tmp_path: Path) -> None:
+def test_a_state_that_cannot_be_kept_is_no_reason_to_fail_and_is_told(
+    workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     write(workspace / ".devtools" / "addins" / "mine.py", "")
-    write(tmp_path / "data", "a file where the folder should be")
+    (tmp_path / "gone").symlink_to(tmp_path / "gone")  # no folder can be made there, not even by root
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "gone" / "data"))
 
     assert agree_to(str(workspace), "start") == ()
+    said = capsys.readouterr().err
+    assert str(tmp_path / "gone" / "data") in said
+    assert "Make the folder writable" in said
 
 
 def test_a_dry_run_tells_what_would_run_and_agrees_to_nothing(workspace: Path, tmp_path: Path) -> None:

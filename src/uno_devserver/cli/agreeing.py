@@ -14,6 +14,8 @@ MAY_RUN = "Code of this workspace that may run from now on"
 WOULD_RUN = "Code of this workspace that would be agreed to"
 REVOKE = "'uno-devserver trust --revoke' takes it back."
 NOT_YET = "Code of this workspace runs only after 'uno-devserver trust'."
+NOT_KEPT = "That code of this workspace may run could not be kept"
+MAKE_WRITABLE = "Make the folder writable, then run it again."
 STILL_TRUSTED = "Code of this workspace may run still: 'uno-devserver trust --revoke' takes that back."
 
 
@@ -30,9 +32,13 @@ def agree_to(directory: str, command: str, *, dry_run: bool = False) -> tuple[st
 
         runs = (*asked.addins, *may_run(asked))
         if runs and not dry_run:  # where nothing was shown, nothing was agreed to: neither now nor what comes later
-            agree(state, asked, command)
+            try:
+                agree(state, asked, command)
+            except OSError as error:
+                log.warn(f"{NOT_KEPT} in {state}: {error.strerror or error}. {MAKE_WRITABLE}")
+                return ()
     except (FileProblem, OSError, UserError) as error:
-        log.debug(f"that the workspace is trusted is not kept: {error}")
+        log.debug(f"what of the workspace would run cannot be seen: {error}")
         return ()
     return runs
 
