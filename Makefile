@@ -7,7 +7,7 @@ STAMP := $(VENV)/.installed
 PROGRAMS := $(VENV)/.programs
 DOTNET := .dotnet-test
 # More workers than cores of a small machine: the slow tests wait for processes, not for the CPU.
-PYTEST_WORKERS ?= 3
+PYTEST_WORKERS ?= 4
 
 .PHONY: help setup test test-dotnet test-clients lint screenshots conformance bench bench-peers demo clean
 

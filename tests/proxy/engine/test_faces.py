@@ -19,7 +19,7 @@ from support.inspectors import HELLO, InspectorClient, Listening, last_port_take
 from support.relays import Scene
 from uno_devserver.issues import Issue
 from uno_devserver.protocol.jsonrpc import STOPPED
-from uno_devserver.proxy.engine.faces import Faces, wanted_port
+from uno_devserver.proxy.engine.faces import MOST_SESSIONS, Faces, wanted_port
 from uno_devserver.proxy.engine.knowledge import Knowledge
 from uno_devserver.proxy.options import INSPECTOR_PORT, Options
 from uno_devserver.proxy.timeline import Timeline
@@ -92,6 +92,17 @@ async def test_a_call_that_hangs_does_not_keep_it_from_closing(folder: Path) -> 
 
         assert is_free(port)
         assert (await calling).json["error"]["code"] == STOPPED
+
+
+@asynchronous
+async def test_clients_that_never_say_goodbye_are_forgotten_before_they_use_up_all_files(folder: Path) -> None:
+    async with world_in(folder, http_port=0) as world:
+        sessions = [(await world.post("initialize", HELLO)).headers["mcp-session-id"] for _ in range(MOST_SESSIONS + 1)]
+
+        first = await world.post("ping", {}, **{"Mcp-Session-Id": sessions[0]})
+        last = await world.post("ping", {}, **{"Mcp-Session-Id": sessions[-1]})
+
+        assert (first.status, last.status) == (404, 200)
 
 
 @asynchronous

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from .knowledge import Knowledge
 
 LONG_SECONDS = 1.0  # a first start that takes longer may want to be looked at
+# Each may hold two connections to the upstream. A client that never says goodbye, again and again, must not use up the
+# files that a process may have open, of which there are 1024 as a rule, or 256.
+MOST_SESSIONS = 50
 BEHIND_SECONDS = 0.2  # the first calls come as soon as there is an upstream, and the inspector can wait
 
 
@@ -158,9 +161,10 @@ class Faces:
         return None if self._knowledge.workspace is None else self._knowledge.workspace()
 
     def _endpoint(self) -> StreamableHttp:
+        from ...protocol.policy import DEFAULT_POLICY
         from ...protocol.streamable import StreamableHttp
 
-        return StreamableHttp(self._relay)
+        return StreamableHttp(self._relay, DEFAULT_POLICY.replace(sessions=MOST_SESSIONS))
 
 
 def wanted_port(options: Options, workspace: Workspace | None, environ: Mapping[str, str]) -> int | None:
