@@ -13,8 +13,9 @@ from support.servers import Processes, Registry, registry_of
 from support.workspace import WorkspaceBuilder
 from uno_devserver.system import run
 
-# A busy machine is no reason to fail.
-settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# A busy machine is no reason to fail. Where a test does not ask for more, forty examples find what a change broke; more
+# of them, again and again, cost everybody minutes.
+settings.register_profile("unhurried", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
 
 

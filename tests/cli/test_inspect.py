@@ -15,9 +15,10 @@ from support.bundled import wait_for
 from support.files import write
 from support.inspectors import InspectorClient, inspector_of, last_port_taken
 from support.machine import Machine
+from support.ports import lasting_port
 from support.proxies import PATIENCE, Proxies
 from support.servers import Processes
-from uno_devserver.system.ports import free_port, is_free
+from uno_devserver.system.ports import is_free
 from uno_devserver.system.processes import process_started
 
 ADDIN = """\
@@ -121,7 +122,7 @@ def test_a_proxy_that_has_none_is_asked_to_open_it(trusted: Proxies) -> None:
 
 
 def test_it_is_opened_on_the_port_of_the_config_unless_another_is_named(trusted: Proxies) -> None:
-    port = free_port()
+    port = lasting_port()
     write(trusted.machine.workspace / ".devtools/host.config.jsonc", json.dumps({"inspector": {"port": port}}))
     client = trusted.connected()
     client.wait_health(lambda report: report["proxy"]["controlChannel"], "one that can be asked")

@@ -19,10 +19,10 @@ from pathlib import Path
 
 from support.bundled import wait_for
 from support.machine import RUN_SECONDS, Machine
+from support.ports import lasting_port
 from support.proxies import NEWEST_HANDSHAKE
 from uno_devserver.cli.parse import Invocation, parse
 from uno_devserver.instances.health_report import ConnectionState
-from uno_devserver.system.ports import free_port
 
 OPERATORS = {"|", "||", "&&", ";", ">", ">>", "<", "&"}
 PORT = re.compile(r"(--(?:httpPort|http|port|inspector) )[1-9]\d*")
@@ -51,7 +51,7 @@ class Console:
 
     def run(self, command: str) -> Outcome:
         """The line, with a free port for each that it names, and the running Host for what stands in angle brackets."""
-        line = PORT.sub(lambda option: f"{option[1]}{free_port()}", self._filled_in(command))
+        line = PORT.sub(lambda option: f"{option[1]}{lasting_port()}", self._filled_in(command))
         first = invocation_of(line)
         if first is None or (serving := _serving(first)) is None:
             return self._run(line)

@@ -18,8 +18,9 @@ from support.files import write
 from support.inspectors import InspectorClient, inspector_of, last_port_taken
 from support.machine import Machine
 from support.odd_servers import odd_server
+from support.ports import lasting_port
 from support.proxies import Message, Proxies, ProxyClient
-from uno_devserver.system.ports import free_port, is_free
+from uno_devserver.system.ports import is_free
 
 GONE_SECONDS = 1.0  # it takes a tenth of that, unless the machine is busy
 CONFIG = ".devtools/host.config.jsonc"
@@ -29,7 +30,7 @@ CONFIG = ".devtools/host.config.jsonc"
 
 
 def test_it_is_opened_on_the_port_that_was_asked_for_and_everybody_is_told(proxies: Proxies, bench: Workbench) -> None:
-    port = free_port()
+    port = lasting_port()
     client = proxies.connected("--inspector", str(port))
 
     page = inspector_of(client)
@@ -153,7 +154,7 @@ def _kill(client: ProxyClient) -> None:
 def test_the_port_is_free_when_the_proxy_has_gone_and_the_next_has_the_same_url(
     proxies: Proxies, bench: Workbench, end: Callable[[ProxyClient], None]
 ) -> None:
-    port = free_port()
+    port = lasting_port()
     client = proxies.connected("--inspector", str(port))
     page = inspector_of(client)
     with page.listen("/events") as events:
@@ -225,7 +226,7 @@ def test_a_config_that_was_agreed_to_opens_it(asking: Proxies) -> None:
 
 def test_the_command_line_wins_over_the_config(asking: Proxies) -> None:
     asking.machine.run("trust")
-    port = free_port()
+    port = lasting_port()
 
     assert inspector_of(asking.connected("--inspector", str(port))).port == port
 
