@@ -20,7 +20,7 @@ import pytest
 from support.bundled import BOTH, Reply, ask
 from support.files import write
 from support.inspectors import inspector_of
-from support.proxies import Proxies, ProxyClient
+from support.proxies import Proxies
 from support.reloading import (
     MANAGERS,
     BuiltServer,
