@@ -28,7 +28,7 @@ $(STAMP): $(RUNNABLE)
 setup: $(STAMP)  ## create .venv with everything the other targets need
 
 test: lint $(PROGRAMS)  ## lint, then every test
-	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) -rs
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal -rs
 
 $(PROGRAMS): tests/support/programs.py | $(STAMP)
 	$(BIN)/python tests/support/programs.py

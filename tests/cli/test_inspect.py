@@ -159,8 +159,7 @@ def test_the_browser_shows_it_unless_that_is_not_wanted(trusted: Proxies, browse
     for options in (["--no-open"], ["--json"], []):
         assert trusted.machine.run("inspect", *options).exit_code == 0
 
-    wait_for(lambda: browser.exists() or None)
-    assert browser.read_text() == f"{page.url}\n"
+    assert _opened(browser) == f"{page.url}\n"
 
 
 def test_a_browser_that_cannot_be_started_is_no_failure(trusted: Proxies) -> None:
@@ -364,9 +363,13 @@ def test_a_file_cannot_send_the_browser_elsewhere(
     own = inspecting.url()
 
     assert own.startswith("http://localhost:")
-    wait_for(lambda: browser.exists() or None)
-    assert browser.read_text() == f"{own}\n"
+    assert _opened(browser) == f"{own}\n"
     inspecting.end()
+
+
+def _opened(browser: Path) -> str:
+    """What the browser was told to show: whole lines, for it writes them in a process of its own."""
+    return str(wait_for(lambda: (browser.exists() and browser.read_text()) or None))
 
 
 def _until_connected(page: InspectorClient) -> None:
