@@ -173,6 +173,8 @@ class _Record:
 
     def end(self, state: str, outcome: str | Result | msgspec.Raw, now: float) -> None:
         self.move(state, self.why if state == RESTARTING else "", now)
+        if state == RESTARTING:  # it was told to come again, and never run: all of that was its way there
+            self._waited, self._ran = self._waited + (self._ran or 0.0), None
         self._total = self._waited + (self._ran or 0.0)
         self._outcome = outcome
 
