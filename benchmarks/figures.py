@@ -13,7 +13,8 @@ from benchmarks.workspaces import WORK
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
-PAGES = (HERE / "README.md", HERE.parent / "README.md", HERE.parent / "docs" / "inspector.md")
+DOCS = HERE.parent / "docs"
+PAGES = (HERE / "README.md", HERE.parent / "README.md", DOCS / "inspector.md", DOCS / "proof.md")
 
 
 def median(values: Sequence[float]) -> float:
@@ -72,7 +73,7 @@ def save(name: str, rounds: int, rows: Sequence[Mapping[str, object]], report: s
         "rows": rows,
     }
     (RESULTS / f"{name}.json").write_text(json.dumps(data, indent=2) + "\n", "utf-8")
-    begin, end = f"<!-- {name} figures: written by make bench SAVE=--save -->", f"<!-- end of {name} figures -->"
+    begin, end = f"<!-- {name} figures: written with --save -->", f"<!-- end of {name} figures -->"
     for page in PAGES:
         before, found, rest = page.read_text("utf-8").partition(begin)
         if found:
