@@ -5,11 +5,12 @@ BIN := $(VENV)/bin
 RUNNABLE := $(VENV)/.runnable
 STAMP := $(VENV)/.installed
 PROGRAMS := $(VENV)/.programs
+PROOF := $(VENV)/.proof
 DOTNET := .dotnet-test
 # More workers than cores of a small machine: the slow tests wait for processes, not for the CPU.
 PYTEST_WORKERS ?= 4
 
-.PHONY: help setup test test-dotnet test-clients lint screenshots conformance bench bench-peers demo clean
+.PHONY: help setup test test-dotnet test-clients lint screenshots conformance bench chaos fuzz soak coverage release-check demo clean
 
 help:  ## what can be done here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -23,6 +24,10 @@ $(RUNNABLE): pyproject.toml
 
 $(STAMP): $(RUNNABLE)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(PROOF): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[proof]'
 	@touch $@
 
 setup: $(STAMP)  ## create .venv with everything the other targets need
@@ -58,17 +63,23 @@ screenshots: $(STAMP) $(PROGRAMS)  ## the two pictures of the README (INTO=folde
 conformance: $(STAMP)  ## run the public MCP conformance suite against the Host (also part of test)
 	$(BIN)/python tests/conformance/run.py
 
-bench: $(STAMP)  ## measure discovery, the Host, the proxy, hot reload and registration against a bare interpreter start (SAVE=--save: into the documents)
-	$(BIN)/python -m benchmarks.discovery $(SAVE)
-	$(BIN)/python -m benchmarks.host $(SAVE)
-	$(BIN)/python -m benchmarks.proxy $(SAVE)
-	$(BIN)/python -m benchmarks.proxy --inspector $(SAVE)
-	$(BIN)/python -m benchmarks.hotreload $(SAVE)
-	$(BIN)/python -m benchmarks.reloads $(SAVE)
-	$(BIN)/python -m benchmarks.registration $(SAVE)
+bench: $(STAMP) $(PROGRAMS)  ## measure everything, and other MCP proxies beside ours (downloads them, once; SAVE=--save: into the documents)
+	$(BIN)/python -m benchmarks $(SAVE)
 
-bench-peers: $(STAMP)  ## measure other MCP proxies beside ours (downloads them, once)
-	$(BIN)/python -m benchmarks.peers $(SAVE)
+chaos: $(STAMP)  ## break everything on purpose, for half an hour (ARGS='--seed 7 --minutes 5')
+	$(BIN)/python tests/chaos/run.py $(SAVE) $(ARGS)
+
+fuzz: $(PROOF)  ## a million hostile inputs to every parser
+	$(BIN)/python tests/fuzz/run.py $(SAVE) $(ARGS)
+
+soak: $(STAMP)  ## an hour of calls, edits and restarts: nothing may grow
+	$(BIN)/python tests/soak/run.py $(SAVE) $(ARGS)
+
+coverage: $(PROOF) $(PROGRAMS)  ## every test, with the branches that they take, also in the processes they start
+	$(BIN)/python tests/support/coverage_run.py $(SAVE) $(ARGS)
+
+release-check: $(PROOF)  ## build the wheel and try it in empty environments, with every Python that is here
+	$(BIN)/python tests/release/run.py $(ARGS)
 
 demo: $(RUNNABLE)  ## watch it work: discovery, an agent's session, a crash that heals, an edit, a registration
 	@$(BIN)/uno-devserver demo
