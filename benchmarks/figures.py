@@ -30,9 +30,13 @@ def clean_environment(**more: str) -> dict[str, str]:
     return {**environ, "HOME": home, "XDG_DATA_HOME": home, "XDG_CONFIG_HOME": home, **more}
 
 
+def machine() -> str:
+    system = f"{platform.system()} {platform.machine()}"
+    return f"{os.cpu_count()} cores, {system}, Python {platform.python_version()}, {time.strftime('%Y-%m-%d')}"
+
+
 def conditions(rounds: int) -> str:
-    machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
-    return f"{machine}, {time.strftime('%Y-%m-%d')}; medians of {rounds} interleaved runs of whole processes."
+    return f"{machine()}; medians of {rounds} interleaved runs of whole processes."
 
 
 def start_table(samples: Mapping[str, Sequence[float]], bars: Mapping[str, float], bare: str, rounds: int) -> list[str]:
