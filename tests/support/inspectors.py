@@ -68,11 +68,13 @@ class InspectorClient:
 class Listening:
     """A stream of server-sent events."""
 
-    def __init__(self, port: int, path: str, headers: Mapping[str, str]) -> None:
+    def __init__(
+        self, port: int, path: str, headers: Mapping[str, str], method: str = "GET", body: bytes = b""
+    ) -> None:
         lines = {"Host": f"localhost:{port}", "Accept": "text/event-stream", **headers}
-        head = f"GET {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items())
+        head = f"{method} {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in lines.items())
         self._socket = socket.create_connection(("127.0.0.1", port), PATIENCE)
-        self._socket.sendall(f"{head}\r\n".encode())
+        self._socket.sendall(f"{head}\r\n".encode() + body)
         self._received = b""
 
     def wait(self, text: str) -> None:

@@ -170,6 +170,12 @@ class ProxyClient:
         answer: Message = self.wait(lambda: self._answers.get(request_id), f"an answer to {request_id!r}", seconds)
         return answer
 
+    def forget(self, request_id: int | str) -> None:
+        """Keep nothing of a request that was answered: in an hour there are many. A second answer stays a problem."""
+        with self._changed:
+            del self._answers[request_id]
+            self._sent.discard(request_id)
+
     def has_answer(self, request_id: int | str) -> bool:
         return request_id in self._answers
 

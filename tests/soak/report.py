@@ -1,0 +1,106 @@
+"""The figures of a soak, judged: a table for people, and all samples for the record."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from soak.samples import MEMORY, OF_FOLDER, OF_PROCESS, Series
+from soak.tally import Tally
+from soak.trend import MIB, TOLERATED_BYTES, Trend, count_grows, memory_grows, trend
+
+KIB = 1024
+
+
+@dataclass(frozen=True)
+class Row:
+    """One process or folder."""
+
+    series: Series
+    trends: dict[str, Trend]
+    grows: tuple[str, ...]  # of what it has more and more
+
+
+def judge(series: Sequence[Series]) -> list[Row]:
+    rows = []
+    for each in series:
+        found = {what: trend(each.times, values) for what, values in each.values.items()}
+        trends = {what: seen for what, seen in found.items() if seen is not None}
+        grows = [what for what, seen in trends.items() if (memory_grows if what in MEMORY else count_grows)(seen)]
+        rows.append(Row(each, trends, tuple(grows)))
+    return rows
+
+
+def text(rows: Sequence[Row], tally: Tally, minutes: float, seed: int) -> str:
+    return "\n".join([*_processes(rows), "", *_folders(rows), "", _summary(rows, tally, minutes, seed), ""])
+
+
+def save(rows: Sequence[Row], tally: Tally, minutes: float, seed: int) -> None:
+    from benchmarks import figures  # only where it is run as a program: it needs the repository's folder
+
+    record: list[dict[str, object]] = [
+        {"what": "the run", "minutes": minutes, "seed": seed, "counts": dict(tally.counts), "wrong": tally.problems}
+    ]
+    for row in rows:
+        trends = {
+            what: {"afterWarmUp": seen.first, "atTheEnd": seen.last, "perHour": round(seen.per_hour, 2)}
+            for what, seen in row.trends.items()
+        }
+        samples = {"seconds": row.series.times, **row.series.values}
+        record.append({"what": row.series.name, "grows": row.grows, "trends": trends, "samples": samples})
+    figures.save("soak", 1, record, text(rows, tally, minutes, seed))
+
+
+def _processes(rows: Sequence[Row]) -> list[str]:
+    lines = [
+        "| process | resident memory | a trend of | open files | threads | children | |",
+        "|---|---:|---:|---:|---:|---:|---|",
+    ]
+    for row in rows:
+        if all(what in row.trends for what in OF_PROCESS):
+            memory = row.trends["rss"]
+            cells = [
+                row.series.name,
+                f"{memory.first / MIB:.1f} → {memory.last / MIB:.1f} MiB",
+                f"{memory.per_hour / MIB:+.2f} MiB/h",
+                *(_change(row.trends[what]) for what in ("fds", "threads", "children")),
+                _verdict(row),
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _folders(rows: Sequence[Row]) -> list[str]:
+    lines = ["| folder | files | KiB | |", "|---|---:|---:|---|"]
+    for row in rows:
+        if all(what in row.trends for what in OF_FOLDER):
+            size = row.trends["bytes"]
+            cells = [
+                row.series.name,
+                _change(row.trends["files"]),
+                f"{size.first / KIB:.0f} → {size.last / KIB:.0f}",
+                _verdict(row),
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def _summary(rows: Sequence[Row], tally: Tally, minutes: float, seed: int) -> str:
+    counts = tally.counts
+    happened = ", ".join(
+        f"{counts[what]:,} {what}"
+        for what in ("requests", "calls", "edits", "broken builds", "kills", "sessions", "streams dropped", "pages")
+    )
+    growing = sum(bool(row.grows) for row in rows)
+    return (
+        f"{minutes:g} minutes, seed {seed}: {happened}; {counts['wrong']} wrong answers, {growing} of {len(rows)} grow "
+        f"(medians of the first and the last third after the warm-up; tolerated: {TOLERATED_BYTES // MIB} MiB an hour)."
+    )
+
+
+def _change(seen: Trend) -> str:
+    return f"{seen.first:g} → {seen.last:g}"
+
+
+def _verdict(row: Row) -> str:
+    return f"GROWS: {', '.join(row.grows)}" if row.grows else "pass"

@@ -1,0 +1,324 @@
+"""The worlds of a soak: proxies that live as long as the run, while everything behind them comes and goes.
+
+Each has a machine in a folder of its own, so that nothing that one of them leaves is taken for another's. Every answer
+is looked at: it must come, it must be the only one, and it must say what its request asked for.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import shutil
+import signal
+import threading
+from abc import ABC, abstractmethod
+from pathlib import Path
+from typing import Any
+
+from soak.tally import Loops, Tally
+from support.bundled import BOTH, Reply, ask
+from support.inspectors import HELLO, Listening, inspector_of
+from support.machine import Machine
+from support.proxies import MODERN, PATIENCE, Message, Proxies, ProxyClient
+from support.reloading import META, BuiltServer, hot, poll
+
+WORKBENCH = Path(__file__).parents[1] / "proxy" / "scenarios" / "workbench.py"
+SOURCE = Path(__file__).parents[2] / "src"
+LONG = 3 * PATIENCE  # for a build, a start and a call, while other programs want the machine, too
+ENVELOPE = {
+    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/clientInfo": {"name": "soak", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+class World(ABC):
+    """One proxy, its client, and what is done to them."""
+
+    name: str
+
+    def __init__(self, folder: Path, tally: Tally, seed: int) -> None:
+        folder.mkdir()
+        self.machine = Machine(folder)
+        # The program of this checkout, whichever one is installed in the environment.
+        self.machine.environment |= {"UNO_DEVSERVER_TRUST": "1", "PYTHONPATH": str(SOURCE)}
+        self.tally = tally
+        self.random = random.Random(f"{seed} {self.name}")
+        self.proxies = Proxies(self.machine)
+        self._numbers = itertools.count(1)
+
+    def begin(self) -> None:
+        """With a proxy that serves."""
+        self.client = self._started()
+
+    @abstractmethod
+    def _started(self) -> ProxyClient:
+        """Lay the workspace out, and start its proxy."""
+
+    @abstractmethod
+    def live(self, loops: Loops) -> None:
+        """Begin what happens in it."""
+
+    def host(self) -> int | None:
+        """The process behind the proxy, if it lives as long as the run."""
+        return None
+
+    def between(self, seconds: float) -> float:
+        """About so many, by the seed."""
+        return self.random.uniform(0.75 * seconds, 1.25 * seconds)
+
+    def ask(self, method: str, params: Message, seconds: float = LONG) -> Message:
+        """The result; nothing of it is kept, and a second answer to it would be an answer that nobody waits for."""
+        request = self.client.begin(method, params, f"soak-{next(self._numbers)}")
+        answer = self.client.answer(request, seconds)
+        self.client.forget(request)
+        self.tally.add("requests")
+        assert "result" in answer, answer
+        result: Message = answer["result"]
+        return result
+
+    def call(self, tool: str, **arguments: Any) -> Message:
+        self.tally.add("calls")
+        return self.ask("tools/call", {"name": tool, "arguments": arguments})
+
+    def echo(self) -> None:
+        said = f"{self.name} {next(self._numbers)}"
+        result = self.call("echo", text=said)
+        assert not result.get("isError"), result
+        assert text_of(result) == said, result
+
+    def list_tools(self) -> float:
+        """A client that looks at the lists; and at the health, which must be well again before long."""
+        assert any(tool["name"] for tool in self.ask("tools/list", {})["tools"])
+        self.ask("ping", {})
+        self.client.notifications.clear()
+        return 5.0
+
+
+class ReloadWorld(World):
+    """A configured server whose code is edited, sometimes into what does not build; callers who do as they are told."""
+
+    strategy: str
+
+    def _started(self) -> ProxyClient:
+        # The server notes what happens to it; an hour of that is of no use here.
+        journal = self.machine.root / "gates" / "journal"
+        journal.parent.mkdir()
+        journal.symlink_to(os.devnull)
+        self._edit = 1
+        self._seen = 1  # the newest edit that has answered
+        self._refused = threading.Event()  # a call was answered with a build that fails
+        hot_reload = {"enabled": True, "strategy": self.strategy}
+        self._server = BuiltServer(self.machine, "edit 1", hotReload=hot_reload)
+        return hot(self.proxies)
+
+    def live(self, loops: Loops) -> None:
+        for number in (1, 2):
+            loops.start(f"caller {number} of {self.name}", self._call)
+        loops.start(f"the editor of {self.name}", self._edit_code)
+        loops.start(f"the lists of {self.name}", self.list_tools)
+
+    def _call(self) -> float:
+        before = self._seen
+        result = self.call("answer")
+        told = (result.get("_meta") or {}).get(META) or {}
+        if result.get("isError"):
+            self._told(told, result)
+        else:
+            number = int(result["content"][0]["text"].removeprefix("edit "))
+            assert before <= number <= self._edit, f"edit {number} answers, after {before} and before {self._edit}"
+            self._seen = max(number, self._seen)
+        return 0.05
+
+    def _told(self, told: Message, result: Message) -> None:
+        """It was not run, and the answer says what to do."""
+        assert told.get("run") is False, result
+        self.tally.add(f"told {told['state']}")
+        if told["state"] == "buildFailed":
+            self._refused.set()
+        else:
+            assert told["state"] == "restarting", result
+            ready = self.ask("tools/call", {"name": "mcpStatus", "arguments": {}})
+            assert not ready.get("isError"), ready
+
+    def _edit_code(self) -> float:
+        if self.random.random() < 0.2:
+            self._refused.clear()
+            self._say("build fails")
+            assert self._refused.wait(LONG), "nobody was told of a build that fails"
+            self.tally.add("broken builds")
+        edit = self._say()
+        poll(lambda: self._seen >= edit, f"{self.name}: an answer of edit {edit}", LONG)
+        self.tally.add("edits")
+        return self.between(20)
+
+    def _say(self, *habits: str) -> int:
+        self._edit += 1
+        self._server.say(f"edit {self._edit}", *habits)
+        return self._edit
+
+
+class RestartWorld(ReloadWorld):
+    name = "reload by restart"
+    strategy = "restart"
+
+
+class SwapWorld(ReloadWorld):
+    name = "reload by swap"
+    strategy = "swap"
+
+
+class KilledWorld(World):
+    """A Host that is killed again and again; what may be called again is, and everything else is told of truthfully."""
+
+    name = "Host killed"
+
+    def _started(self) -> ProxyClient:
+        lay_out_addin(self.machine)
+        return self.proxies.connected("--wait-calls")
+
+    def live(self, loops: Loops) -> None:
+        for number in (1, 2):
+            loops.start(f"caller {number} of {self.name}", self._call)
+        loops.start("the killer", self._kill)
+        loops.start(f"the lists of {self.name}", self.list_tools)
+
+    def _call(self) -> float:
+        for _ in range(4):
+            self.echo()
+        counted = self.call("count")
+        if counted.get("isError"):
+            self.tally.add("outcome unknown")  # the Host was killed while it ran, and it may not be called again
+        else:
+            assert int(text_of(counted)) >= 1, counted
+        return 0.2
+
+    def _kill(self) -> float:
+        report = self.client.wait_connected(seconds=LONG)["proxy"]
+        os.kill(report["upstream"]["processId"], signal.SIGKILL)
+        self.client.wait_connected(report["generation"] + 1, LONG)
+        self.tally.add("kills")
+        return self.between(30)
+
+
+class HttpWorld(World):
+    """Clients over HTTP, in both eras, that come and go, well-behaved or not; and a page that is opened and closed."""
+
+    name = "HTTP and inspector"
+    SESSIONS = 520  # more than are kept: from then on one must go for each that comes
+
+    def _started(self) -> ProxyClient:
+        lay_out_addin(self.machine)
+        client = self.proxies.connected("--http", "0", "--inspector", "0")
+        address = client.wait_health(lambda report: report["proxy"]["httpEndpoint"], "served")["proxy"]["httpEndpoint"]
+        self._port = int(address.rpartition(":")[2].partition("/")[0])
+        self._page = inspector_of(client)
+        self._opened = 0
+        return client
+
+    def host(self) -> int:
+        pid: int = self.client.wait_connected()["proxy"]["upstream"]["processId"]
+        return pid
+
+    def live(self, loops: Loops) -> None:
+        loops.start(f"the caller of {self.name}", self._call)
+        loops.start("sessions", self._visit)
+        loops.start("modern clients", self._ask_modern)
+        loops.start("streams that are dropped", self._drop)
+        loops.start("the page", self._look)
+        loops.start(f"the lists of {self.name}", self.list_tools)
+
+    def _call(self) -> float:
+        self.echo()
+        return 0.05
+
+    def _visit(self) -> float:
+        """A session: some calls, its stream for notifications; every other one says goodbye."""
+        opened = self._post("initialize", HELLO)
+        session = opened.headers["mcp-session-id"]
+        self._post("notifications/initialized", {}, session, request=False)
+        self._opened += 1
+        self.tally.add("sessions")
+        if self._opened < self.SESSIONS:
+            return 0.0
+        with Listening(self._port, "/mcp", {"Mcp-Session-Id": session}) as stream:
+            stream.wait("200 OK")
+            for _ in range(3):
+                self._echo_over_http(session)
+        self.tally.add("streams dropped")
+        if self._opened % 2:
+            gone = ask(self._port, "DELETE", "/mcp", headers={"Mcp-Session-Id": session})
+            assert gone.status in (200, 204), gone
+        return 0.3
+
+    def _ask_modern(self) -> float:
+        self._echo_over_http()
+        return 0.1
+
+    def _drop(self) -> float:
+        """A call that reports its progress, on a stream that its client does not read to the end."""
+        token = f"t{next(self._numbers)}"
+        params = {"name": "progress", "arguments": {"steps": 5}, "_meta": {**ENVELOPE, "progressToken": token}}
+        body = json.dumps({"jsonrpc": "2.0", "id": token, "method": "tools/call", "params": params}).encode()
+        headers = _headers("tools/call", "progress", "") | {"Content-Length": str(len(body))}
+        with Listening(self._port, "/mcp", headers, "POST", body) as stream:
+            stream.wait("200 OK")
+        self.tally.add("streams dropped")
+        return 0.5
+
+    def _look(self) -> float:
+        """Open the page's events, call something that it then shows, and close it."""
+        with self._page.listen("/events") as events:
+            events.wait("snapshot")
+            for _ in range(self.random.randint(1, 10)):
+                said = f"page {next(self._numbers)}"
+                self.tally.add("calls")
+                assert self._page.call("echo", text=said) == said
+            events.wait("echo")
+        self.tally.add("pages")
+        return self.between(2)
+
+    def _echo_over_http(self, session: str = "") -> None:
+        said = f"HTTP {next(self._numbers)}"
+        self.tally.add("calls")
+        reply = self._post("tools/call", {"name": "echo", "arguments": {"text": said}}, session).json
+        assert text_of(reply["result"]) == said, reply
+
+    def _post(self, method: str, params: Message, session: str = "", *, request: bool = True) -> Reply:
+        number = next(self._numbers)
+        message: Message = {"jsonrpc": "2.0", "method": method, "params": params} | ({"id": number} if request else {})
+        if not session and method != "initialize":
+            message["params"] = {**params, "_meta": ENVELOPE}
+        reply = ask(
+            self._port, "POST", "/mcp", json.dumps(message).encode(), _headers(method, params.get("name", ""), session)
+        )
+        assert reply.status == (200 if request else 202), reply
+        if request:
+            self.tally.add("requests")
+            assert reply.json["id"] == number, reply
+        return reply
+
+
+def _headers(method: str, name: str, session: str) -> dict[str, str]:
+    """In the modern era where there is no session, unless it asks for one."""
+    headers = {"Content-Type": "application/json", "Accept": BOTH}
+    if session:
+        headers["Mcp-Session-Id"] = session
+    elif method != "initialize":
+        headers |= {"MCP-Protocol-Version": MODERN, "Mcp-Method": method, "Mcp-Name": name}
+    return headers
+
+
+def lay_out_addin(machine: Machine) -> None:
+    addins = machine.workspace / ".devtools" / "addins"
+    addins.mkdir(parents=True)
+    shutil.copyfile(WORKBENCH, addins / "workbench.py")
+
+
+def text_of(result: Message) -> str:
+    return str(result["content"][0]["text"])
+
+
+WORLDS: tuple[type[World], ...] = (RestartWorld, SwapWorld, KilledWorld, HttpWorld)
