@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from ..protocol.http.guard import refusal
+from ..protocol.http.guard import misdirected
 from ..protocol.http.messages import Request
 from .token import same
 
@@ -21,7 +21,7 @@ _BEARER = re.compile(r"bearer +(\S+)", re.IGNORECASE)
 
 def stranger(headers: Mapping[str, str]) -> str | None:
     """Why a request with these headers (names in lower case) is refused, whatever it asks for; None: it is not."""
-    reason = refusal(headers)
+    reason = misdirected(headers)
     if reason is not None:
         return reason
     origin, host = headers.get("origin"), headers["host"]

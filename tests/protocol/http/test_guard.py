@@ -123,6 +123,24 @@ def test_pages_of_other_sites_may_not(origin: str, bind: str | None) -> None:
     assert repr(origin) in reason
 
 
+@pytest.mark.parametrize("bind", [None, "0.0.0.0"])
+def test_what_another_site_embeds_or_links_to_is_refused_although_a_browser_names_no_origin(bind: str | None) -> None:
+    reason = refusal({"host": "localhost:5000", "sec-fetch-site": "cross-site"}, bind=bind)
+
+    assert reason == "requests of other web sites are not served; only pages of this machine may ask"
+
+
+@pytest.mark.parametrize("site", ["none", "same-origin", "same-site"])
+def test_what_a_page_of_this_machine_embeds_or_a_user_types_is_not(site: str) -> None:
+    assert refusal({"host": "localhost:5000", "sec-fetch-site": site}) is None
+
+
+def test_a_page_at_another_name_of_this_machine_says_so_by_its_origin() -> None:
+    named = {"host": "localhost:5000", "origin": "http://127.0.0.1:3000", "sec-fetch-site": "cross-site"}
+
+    assert refusal(named) is None
+
+
 def test_the_machines_names_count_only_when_the_user_opened_the_server() -> None:
     names = own_names("Workstation.Example.org", "0.0.0.0")
 

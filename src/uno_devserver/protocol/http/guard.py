@@ -1,7 +1,8 @@
 """Who may talk to the server: programs of this machine, not web sites that the user happens to visit.
 
 A web page can send requests to loopback, and can make its own name resolve to 127.0.0.1 (DNS rebinding). A browser
-always says which name it used (Host) and which site asked (Origin), so these two decide. Both checks are pure.
+always says which name it used (Host) and which site asked (Origin; of pictures and links, Sec-Fetch-Site alone), so
+these decide. All checks are pure.
 """
 
 from __future__ import annotations
@@ -22,23 +23,33 @@ def refusal(headers: Mapping[str, str], *, bind: str | None = None, own_names: C
 
     `own_names` are the machine's names in lower case; they count only when the user opened the server with `bind`.
     """
-    sent = headers.get("host")
-    if sent is None:
-        return "the Host header is missing"
-    host = _host_of(sent)
-    if host is None:
-        return f"the Host header {sent!r} is not valid"
-    if not (_is_local_name(host) or _is_ip_address(host) or (bind is not None and host in own_names)):
-        return f"the Host header names {sent!r}, which is not this machine; use localhost or an IP address"
-
+    reason = misdirected(headers, own_names if bind is not None else ())
+    if reason is not None:
+        return reason
+    host = _host_of(headers["host"])
     origin = headers.get("origin")
     if origin is None:
+        if headers.get("sec-fetch-site", "none").lower() == "cross-site":
+            return "requests of other web sites are not served; only pages of this machine may ask"
         return None
     site = _ORIGIN.fullmatch(origin)
     asking = _host_of(site["authority"]) if site else None
     if asking is not None and (_is_loopback(asking) or (bind is not None and asking == host)):
         return None
     return f"requests of the origin {origin!r} are not served; only pages of this machine may ask"
+
+
+def misdirected(headers: Mapping[str, str], own_names: Collection[str] = ()) -> str | None:
+    """Why a request is not for this machine, by its Host header; None: it is."""
+    sent = headers.get("host")
+    if sent is None:
+        return "the Host header is missing"
+    host = _host_of(sent)
+    if host is None:
+        return f"the Host header {sent!r} is not valid"
+    if _is_local_name(host) or _is_ip_address(host) or host in own_names:
+        return None
+    return f"the Host header names {sent!r}, which is not this machine; use localhost or an IP address"
 
 
 def guard_for(bind: str | None) -> Guard:
