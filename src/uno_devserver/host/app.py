@@ -107,7 +107,13 @@ class _Host:
         self._addins.send_to_ide = messages.send
         self._addins.announce = self._announce
         routes = Routes(self._mcp, self._remote_control, self._launches, self._ide, self._rebound, self._checked_health)
-        self._http = HttpServer(routes.handle, sockets, guard=guard_for(configuration.bind), extra_headers=ISOLATION)
+        self._http = HttpServer(
+            routes.handle,
+            sockets,
+            guard=guard_for(configuration.bind),
+            extra_headers=ISOLATION,
+            everybody=configuration.bind is not None,
+        )
         self._loading: asyncio.Task[None] | None = None
 
     @classmethod

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import socket
 import struct
@@ -367,6 +368,25 @@ def test_a_stranger_is_refused_before_the_handler_and_may_go_on(serve: Serve) ->
     assert [reply.status for reply in refusals] == [403, 403, 403]
     assert all("evil.example" in reply.error for reply in refusals)
     assert (welcome.status, asked) == (200, ["/4"])
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs two users, and who may be both")
+@pytest.mark.parametrize("everybody", [False, True])
+def test_a_program_of_another_user_is_refused_unless_everybody_may_come(serve: Serve, everybody: bool) -> None:
+    asks = (
+        "import os, socket, sys; os.setuid(65534);"
+        "peer = socket.socket(); peer.connect(('127.0.0.1', int(sys.argv[1])));"
+        "peer.sendall(b'GET /x HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n');"
+        "print(peer.makefile('rb').read())"
+    )
+    server = serve(answering(b"hello"), everybody=everybody)
+
+    stranger = subprocess.run([sys.executable, "-ISc", asks, str(server.port)], capture_output=True, timeout=PATIENCE)
+
+    told = b"HTTP/1.1 200" if everybody else b"HTTP/1.1 403"
+    assert told in stranger.stdout
+    assert (b"programs of other users of this machine are not served" in stranger.stdout) is not everybody
+    assert server.client().ask().status == 200
 
 
 def test_there_is_an_end_to_the_number_of_connections(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import TYPE_CHECKING, cast
 
+from ...system.tcp_peers import is_another_users
 from .alarm import Alarm
 from .answers import log_failure, refused, respond
 from .heads import BODILESS, head
@@ -86,6 +87,8 @@ class Connection(asyncio.Protocol):
         self._open_ones.add(self)
         if len(self._open_ones) > MAX_CONNECTIONS:
             self._inbox.refuse(Problem(503, f"{MAX_CONNECTIONS} connections are open already"))
+        elif not self._settings.everybody and _is_strangers(transport):
+            self._inbox.refuse(Problem(403, "programs of other users of this machine are not served"))
         self._task = loop.create_task(self._serve())
         self._tasks.add(self._task)
         self._task.add_done_callback(self._tasks.discard)
@@ -247,3 +250,8 @@ def _running_task() -> asyncio.Task[None]:
     task = asyncio.current_task()
     assert task is not None
     return task
+
+
+def _is_strangers(transport: asyncio.BaseTransport) -> bool:
+    peer = transport.get_extra_info("peername")  # None: it has gone, and left a request perhaps
+    return peer is None or is_another_users(peer, transport.get_extra_info("sockname"))

@@ -42,11 +42,13 @@ class HttpServer:
         header_timeout: float = HEADER_TIMEOUT_SECONDS,
         idle_timeout: float = IDLE_TIMEOUT_SECONDS,
         extra_headers: Headers = (),
+        everybody: bool = False,
     ) -> None:
+        """`everybody`: also programs of other users of this machine, which are refused otherwise."""
         check(extra_headers)
         self._sockets = list(sockets)
         self._settings = Settings(
-            handler, guard, max_body, max_headers, header_timeout, idle_timeout, encoded(extra_headers)
+            handler, guard, max_body, max_headers, header_timeout, idle_timeout, encoded(extra_headers), everybody
         )
         self._listeners: list[asyncio.Server] = []
         self._connections: set[Connection] = set()

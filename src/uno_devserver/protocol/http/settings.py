@@ -15,3 +15,4 @@ class Settings(Value):
     header_timeout: float
     idle_timeout: float
     extra: bytes  # header lines for every answer
+    everybody: bool  # other users of this machine may connect

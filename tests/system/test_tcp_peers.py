@@ -1,0 +1,76 @@
+"""Whose a TCP connection is, asked of the kernel: this user's and root's are served, others' are not."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from uno_devserver.system.tcp_peers import is_another_users
+
+NOBODY = 65534
+CONNECTS = """
+import os, socket, sys
+os.setuid(int(sys.argv[3]))
+peer = socket.socket(socket.AF_INET6 if ":" in sys.argv[1] else socket.AF_INET)
+peer.connect((sys.argv[1], int(sys.argv[2])))
+peer.sendall(b"x")
+if sys.argv[4] == "goes":
+    peer.close()
+print("in", flush=True)
+sys.stdin.read()
+"""
+LOOPBACK = ["127.0.0.1", "::1"]
+needs_two_users = pytest.mark.skipif(
+    sys.platform != "linux" or os.geteuid() != 0, reason="needs two users, and who may be both"
+)
+
+
+@contextmanager
+def connection(host: str, user: int, then: str = "stays") -> Iterator[socket.socket]:
+    """Our end of a connection that a program of that user has made."""
+    with socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET) as listener:
+        argv = [sys.executable, "-ISc", CONNECTS, host, str(listener.getsockname()[1]), str(user), then]
+        with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as client:
+            assert client.stdout
+            assert client.stdout.readline() == b"in\n"
+            ours, _ = listener.accept()
+            with ours:
+                yield ours
+            client.communicate()
+
+
+@pytest.mark.parametrize("host", LOOPBACK)
+def test_a_program_of_this_user_is_no_stranger(host: str) -> None:
+    with connection(host, os.geteuid()) as ours:
+        assert not is_another_users(ours.getpeername(), ours.getsockname())
+
+
+@needs_two_users
+@pytest.mark.parametrize("host", LOOPBACK)
+def test_a_program_of_another_user_is_one(host: str) -> None:
+    with connection(host, NOBODY) as ours:
+        assert is_another_users(ours.getpeername(), ours.getsockname())
+
+
+@needs_two_users
+@pytest.mark.parametrize("host", LOOPBACK)
+def test_one_that_has_closed_its_end_already_does_not_pass_for_root(host: str) -> None:
+    with connection(host, NOBODY, "goes") as ours:
+        assert is_another_users(ours.getpeername(), ours.getsockname())
+
+
+def test_a_connection_that_does_not_exist_any_more_is_a_strangers() -> None:
+    with connection("127.0.0.1", os.geteuid()) as ours:
+        host, port = ours.getpeername()
+
+        assert is_another_users((host, port ^ 1), ours.getsockname())
+
+
+def test_of_what_comes_from_elsewhere_nothing_is_known() -> None:
+    assert not is_another_users(("192.0.2.1", 40000), ("192.0.2.2", 5000))
