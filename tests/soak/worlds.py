@@ -90,7 +90,7 @@ class World(ABC):
         assert text_of(result) == said, result
 
     def list_tools(self) -> float:
-        """A client that looks at the lists; and at the health, which must be well again before long."""
+        """A client that looks at the lists now and then; what it was told meanwhile is not kept."""
         assert any(tool["name"] for tool in self.ask("tools/list", {})["tools"])
         self.ask("ping", {})
         self.client.notifications.clear()
