@@ -50,18 +50,20 @@ def soak(seconds: float, seed: int, tally: Tally) -> list[Series]:
     """All worlds at once; the samples of everything that lived as long as they did."""
     with tempfile.TemporaryDirectory(prefix="soak") as folder:
         worlds: list[World] = []
-        loops, sampler = Loops(tally), Sampler(min(SAMPLE_SECONDS, seconds / SAMPLES), tally.wrong)
+        calls, changes = Loops(tally), Loops(tally)
+        sampler = Sampler(min(SAMPLE_SECONDS, seconds / SAMPLES), tally.wrong)
         try:
             for number, kind in enumerate(WORLDS):
                 worlds.append(kind(Path(folder) / str(number), tally, seed))
                 worlds[-1].begin()
             for world in worlds:
                 _watch(sampler, world)
-                world.live(loops)
+                world.live(calls, changes)
             sampler.start()
-            loops.over.wait(seconds)
+            changes.over.wait(seconds)
         finally:
-            loops.stop(LONG)
+            changes.stop(LONG)
+            calls.stop(LONG)
             sampler.stop()
             for world in worlds:
                 _end(world, tally)

@@ -58,8 +58,8 @@ class World(ABC):
         """Lay the workspace out, and start its proxy."""
 
     @abstractmethod
-    def live(self, loops: Loops) -> None:
-        """Begin what happens in it."""
+    def live(self, calls: Loops, changes: Loops) -> None:
+        """Begin what happens in it; changes are seen by calls, so these go on until the last change was."""
 
     def host(self) -> int | None:
         """The process behind the proxy, if it lives as long as the run."""
@@ -114,11 +114,11 @@ class ReloadWorld(World):
         self._server = BuiltServer(self.machine, "edit 1", hotReload=hot_reload)
         return hot(self.proxies)
 
-    def live(self, loops: Loops) -> None:
+    def live(self, calls: Loops, changes: Loops) -> None:
         for number in (1, 2):
-            loops.start(f"caller {number} of {self.name}", self._call)
-        loops.start(f"the editor of {self.name}", self._edit_code)
-        loops.start(f"the lists of {self.name}", self.list_tools)
+            calls.start(f"caller {number} of {self.name}", self._call)
+        changes.start(f"the editor of {self.name}", self._edit_code)
+        calls.start(f"the lists of {self.name}", self.list_tools)
 
     def _call(self) -> float:
         before = self._seen
@@ -179,11 +179,11 @@ class KilledWorld(World):
         lay_out_addin(self.machine)
         return self.proxies.connected("--wait-calls")
 
-    def live(self, loops: Loops) -> None:
+    def live(self, calls: Loops, changes: Loops) -> None:
         for number in (1, 2):
-            loops.start(f"caller {number} of {self.name}", self._call)
-        loops.start("the killer", self._kill)
-        loops.start(f"the lists of {self.name}", self.list_tools)
+            calls.start(f"caller {number} of {self.name}", self._call)
+        changes.start("the killer", self._kill)
+        calls.start(f"the lists of {self.name}", self.list_tools)
 
     def _call(self) -> float:
         for _ in range(4):
@@ -222,13 +222,13 @@ class HttpWorld(World):
         pid: int = self.client.wait_connected()["proxy"]["upstream"]["processId"]
         return pid
 
-    def live(self, loops: Loops) -> None:
-        loops.start(f"the caller of {self.name}", self._call)
-        loops.start("sessions", self._visit)
-        loops.start("modern clients", self._ask_modern)
-        loops.start("streams that are dropped", self._drop)
-        loops.start("the page", self._look)
-        loops.start(f"the lists of {self.name}", self.list_tools)
+    def live(self, calls: Loops, changes: Loops) -> None:
+        calls.start(f"the caller of {self.name}", self._call)
+        calls.start("sessions", self._visit)
+        calls.start("modern clients", self._ask_modern)
+        calls.start("streams that are dropped", self._drop)
+        calls.start("the page", self._look)
+        calls.start(f"the lists of {self.name}", self.list_tools)
 
     def _call(self) -> float:
         self.echo()
