@@ -220,6 +220,24 @@ def test_a_file_is_written_with_its_folders_for_this_user_only(tmp_path: Path) -
     assert os.listdir(path.parent) == ["state.json"]
 
 
+def test_folders_that_are_made_on_the_way_are_this_users_alone_whatever_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        write_atomic(str(tmp_path / "new" / "folder" / "state.json"), b"content")
+    finally:
+        os.umask(before)
+
+    made = (tmp_path / "new", tmp_path / "new" / "folder")
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in made] == [0o700, 0o700]
+
+
+def test_a_file_in_the_place_of_a_folder_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+
+    with pytest.raises(OSError, match=r"File exists|Not a directory"):
+        write_atomic(str(tmp_path / "file" / "state.json"), b"content")
+
+
 def test_a_relative_path_is_written_in_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 

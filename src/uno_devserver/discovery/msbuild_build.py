@@ -11,7 +11,7 @@ import re
 import time
 
 from ..issues import Issue, warning
-from ..system.files import FileProblem, read_bytes
+from ..system.files import FileProblem, make_folders, read_bytes
 from ..system.log import log
 from ..system.run import find_program, run
 from ..system.values import Value
@@ -62,7 +62,7 @@ class _Build(Value):
         """The lines that a target writes, or why there are none."""
         answer_file = os.path.join(self.scratch, f"{target}-{os.getpid()}.txt")
         try:
-            os.makedirs(self.scratch, mode=0o700, exist_ok=True)
+            make_folders(self.scratch)
             _remove(answer_file)  # a killed process of this id may have left one, and targets only append
             problem = self._run(target, answer_file, options)
             return _read_dump(answer_file), problem

@@ -12,7 +12,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, BinaryIO
 
-from ..system.files import decode
+from ..system.files import decode, make_folders
 from ..system.log import log
 from ..system.naming import name_for
 from ..system.run import run
@@ -137,7 +137,7 @@ class Printed:
 
 def _opened(path: str) -> BinaryIO | None:
     try:
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        make_folders(os.path.dirname(path))
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | getattr(os, "O_BINARY", 0), 0o600)
         return os.fdopen(handle, "wb", buffering=0)
     except OSError as error:  # a read-only home is no reason not to build

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from ..system.files import decode
+from ..system.files import decode, make_folders
 from ..system.processes import GRACE_SECONDS, KILL_SECONDS, POLL_SECONDS
 from ..system.run import stop_all
 
@@ -36,7 +36,7 @@ class Output:
 
     def __init__(self, path: str) -> None:
         """OSError: there cannot be such a file."""
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        make_folders(os.path.dirname(path))
         self.path = path
         _keep_previous(path)
         self.handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o600)

@@ -116,7 +116,7 @@ def write_atomic(
     already, that is a FileExistsError.
     """
     folder = os.path.dirname(path) or "."
-    os.makedirs(folder, mode=0o700, exist_ok=True)
+    make_folders(folder)
     temporary, handle = _create_beside(path, mode)
     try:
         with open(handle, "wb") as stream:
@@ -137,6 +137,20 @@ def write_atomic(
         except OSError:
             pass
         raise
+
+
+def make_folders(path: str) -> None:
+    """The folder and all missing ones above it, for this user alone: `makedirs` would open those above to others."""
+    if os.path.isdir(path):
+        return
+    above = os.path.dirname(path)
+    if above and above != path:
+        make_folders(above)
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        if not os.path.isdir(path):  # else another process was faster
+            raise
 
 
 def _put_where_nothing_is(temporary: str, path: str) -> None:

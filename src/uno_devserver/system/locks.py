@@ -10,6 +10,8 @@ import os
 import sys
 import time
 
+from .files import make_folders
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,7 +36,7 @@ class FileLock:
 
         `on_wait` is told once who holds it. OSError: it cannot be used.
         """
-        os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
+        make_folders(os.path.dirname(self._path))
         handle = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
         try:
             taken = _wait(handle, seconds, lambda: on_wait(self.holder()), go_on)
