@@ -6,13 +6,14 @@ import re
 
 from ..msbuild.xml import parse
 
-# The text has been checked before: what begins with '<' and is none of the first three is a tag.
+# The text has been checked before: what begins with '<' and is none of the first three is a tag. Blanks are XML's: a
+# non-breaking space, which Python counts too, is part of a name for the check.
 _MARKUP = re.compile(
     r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>"
     r"|<(?P<slash>/?)(?P<name>[^\s/>]+)(?P<rest>(?:[^\"'>]++|\"[^\"]*+\"|'[^']*+')*+)>",
-    re.DOTALL,
+    re.DOTALL | re.ASCII,
 )
-_DECLARATION = re.compile(r"""xmlns(?::([^\s=]+))?\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+_DECLARATION = re.compile(r"""xmlns(?::([^\s=]+))?\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.ASCII)
 
 
 class Place:

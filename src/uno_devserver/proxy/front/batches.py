@@ -44,7 +44,8 @@ class Batches:
     def _kept(self, line: bytes) -> bool:
         try:
             message = json.loads(line)
-        except RecursionError:  # a result may be as deep as the upstream likes; of the rest enough can be read
+        except (RecursionError, ValueError):
+            # A result may be as deep, and a number as long, as the upstream likes; of the rest enough can be read.
             message = readable_members(line)
         if "method" in message:
             return False

@@ -1,0 +1,406 @@
+"""What comes over pipes and sockets: lines, HTTP, events, frames."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+from support.golden import GOLDEN
+from uno_devserver.host.ide import framing
+from uno_devserver.host.ide.rpc import RpcProblem, receive
+from uno_devserver.host.rc import frames
+from uno_devserver.host.rc.messages import MessageProblem, read_members
+from uno_devserver.protocol import jsonrpc
+from uno_devserver.protocol.client.lines import Splitter
+from uno_devserver.protocol.client.messages import Garbage, params_of, read_messages, result_in
+from uno_devserver.protocol.http.reader import RequestReader
+from uno_devserver.protocol.parties import ServerInfo
+from uno_devserver.protocol.sse import EventReader
+from uno_devserver.proxy.board import Board, Lists
+from uno_devserver.proxy.front.front import Front
+from uno_devserver.proxy.front.lines import Lines, TooLong
+from uno_devserver.proxy.timeline import Timeline
+from uno_devserver.proxy.tools import CAPABILITIES
+
+from ..documents import BUILT, RAW, WORDS, document
+from ..pieces import UNCUT, cut_and_data
+from ..target import Target
+
+METHODS = (
+    "initialize", "ping", "tools/list", "tools/call", "resources/read", "resources/list", "server/discover",
+    "prompts/list", "resources/templates/list", "notifications/initialized", "notifications/cancelled", "no/such",
+)  # fmt: skip
+BATCHES = "2025-03-26"  # the only version that has them
+NAMES = (
+    "jsonrpc", "id", "method", "params", "result", "error", "name", "uri", "cursor", "arguments", "_meta",
+    "protocolVersion", "capabilities", "clientInfo", "requestId", "code", "message", "data",
+    "io.modelcontextprotocol/protocolVersion", "io.modelcontextprotocol/clientCapabilities",
+    "io.modelcontextprotocol/clientInfo",
+)  # fmt: skip
+VALUES = tuple(json.dumps(word) for word in ("2.0", "2026-07-28", BATCHES, "uno_health", "uno://health", *METHODS))
+
+
+# --- the front of the proxy -------------------------------------------------------------------------------------------
+
+
+def check_front(data: bytes) -> None:
+    """Each request is answered or passed on, once; and the front still answers behind all that."""
+    batches, lines = data[:1] > b"\x7f", data[1:]
+    written: list[bytes] = []
+    inbox: list[tuple[str, Any]] = []
+    board = Board(ServerInfo("uno-devserver", "1"), dict(CAPABILITIES), Lists(), lambda: {"status": "Healthy"})
+    front = Front(board, inbox.append, written.append, Timeline())
+    if batches:
+        front.take(_request(0, "initialize", {"protocolVersion": BATCHES, "capabilities": {}, "clientInfo": {}}))
+        written.clear()
+    reader = Lines(limit=1000)
+    taken = [*reader.feed(lines), *reader.finish()]
+    for line in taken:
+        front.take(line)
+    for kind, message in inbox:
+        if kind == "message" and "method" in message and "id" in message:
+            front.write(_answer(message["id"]))
+    answered = Counter(_key(answer["id"]) for line in written for answer in _several(_read(line)))
+    owed = Counter(_key(request["id"]) for line in taken if isinstance(line, bytes) for request in _requests(line))
+    if b"cancelled" not in lines:  # a batch does not wait for what its client does not want any more
+        assert not owed - answered, f"not answered: {owed - answered}"
+    written.clear()
+    front.take(_request("last", "ping", {}))
+    assert json.loads(written[-1])["result"] == {}
+
+
+def _read(line: bytes) -> Any:
+    return json.loads(line, parse_int=lambda digits: int(digits[:20]))  # more digits than Python reads are in order
+
+
+def _requests(line: bytes) -> list[dict[str, Any]]:
+    """The requests that a line certainly holds, as somebody else would read it."""
+    if line.count(b"[") + line.count(b"{") > 400:  # deeper than anybody has to answer
+        return []
+    try:
+        value = json.loads(line.removeprefix(b"\xef\xbb\xbf").decode(), parse_float=_finite, parse_constant=_finite)
+    except (ValueError, RecursionError):
+        return []
+    if isinstance(value, list) and len(value) > 100:
+        return []
+    return [message for message in _several(value) if _is_request(message)] if not isinstance(value, list) else []
+
+
+def _is_request(message: Any) -> bool:
+    return (
+        isinstance(message, dict)
+        and message.get("jsonrpc") == "2.0"
+        and isinstance(message.get("method"), str)
+        and type(message.get("id")) in (int, str)
+    )
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if value - value != 0:
+        raise ValueError(text)
+    return value
+
+
+def _several(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _key(request_id: object) -> str:
+    return f"{type(request_id).__name__} {request_id!r}"
+
+
+def _request(request_id: object, method: str, params: object) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}).encode()
+
+
+def _answer(request_id: object) -> bytes:
+    # A number as long as no reader of Python takes, but as an upstream may write it, and a client may read it.
+    return b'{"jsonrpc":"2.0","id":%s,"result":{"n":%s}}' % (json.dumps(request_id).encode(), b"1" * 5000)
+
+
+def check_front_messages(data: bytes) -> None:
+    """The same, of messages that are built."""
+    check_front(data[:1] + document(BUILT + data[1:], NAMES, VALUES))
+
+
+def front_seeds() -> list[bytes]:
+    lines = [_request(number, method, {"name": "uno_health"}) for number, method in enumerate(METHODS)]
+    batch = b"[" + b",".join(lines[1:4]) + b"]"
+    return [b"\0" + line for line in lines] + [b"\xff" + batch, b"\0" + b"\n".join(lines), b"\0" + b"[" * 600]
+
+
+def check_lines(data: bytes) -> None:
+    """Lines are the same however they come in pieces; too long ones are told as such."""
+    body, parts = cut_and_data(data)
+    limit = 64
+    lines = Lines(limit)
+    found = [line for part in parts for line in lines.feed(part)] + lines.finish()
+    expected = [line for line in body.split(b"\n")]
+    whole = Lines(limit)
+    assert found == [*whole.feed(body), *whole.finish()]
+    short = [line.strip() for line in expected if len(line) <= limit and line.strip()]
+    assert [line for line in found if isinstance(line, bytes)] == short
+    assert sum(isinstance(line, TooLong) for line in found) == sum(len(line) > limit for line in expected)
+
+
+# --- what servers write -----------------------------------------------------------------------------------------------
+
+
+def check_upstream_lines(data: bytes) -> None:
+    """Lines are the same however they come in pieces, and each is messages or garbage."""
+    body, parts = cut_and_data(data)
+    splitter, whole = Splitter(300), Splitter(300)
+    lines = [line for part in parts for line in splitter.feed(part)]
+    assert lines == whole.feed(body)
+    assert splitter.rest() == whole.rest()
+    for line in lines:
+        check_upstream_message(line)
+
+
+def check_upstream_message(data: bytes) -> None:
+    """Messages whose payloads are valid JSON on one line, or garbage that says why."""
+    try:
+        messages = read_messages(data)
+    except Garbage as garbage:
+        assert str(garbage)
+        return
+    for message in messages:
+        message.answers(1)
+        params_of(message)
+        try:
+            result = bytes(result_in(message))
+        except jsonrpc.RpcError as error:
+            assert jsonrpc.error_message(1, error)
+            continue
+        assert b"\n" not in result
+        assert result.startswith(b"{")
+
+
+def check_built_upstream_message(data: bytes) -> None:
+    check_upstream_message(document(data, NAMES, VALUES))
+
+
+def message_seeds() -> list[bytes]:
+    return [
+        b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"gr\xc3\xbc\xc3\x9fe"}]}}',
+        b'{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":"no","data":[1.5]}}',
+        b'{"jsonrpc":"2.0","method":"notifications/progress","params":{"progress":1}}',
+        b'[{"id":1,"result":{}},{"id":"x","method":"ping"}]',
+        b'\xef\xbb\xbf{\r\n "id": 1, "result": {"a": "\\ud800"}\n}',
+    ]
+
+
+# --- HTTP and events --------------------------------------------------------------------------------------------------
+
+
+def check_http(data: bytes) -> None:
+    """The same requests, and the same verdict, however the bytes come; bodies and heads within their bounds."""
+    body, parts = cut_and_data(data)
+    whole, pieces = RequestReader(500, 1000), RequestReader(500, 1000)
+    _feed(whole, [body])
+    _feed(pieces, parts)
+    assert [one.request for one in whole.complete] == [one.request for one in pieces.complete]
+    for one in whole.complete:
+        assert len(one.request.body) <= 500
+        assert one.request.path
+        assert one.request.headers.get("host", "x").count(",") == 0
+
+
+def _feed(reader: RequestReader, parts: list[bytes]) -> None:
+    for part in parts:
+        if reader.problem is not None or reader.feed(part):
+            return  # the connection is no HTTP from here on
+        if reader.complete and reader.complete[-1].websocket:
+            return
+
+
+HTTP_SEEDS = (
+    b"GET /mcp?x=1 HTTP/1.1\r\nHost: localhost:5000\r\nOrigin: http://localhost\r\n\r\n",
+    b"POST /mcp HTTP/1.1\r\nHost: [::1]\r\nContent-Length: 2\r\n\r\n{}GET / HTTP/1.0\r\n\r\n",
+    b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5;x=y\r\nhello\r\n0\r\nT: 1\r\n\r\n",
+    b"GET /rc HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\nxx",
+    b"GET http://localhost/a#b HTTP/1.1\r\nHost: b\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n\r\n",
+    b"POST / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 9999999999999999999\r\n\r\n",
+    b"CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n",
+    b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+)
+
+
+def check_events(data: bytes) -> None:
+    """The same events, ids and waits, however the stream is cut."""
+    body, parts = cut_and_data(data)
+    whole, pieces = EventReader(limit=200), EventReader(limit=200)
+    try:
+        expected = whole.feed(body)
+    except ValueError as error:
+        assert "longer than 200 bytes" in str(error)
+        return
+    try:
+        found = [event for part in parts if part for event in pieces.feed(part)]
+    except ValueError as error:  # a line that would have ended in the next part
+        assert "longer than 200 bytes" in str(error)
+        return
+    assert found == expected
+    assert (pieces.last_id, pieces.retry_ms) == (whole.last_id, whole.retry_ms)
+    assert all(b"\r" not in event.data for event in found)
+
+
+EVENT_SEEDS = (
+    b"id: 3-0\nretry: 500\ndata: \n\n: keep-alive\n\nid: 3-1\nevent: message\ndata: {}\n\n",
+    b"\xef\xbb\xbfid: 1\r\ndata: a\r\ndata: b\r\n\r\nevent: odd\rdata:x\r\r",
+    b"data\n\ndata:  two\n\nretry: 99999999999\nid\n\n",
+    b"data: " + b"x" * 190 + b"\n\n",
+)
+
+
+# --- frames -----------------------------------------------------------------------------------------------------------
+
+
+def check_rc_frame(data: bytes) -> None:
+    """A frame that survives being written and read again, or a problem with a reason."""
+    try:
+        frame = frames.decode(data)
+    except frames.FrameProblem as problem:
+        assert str(problem)
+        return
+    again = frames.decode(frames.encode(frame))
+    assert again == frame
+    try:
+        members = read_members(frame.content)
+        members.text("RequestId")
+        members.flag("IsAllowed")
+        members.number("Step")
+        [edit.text("FilePath") for edit in members.objects("Edits")]
+    except MessageProblem as problem:
+        assert str(problem)
+
+
+def rc_seeds() -> list[bytes]:
+    recorded = [path.read_bytes() for path in sorted((GOLDEN / "bytes" / "frames").glob("*.bin"))]
+    content = '{"requestid":"a","IsAllowed":true,"Step":1,"Edits":[{"FilePath":"f"}]}'
+    return [each for each in recorded if len(each) < 2000] + [frames.encode(frames.Frame("S", "N", content))]
+
+
+def check_ide_stream(data: bytes) -> None:
+    """The same messages however the stream is cut; what is no frame is refused, and stays refused."""
+    body, parts = cut_and_data(data)
+    whole = _decoded([body])
+    pieces = _decoded(parts)
+    assert whole[1] == pieces[1]  # whether it was refused
+    if whole[1]:
+        assert pieces[0][: len(whole[0])] == whole[0]  # what comes in pieces has been taken before the rest is refused
+    else:
+        assert whole[0] == pieces[0]
+    for message in whole[0]:
+        check_ide_message(message)
+
+
+def _decoded(parts: list[bytes]) -> tuple[list[bytes], bool]:
+    decoder, found = framing.Decoder(max_message_bytes=1000), []
+    try:
+        for part in parts:
+            found += decoder.feed(part)
+    except framing.FramingProblem as problem:
+        assert str(problem)
+        return found, True
+    return found, False
+
+
+def check_ide_message(data: bytes) -> None:
+    """A call that gets its answer, an answer that gets none, or a problem."""
+    try:
+        received = receive(data)
+    except RpcProblem as problem:
+        assert str(problem)
+        return
+    if received.reply is not None:
+        reply = json.loads(received.reply)
+        assert reply["id"] == json.loads(data)["id"]
+        assert ("error" in reply) is (received.message is None)
+    if received.message is not None:
+        assert received.message.type_name
+
+
+def check_built_ide_message(data: bytes) -> None:
+    check_ide_message(document(data, IDE_NAMES, IDE_VALUES))
+
+
+IDE_NAMES = ("jsonrpc", "id", "method", "params", "envelope", "MessageType", "messageBody", "result", "error")
+IDE_VALUES = (
+    '"2.0"', '"SendToDevServerAsync"', '"SendToDevServer"', '"A.B+C`1[[X]], Asm"', '"{}"', '"{\\"Scope\\":\\"x\\"}"',
+    '[{"MessageType": "A.B, C", "MessageBody": "{}"}]', '[{"MessageType": "A", "MessageBody": "[1e999]"}, null]',
+)  # fmt: skip
+
+
+def ide_seeds() -> list[bytes]:
+    records = json.loads((GOLDEN / "bytes/streamjsonrpc.json").read_text("utf-8"))["records"]
+    texts = [record[name] for record in records for name in ("text", "sent_text") if record.get(name)]
+    return [UNCUT + text.encode() for text in texts if text.startswith("Content-")][:40]
+
+
+def ide_message_seeds() -> list[bytes]:
+    return [RAW + seed.rpartition(b"\r\n\r\n")[2] for seed in ide_seeds()]
+
+
+def uncut(*seeds: bytes) -> list[bytes]:
+    return [UNCUT + seed for seed in seeds]
+
+
+JSON_WORDS = (*WORDS, *(f'"{name}"' for name in NAMES), *VALUES)
+
+TARGETS = (
+    Target(
+        "front", "each request is answered or passed on; nothing ends it", check_front, front_seeds, JSON_WORDS + ("\n",)
+    ),
+    Target(
+        "front-messages", "the same, of messages that are built", check_front_messages, lambda: [bytes(range(40)) * 3]
+    ),
+    Target(
+        "front-lines", "the same lines however they are cut", check_lines, lambda: uncut(*message_seeds()), ("\n", "\r")
+    ),
+    Target(
+        "upstream-lines",
+        "the same lines however they are cut",
+        check_upstream_lines,
+        lambda: uncut(*message_seeds(), b"\n".join(message_seeds())),
+        JSON_WORDS,
+    ),
+    Target(
+        "upstream-messages",
+        "messages, or garbage that says why",
+        check_built_upstream_message,
+        lambda: [RAW + seed for seed in message_seeds()] + [BUILT + bytes(range(60))],
+        JSON_WORDS,
+    ),
+    Target(
+        "http-requests",
+        "the same requests however they are cut, within bounds",
+        check_http,
+        lambda: uncut(*HTTP_SEEDS),
+        tuple(line + b"\r\n" for seed in HTTP_SEEDS for line in seed.split(b"\r\n") if len(line) < 60),
+    ),
+    Target(
+        "events",
+        "the same events however they are cut",
+        check_events,
+        lambda: uncut(*EVENT_SEEDS),
+        ("data:", "id:", "event:", "retry:", "\r\n", "\r", "\n\n"),
+    ),
+    Target("rc-frames", "there and back, or a reason", check_rc_frame, rc_seeds, (*WORDS, '"Edits"', '"Step"')),
+    Target(
+        "ide-stream",
+        "the same messages however they are cut, or a refusal",
+        check_ide_stream,
+        ide_seeds,
+        ("Content-Length: ", "Content-Type: ", "\r\n\r\n", "charset=", *IDE_VALUES),
+    ),
+    Target(
+        "ide-messages",
+        "each call has its answer",
+        check_built_ide_message,
+        lambda: ide_message_seeds() + [BUILT + bytes(range(60))],
+        (*WORDS, *IDE_NAMES, *IDE_VALUES),
+    ),
+)
