@@ -15,7 +15,7 @@ import pytest
 from protocol.conversations import asynchronous
 from uno_devserver import __version__
 from uno_devserver.hotreload.authority import CheckResult, Restarted
-from uno_devserver.hotreload.channel import Policy
+from uno_devserver.hotreload.channel import CHANGED, Policy
 from uno_devserver.hotreload.line_rpc import Limits
 from uno_devserver.hotreload.package import Package, Role
 
@@ -194,9 +194,9 @@ async def test_a_restart_waits_until_peers_that_run_calls_are_ready_and_tells_ho
         for client in clients:
             await client.result("checkForChanges")
 
-        announcing = asyncio.create_task(opened.channel.announce_restart(SECONDS, "because"))
+        announcing = asyncio.create_task(opened.channel.announce_restart(SECONDS))
         for client in clients:
-            assert (await client.hear())["params"] == {"reason": "because"}
+            assert (await client.hear())["params"] == {"reason": CHANGED}
         ready = [clients[0].ask("readyToRestart")]
         await clients[0].call("getStatus")
         assert not announcing.done(), "the second one has not said so"

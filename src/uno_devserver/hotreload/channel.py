@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from .. import __version__
@@ -91,14 +92,14 @@ class ControlChannel:
         await asyncio.gather(*(peer.connection.close() for peer in self._peers))
         await self._serving.wait(self._policy.limits.close_seconds)
 
-    async def announce_restart(self, seconds: float, reason: str = CHANGED) -> None:
+    async def announce_restart(self, seconds: float) -> None:
         """Tell all peers that a restart is due; returns when those that run calls have none left, or in `seconds`.
 
         Call `announce_restarted` when it is over.
         """
         if self._restart is None:
             self._restart = asyncio.get_running_loop().create_future()
-        waited_for = [peer for peer in self._peers if peer.told_of_restart(reason)]
+        waited_for = [peer for peer in self._peers if peer.told_of_restart(CHANGED)]
         if waited_for:
             await asyncio.wait([peer.readiness for peer in waited_for], timeout=seconds)
         late = [peer for peer in waited_for if peer.let_pass()]
@@ -173,14 +174,14 @@ class ControlChannel:
             raise RpcError(INVALID_PARAMS, f"'port' is a whole number from 0 to {HIGHEST_PORT}.")
         if self._open_inspector is None:
             raise RpcError(wire.NO_ANSWER, "There is no inspector in this process.")
-        return await self._whole(self._open_inspector(port))
+        return await self._whole(partial(self._open_inspector, port))
 
     async def _check(self, peer: ChannelPeer, params: Mapping[str, Any]) -> Mapping[str, Any]:
         for name, role in _ROOTS.items():
             self._must_be_ours(name, params.get(name), self._roots.get(role))
         peer.takes_part()
         with peer.kept_informed("checking for changes", self._policy.progress_seconds) as tell:
-            result = await self._whole(self._authority.check(tell))
+            result = await self._whole(partial(self._authority.check, tell))
         return result.to_json()
 
     def _must_be_ours(self, name: str, asked: object, ours: str | None) -> None:
@@ -198,7 +199,7 @@ class ControlChannel:
         with peer.kept_informed("restarting", self._policy.progress_seconds), peer.being_ready():
             if self._restart is not None:
                 return await self._announced_restart(self._restart)
-            return await self._whole(self._authority.ready_to_restart())
+            return await self._whole(self._authority.ready_to_restart)
 
     async def _announced_restart(self, restart: asyncio.Future[Restarted]) -> Restarted:
         done, _ = await asyncio.wait([restart], timeout=self._policy.restart_seconds)
@@ -206,7 +207,7 @@ class ControlChannel:
             raise RpcError(wire.NO_ANSWER, "The restart that was announced has not come to an end.")
         return restart.result()
 
-    async def _whole(self, work: Awaitable[T]) -> T:
+    async def _whole(self, work: Callable[[], Awaitable[T]]) -> T:
         """What the authority does for one peer is not broken off when that goes: others may wait for the same."""
         done = await asyncio.shield(self._work.start(_outcome(work)))
         if isinstance(done, RpcError):
@@ -214,10 +215,10 @@ class ControlChannel:
         return done
 
 
-async def _outcome(work: Awaitable[T]) -> T | RpcError:
+async def _outcome(work: Callable[[], Awaitable[T]]) -> T | RpcError:
     """Also where nobody is left to hear of a failure."""
     try:
-        return await work
+        return await work()
     except RpcError as error:
         return error
     except Exception as error:

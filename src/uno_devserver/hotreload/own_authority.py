@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..protocol.running import Tasks
@@ -161,14 +160,14 @@ class OwnAuthority:
         if self._client is not None and not self._client_begun and not self._closed:
             self._tasks.start(self._start_client(self._client))
 
-    def failed(self, *, old_runs: bool = False) -> None:
-        """It did not start. `old_runs`: its predecessor goes on. Of a restart of ours, its result tells."""
+    def failed(self) -> None:
+        """It did not start. Of a restart of ours, its result tells."""
         if self._launching:
-            self._then = partial(self.failed, old_runs=old_runs)
+            self._then = self.failed
             return
         self._starts += 1
         if self._server is not None and self._restarting is None:
-            self._server.did_not_start(old_runs=old_runs)
+            self._server.did_not_start(old_runs=False)
 
     async def close(self) -> None:
         """Nothing is left running, and nothing begins any more, whatever is told or asked meanwhile."""

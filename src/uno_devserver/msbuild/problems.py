@@ -17,12 +17,12 @@ class EvaluationProblem(Exception):
     evaluator, since an expression does not know where it stands.
     """
 
-    def __init__(self, code: str, message: str, path: str = "", entry: int = -1) -> None:
+    def __init__(self, code: str, message: str, path: str = "") -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.path = path
-        self.entry = entry
+        self.entry = -1
 
     def __str__(self) -> str:
         return f"{self.path}: {self.code}: {self.message}" if self.path else f"{self.code}: {self.message}"

@@ -14,5 +14,5 @@ def plain(message: bytes, status: int = 200, headers: Headers = ()) -> Response:
     return Response(status, message, JSON_HEADERS + headers)
 
 
-def refusal(status: int, error: RpcError, request_id: Id | None = None, headers: Headers = ()) -> Response:
-    return plain(error_message(request_id, error), status, headers)
+def refusal(status: int, error: RpcError, request_id: Id | None = None) -> Response:
+    return plain(error_message(request_id, error), status)

@@ -96,8 +96,8 @@ def encoding_of(data: bytes) -> tuple[bytes, str]:
     return next((known for known in _BOMS if data.startswith(known[0])), (b"", "utf-8"))
 
 
-def read_text(path: str, limit: int = MAX_BYTES) -> str:
-    return decode(read_bytes(path, limit))
+def read_text(path: str) -> str:
+    return decode(read_bytes(path))
 
 
 def write_atomic(

@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 
 import httptools
 
+from .messages import joined
+
 MAX_BODY = 64 * 1024 * 1024
 MAX_HEAD = 64 * 1024  # also of what the parser keeps without telling: a trailer, the extension of a chunk
 UNREAD_BYTES = 1024 * 1024  # of a body that is taken bit by bit; the server waits when there are more
@@ -260,7 +262,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         if status < 200 or not self._open:
             return  # the answer is still to come; or nobody asked for this
         if fields != self._last_fields:  # answers of one server are much alike, and reading a head is half of the work
-            self._last_fields, self._last_headers = fields, _joined(fields)
+            self._last_fields, self._last_headers = fields, joined(fields)
         headers = self._last_headers
         self._keeps_alive = self._parser.should_keep_alive()
         self._framed = "content-length" in headers or "transfer-encoding" in headers
@@ -308,11 +310,3 @@ def _watch(connected: socket.socket) -> None:
     for name, value in KEEP_ALIVE:
         if hasattr(socket, name):
             connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-
-
-def _joined(fields: list[tuple[bytes, bytes]]) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for raw_name, raw_value in fields:
-        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1").strip(" \t")
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    return headers

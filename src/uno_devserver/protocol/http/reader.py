@@ -14,7 +14,7 @@ from typing import NoReturn
 import httptools
 
 from ...system.values import Value
-from .messages import Request
+from .messages import Request, joined
 
 FIELD_COST = 32  # bytes counted for each header field beside its text, as HTTP/2 does: a field costs memory too
 
@@ -95,7 +95,7 @@ class RequestReader:
     def on_headers_complete(self) -> None:
         self.stage = Stage.BODY
         self._unfinished = 0
-        self._headers = _joined(self._fields)
+        self._headers = joined(self._fields)
         self._method = self._parser.get_method()
         self._version = self._parser.get_http_version()
         self._keep_alive = self._version == "1.1" and self._parser.should_keep_alive()
@@ -180,11 +180,3 @@ class RequestReader:
         kept = [b"%s: %s" % (name, value) for name, value in self._fields if name.lower() != b"upgrade"]
         start = b"%s %s HTTP/%s" % (self._method, self._target, self._version.encode())
         return b"\r\n".join([start, *kept, b"", b""])
-
-
-def _joined(fields: list[tuple[bytes, bytes]]) -> dict[str, str]:
-    headers: dict[str, str] = {}
-    for raw_name, raw_value in fields:
-        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1").strip(" \t")
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    return headers

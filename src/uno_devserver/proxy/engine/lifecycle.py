@@ -33,7 +33,6 @@ TRANSITIONS: dict[ConnectionState, frozenset[ConnectionState]] = {
     SHUTDOWN: frozenset(),
 }
 STARTING = frozenset({DISCOVERING, LAUNCHING, RECONNECTING})  # a start is under way, or is due
-UNDER_WAY = STARTING | {CONNECTING}
 # Each state's next one on the way to Connected.
 ONWARDS = {
     INITIALIZING: DISCOVERING,
