@@ -1,0 +1,322 @@
+"""A client as AI clients are: it starts a proxy on pipes, calls tools without a pause for long, and checks each answer.
+
+It may read slowly, write nonsense, and take calls back. Its end is one of three: it says goodbye by closing its end, it
+is killed (its ends are closed in the middle of whatever was under way), or the proxy itself is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from chaos.invariants import (
+    NO_TRACEBACK,
+    PROXY_GOES,
+    PROXY_STAYS,
+    VALID_LINES,
+    Broken,
+    Conversation,
+    Outcome,
+    Request,
+    outcome_of,
+)
+from chaos.upstreams.tools import EFFECTIVE, META, MODERN, READING, REPEATABLE
+from support.hosts import is_running
+
+NEWEST_HANDSHAKE = "2025-11-25"
+MOST_WAITING = 6  # calls under way; a client with more than these waits for an answer
+LONGEST_PAUSE = 0.2  # of a tool between its effect and its answer
+END_SECONDS = 15.0  # for a proxy to be gone with its client; the promise is one second, on a machine that is not busy
+KEPT_ANSWERS = 12  # for the report of a failure
+READ_BYTES = 65536
+SLOW_BYTES, SLOW_SECONDS = 2000, 0.05  # 40 KB a second
+WAKE_SECONDS = 0.2  # between two looks whether it has died
+# A process between us and the proxy, which can be killed as a real client can.
+CLIENT = [
+    sys.executable,
+    "-IS",
+    "-c",
+    "import os, sys; sys.exit(os.spawnv(os.P_WAIT, sys.argv[1], sys.argv[1:]) & 255)",
+]
+NONSENSE = (b"{", b"[]", b"nonsense", bytes(range(128, 256)), b'{"jsonrpc": "2.0", "id": ', b"null", b"[" * 2000)
+
+
+class Tally:
+    """What all clients of a world have seen."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[Outcome] = []
+        self.calls = 0
+        self.answers: Counter[str] = Counter()  # by what they say
+        self.longest_silence = 0.0  # of a request
+        self.broken: list[Broken] = []
+
+
+class Client:
+    """One client and its proxy."""
+
+    def __init__(
+        self,
+        name: str,
+        argv: Sequence[str],
+        cwd: Path,
+        env: Mapping[str, str],
+        tally: Tally,
+        *,
+        modern: bool,
+        seed: int,
+    ) -> None:
+        self.name = name
+        self.tally = tally
+        self.conversation = Conversation(name)
+        self.last: deque[str] = deque(maxlen=KEPT_ANSWERS)
+        self.stderr: deque[str] = deque(maxlen=60)
+        self.health: dict[str, Any] = {}
+        self.slow_until = 0.0
+        self.proxy_id: int | None = None  # as it was when its end began
+        self._modern = modern
+        self._random = random.Random(seed)
+        self._ids = 0
+        self._lock = threading.RLock()  # of the conversation
+        self._writing = threading.Lock()
+        self._deaf = threading.Event()  # it has died, and reads nothing any more
+        self._ending = threading.Event()  # its end is the client's, or the driver's, doing
+        self.calling = threading.Event()
+        self.process = subprocess.Popen(
+            [*CLIENT, *argv],
+            cwd=cwd,
+            env=dict(env),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        self._threads = [
+            threading.Thread(target=target, daemon=True, name=f"{name} {target.__name__}")
+            for target in (self._read, self._read_stderr, self._call_on)
+        ]
+        for thread in self._threads:
+            thread.start()
+        if not modern:
+            info = {"name": name, "version": "1"}
+            self.ask("initialize", {"protocolVersion": NEWEST_HANDSHAKE, "capabilities": {}, "clientInfo": info})
+            self._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
+        self.calling.set()
+
+    # --- what it asks
+
+    def ask(self, method: str, params: dict[str, Any] | None = None, *, key: str = "", tool: str = "") -> Request:
+        with self._lock:
+            self._ids += 1
+            request = Request(self._ids, method, time.monotonic(), key, tool)
+            self.conversation.asks(request)
+        if self._modern:
+            envelope = {
+                f"{META}protocolVersion": MODERN,
+                f"{META}clientInfo": {"name": self.name, "version": "1"},
+                f"{META}clientCapabilities": {},
+            }
+            params = {**(params or {}), "_meta": envelope}
+        self._send({"jsonrpc": "2.0", "id": request.id, "method": method, "params": params or {}})
+        return request
+
+    def call(self, tool: str, pause: float = 0.0) -> Request:
+        with self._lock:
+            self.tally.calls += 1
+            key = f"{self.name}-{self._ids + 1}"
+        arguments = {"key": key, "pause": round(pause, 3)}
+        return self.ask("tools/call", {"name": tool, "arguments": arguments}, key=key, tool=tool)
+
+    def ask_health(self) -> Request:
+        return self.ask("tools/call", {"name": "uno_health", "arguments": {}}, tool="uno_health")
+
+    def take_back(self) -> None:
+        """Cancel the call that was made last, if it is under way."""
+        with self._lock:
+            calls = [each for each in self.conversation.waiting.values() if each.key]
+            if not calls:
+                return
+            self.conversation.cancels(calls[-1].id)
+        self._send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": calls[-1].id}})
+
+    def talk_nonsense(self, pick: float) -> None:
+        with self._lock:
+            self.conversation.errs()
+        self._write(NONSENSE[int(pick * len(NONSENSE))] + b"\n")
+
+    def read_slowly(self, seconds: float) -> None:
+        self.slow_until = time.monotonic() + seconds
+
+    # --- its end
+
+    def says_goodbye(self) -> None:
+        self._ends()
+        with self._writing:
+            _close(self.process.stdin)
+        self._is_gone()
+
+    def dies(self, *, pipes_stay: bool) -> None:
+        """As by kill -9, in the middle of everything; `pipes_stay`: some other process has inherited its ends."""
+        self._ends()
+        self.process.kill()
+        if not pipes_stay:
+            self._deaf.set()
+            with self._writing:
+                _close(self.process.stdin)
+        self._is_gone()
+
+    def proxy_dies(self) -> None:
+        self._ends()
+        if self.proxy_id is not None:
+            os.kill(self.proxy_id, signal.SIGKILL)
+        self._is_gone()
+
+    @property
+    def proxy(self) -> int | None:
+        """The id of the proxy's process."""
+        try:
+            children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text("ascii").split()
+        except OSError:
+            return None
+        return int(children[0]) if children else None
+
+    def _ends(self) -> None:
+        self.proxy_id = self.proxy
+        self.calling.clear()
+        self._ending.set()
+
+    def _is_gone(self) -> None:
+        proxy = self.proxy_id
+        deadline = time.monotonic() + END_SECONDS
+        while proxy is not None and is_running(proxy) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        if proxy is not None and is_running(proxy):
+            self._break(PROXY_GOES, f"its process {proxy} runs {END_SECONDS:g} s after its client's end")
+            os.kill(proxy, signal.SIGKILL)
+        self.process.wait()
+        for thread in self._threads:
+            thread.join(END_SECONDS)
+        with self._writing:
+            _close(self.process.stdin)
+
+    # --- inside
+
+    def _call_on(self) -> None:
+        chance = self._random
+        while not self._ending.is_set():
+            if self._ending.wait(chance.uniform(0.1, 0.5)):
+                return
+            if not self.calling.is_set() or len(self.conversation.waiting) >= MOST_WAITING:
+                continue
+            what = chance.choices(("look", "put", "add", "tools/list", "ping", "health", "status", "unknown"),
+                                  (20, 20, 40, 4, 4, 6, 4, 2))[0]  # fmt: skip
+            if what in (READING, REPEATABLE, EFFECTIVE):
+                self.call(what, chance.uniform(0.0, LONGEST_PAUSE))
+            elif what == "health":
+                self.ask_health()
+            elif what == "status":
+                self.ask("tools/call", {"name": "mcpStatus", "arguments": {}}, tool="mcpStatus")
+            else:
+                self.ask("no/such/method" if what == "unknown" else what)
+
+    def _send(self, message: dict[str, Any]) -> None:
+        self._write(json.dumps(message).encode() + b"\n")
+
+    def _write(self, data: bytes) -> None:
+        assert self.process.stdin
+        with self._writing:
+            try:
+                self.process.stdin.write(data)
+                self.process.stdin.flush()
+            except (BrokenPipeError, ValueError):
+                pass  # it has ended; the reader tells of it
+
+    def _read(self) -> None:
+        assert self.process.stdout
+        stream, rest = self.process.stdout, b""
+        while not self._deaf.is_set():
+            slow = time.monotonic() < self.slow_until
+            if slow:
+                self._deaf.wait(SLOW_SECONDS)
+            if not select.select([stream], [], [], WAKE_SECONDS)[0]:
+                continue
+            data = os.read(stream.fileno(), SLOW_BYTES if slow else READ_BYTES)
+            if not data:
+                break
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                self._take(line)
+        stream.close()
+        code = self.process.wait()
+        if rest and not self._ending.is_set():
+            self._break(VALID_LINES, f"half a line at the end: {rest[:300]!r}")
+        if not self._ending.is_set():
+            self._ending.set()
+            self._break(PROXY_STAYS, f"it ended with exit code {code}; stderr: {' / '.join(list(self.stderr)[-20:])}")
+
+    def _take(self, line: bytes) -> None:
+        with self._lock:
+            request, message = self.conversation.hears(line)
+            if request is not None:
+                self._answered(request, message, line)
+        if "method" in message and "id" in message:
+            refusal = {"code": -32601, "message": "no such method"}
+            self._send({"jsonrpc": "2.0", "id": message["id"], "error": refusal})
+
+    def _answered(self, request: Request, message: dict[str, Any], line: bytes) -> None:
+        tally = self.tally
+        request.answer = message
+        tally.longest_silence = max(tally.longest_silence, time.monotonic() - request.at)
+        if request.tool == "uno_health":
+            self.health = health_of(message) or self.health
+        if not request.key:
+            return
+        outcome, broken = outcome_of(request, message)
+        tally.outcomes.append(outcome)
+        tally.broken.extend(broken)
+        tally.answers[said_by(outcome, message)] += 1
+        self.last.append(f"{request.key} {request.tool}: {line[:300].decode('utf-8', 'replace')}")
+
+    def _read_stderr(self) -> None:
+        assert self.process.stderr
+        for line in self.process.stderr:
+            text = line.decode("utf-8", "replace").rstrip()
+            self.stderr.append(text)
+            if text.startswith("Traceback"):
+                self._break(NO_TRACEBACK, "see its stderr")
+        self.process.stderr.close()
+
+    def _break(self, invariant: str, text: str) -> None:
+        self.tally.broken.append(Broken(invariant, f"{self.name}: {text}"))
+
+
+def health_of(message: dict[str, Any]) -> dict[str, Any] | None:
+    try:
+        report = json.loads(message["result"]["content"][0]["text"])
+    except (KeyError, IndexError, ValueError):
+        return None
+    return report if isinstance(report, dict) else None
+
+
+def said_by(outcome: Outcome, message: dict[str, Any]) -> str:
+    """Under which word an answer is counted."""
+    if "error" in message:
+        return f"error {message['error'].get('code')}"
+    return outcome.verdict.value
+
+
+def _close(stream: Any) -> None:
+    try:
+        stream.close()
+    except (BrokenPipeError, ValueError):
+        pass  # it has ended

@@ -1,0 +1,92 @@
+"""What all servers of the worlds offer: three tools, a ledger of the calls that ran, and orders to misbehave.
+
+A call is in the ledger before it is answered, in one write, so that a process that is killed right behind it has been
+seen. An order is a file; whoever renames it first carries it out, once. Standard library only, and little of it: a
+server starts again and again.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+FOLDER_VARIABLE = "CHAOS_FOLDER"
+MODERN = "2026-07-28"
+META = "io.modelcontextprotocol/"
+HUGE_CHARACTERS = 2_000_000
+FLOOD_MESSAGES = 3000
+
+READING, REPEATABLE, EFFECTIVE = "look", "put", "add"
+TOOLS: list[dict[str, Any]] = [
+    {"name": READING, "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}},
+    {"name": REPEATABLE, "inputSchema": {"type": "object"}, "annotations": {"idempotentHint": True}},
+    {"name": EFFECTIVE, "inputSchema": {"type": "object"}},
+]
+
+
+def folder() -> str:
+    return os.environ[FOLDER_VARIABLE]
+
+
+def write_down(key: str, tool: str) -> None:
+    """That this call runs now, in this process."""
+    line = json.dumps({"key": key, "tool": tool, "pid": os.getpid()}).encode() + b"\n"
+    ledger = os.open(os.path.join(folder(), "ledger"), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    try:
+        os.write(ledger, line)
+    finally:
+        os.close(ledger)
+
+
+def run(name: str, arguments: dict[str, Any]) -> str:
+    """A call as it should be; the text of its answer."""
+    write_down(arguments["key"], name)
+    time.sleep(arguments.get("pause", 0.0))  # the moment in which a fault hits a call that has had its effect
+    return f"done {arguments['key']}"
+
+
+def take_order() -> str | None:
+    """What to do wrong now, if there is such an order and nobody else has taken it."""
+    orders = os.path.join(folder(), "orders")
+    for name in os.listdir(orders):
+        taken = os.path.join(folder(), f"taken-{os.getpid()}-{name}")
+        try:
+            os.rename(os.path.join(orders, name), taken)
+        except FileNotFoundError:
+            continue  # somebody else was quicker
+        os.unlink(taken)
+        return name.partition(".")[0]
+    return None
+
+
+def hello(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
+    """The answers of every server but to calls; None: there is no such method."""
+    info = {"name": "chaos", "version": "1"}
+    capabilities = {"tools": {"listChanged": True}, "logging": {}}
+    if method == "initialize":
+        return {"protocolVersion": params["protocolVersion"], "capabilities": capabilities, "serverInfo": info}
+    if method == "server/discover":
+        return {"supportedVersions": [MODERN], "capabilities": capabilities, "ttlMs": 0, "cacheScope": "private"}
+    if method == "tools/list":
+        return {"tools": TOOLS}
+    return {} if method in ("ping", "logging/setLevel") else None
+
+
+def said(text: str) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}]}
+
+
+def in_its_era(params: dict[str, Any], result: dict[str, Any]) -> dict[str, Any]:
+    if f"{META}protocolVersion" not in (params.get("_meta") or {}):
+        return result
+    return {"resultType": "complete", **result, "_meta": {f"{META}serverInfo": {"name": "chaos", "version": "1"}}}
+
+
+def notification(number: int) -> dict[str, Any]:
+    params = {"level": "error", "logger": "flood", "data": f"message {number}"}
+    return {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
