@@ -18,9 +18,11 @@ from ..protocol.running import Tasks
 from ..system.log import log
 from ..system.pipe_clients import is_this_user
 from ..system.pipes import Listener, PipeProblem, listen
+from ..system.threads import apart
 from ..system.values import Value
 from . import wire
 from .authority import Authority, Restarted
+from .channel_name import remove_left_channels
 from .channel_peer import ChannelPeer
 from .line_rpc import Limits, LineRpc
 from .package import Package, Role
@@ -138,8 +140,12 @@ class ControlChannel:
             peer.left()
 
     async def _look_after_socket(self) -> None:
-        """A cleaner of the temp folder may remove it; those who are connected do not notice, others could not come."""
+        """A cleaner of the temp folder may remove it; those who are connected do not notice, others could not come.
+
+        And there may be no cleaner: what proxies that were killed have left is removed by those that come after them.
+        """
         assert self._listener
+        await apart(remove_left_channels)
         while True:
             await asyncio.sleep(self._policy.look_seconds)
             if self._listener.reachable:

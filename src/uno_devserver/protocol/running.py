@@ -111,6 +111,9 @@ class Tasks:
         self._running: set[asyncio.Task[Any]] = set()
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Work that takes other work is given a function for it: of a task that is cancelled before its first step, a
+        coroutine inside it would never be awaited.
+        """
         task = asyncio.create_task(work)
         self._running.add(task)
         task.add_done_callback(self._running.discard)

@@ -26,7 +26,7 @@ class Leaving(ScriptedRunning):
 @asynchronous
 async def test_one_that_still_has_to_answer_is_stopped_when_nobody_waits_any_more() -> None:
     departures, running, unused = Departures(5.0), Leaving(), asyncio.Event()
-    departures.see_off(running, _wait(unused))
+    departures.see_off(running, unused.wait)
     await departures.done()
     assert running.patience == [], "a start does not wait for it"
 
@@ -38,7 +38,7 @@ async def test_one_that_still_has_to_answer_is_stopped_when_nobody_waits_any_mor
 @asynchronous
 async def test_one_that_ends_by_itself_while_it_leaves_is_cleaned_up() -> None:
     departures, running = Departures(5.0), Leaving()
-    departures.see_off(running, _wait(asyncio.Event()))
+    departures.see_off(running, asyncio.Event().wait)
 
     running.die()
 
@@ -49,7 +49,7 @@ async def test_one_that_ends_by_itself_while_it_leaves_is_cleaned_up() -> None:
 async def test_at_the_end_all_go_at_once_and_are_waited_for() -> None:
     departures, leaving, stopped = Departures(5.0), Leaving(), Leaving()
     stopped.takes.clear()
-    departures.see_off(leaving, _wait(asyncio.Event()))
+    departures.see_off(leaving, asyncio.Event().wait)
     departures.stop(stopped)
 
     closing = asyncio.ensure_future(departures.close())
@@ -69,7 +69,3 @@ async def test_one_that_hangs_is_not_waited_for_longer_than_its_bound() -> None:
     await departures.done()
 
     assert running.patience == [True]
-
-
-async def _wait(event: asyncio.Event) -> None:
-    await event.wait()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ...protocol.running import Tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Callable
 
     from ..upstream.upstream import Running
 
@@ -25,7 +25,7 @@ class Departures:
         """End it, if it is ours. `patient`: it works, so it gets the time that it needs to end well."""
         self._stops.start(running.stop(patient=patient))
 
-    def see_off(self, running: Running, unused: Awaitable[None]) -> None:
+    def see_off(self, running: Running, unused: Callable[[], Awaitable[object]]) -> None:
         """Another has its place: end it when nobody waits for its answers any more. However it ends, it is no crash."""
         self._leaving.start(self._see_off(running, unused))
 
@@ -43,8 +43,8 @@ class Departures:
         await self.done()
         await self._leaving.wait(self._stop_seconds)
 
-    async def _see_off(self, running: Running, unused: Awaitable[None]) -> None:
-        waits = [asyncio.ensure_future(one) for one in (unused, running.ended(), self._over.wait())]
+    async def _see_off(self, running: Running, unused: Callable[[], Awaitable[object]]) -> None:
+        waits = [asyncio.ensure_future(one) for one in (unused(), running.ended(), self._over.wait())]
         try:
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         finally:

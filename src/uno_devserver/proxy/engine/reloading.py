@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import traceback
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ...hotreload.authority import Restarted
@@ -110,12 +111,12 @@ class Reloading:
 
     def look(self) -> asyncio.Task[None]:
         """Something was found out, or has happened, that may decide whether code is reloaded, and by whom."""
-        return self._tasks.start(_guarded(self._arrange()))
+        return self._tasks.start(_guarded(self._arrange))
 
     def reload(self) -> bool:
         """Look for new code without a call that asks for it; whether anybody watches it."""
         if self._own is not None:
-            self._tasks.start(_guarded(self._reload(self._own)))
+            self._tasks.start(_guarded(partial(self._reload, self._own)))
         return self._own is not None
 
     async def _reload(self, own: OwnAuthority) -> None:
@@ -130,7 +131,7 @@ class Reloading:
     async def launching(self) -> None:
         """The next upstream is about to be started: what it will read is what lies there now. Bounded."""
         self._content = None
-        await asyncio.wait([self._tasks.start(_guarded(self._look_before()))], timeout=LOOK_SECONDS)
+        await asyncio.wait([self._tasks.start(_guarded(self._look_before))], timeout=LOOK_SECONDS)
         if self._remote is not None:  # which launches the next one itself, as a rule
             await asyncio.wait([self._tasks.start(self._remote.until_restarted())], timeout=OWNER_SECONDS)
 
@@ -388,10 +389,10 @@ class Reloading:
             self._pipeline.resume()
 
 
-async def _guarded(work: Awaitable[None]) -> None:
+async def _guarded(work: Callable[[], Awaitable[None]]) -> None:
     """A defect of ours, or a disk that does not answer: code is not reloaded then, and nothing else is lost."""
     try:
-        await work
+        await work()
     except Exception:
         log.write(ERROR, f"hot reload failed:\n{traceback.format_exc()}")
 

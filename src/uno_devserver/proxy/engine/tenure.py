@@ -75,11 +75,11 @@ class Tenure:
 
     def watch(self) -> None:
         """Tell of its end from now on."""
-        self._tasks.start(self._guarded(self._watch()))
+        self._tasks.start(self._guarded(self._watch))
 
     def converse(self) -> None:
         """Speak to it from now on."""
-        self._tasks.start(self._guarded(self._converse()))
+        self._tasks.start(self._guarded(self._converse))
 
     def outdated(self) -> None:
         """Its lists have changed, or may have."""
@@ -102,9 +102,10 @@ class Tenure:
         if not self._over:
             self.tell(self, event)
 
-    async def _guarded(self, work: Awaitable[None]) -> None:
+    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Not an awaitable that exists already: a task that ends before its first step would never await it."""
         try:
-            await work
+            await work()
         except Exception as error:
             log.write(ERROR, f"keeping the server failed:\n{traceback.format_exc()}")
             self._tell(Ending(f"something went wrong inside uno-devserver: {type(error).__name__}: {error}"))

@@ -7,6 +7,7 @@ engine's loop, and nothing here blocks it.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ... import __version__
@@ -324,7 +325,7 @@ class Upkeep:
         if before is not None:
             before.end()
             self.replaced()
-            self._departures.see_off(before.running, self.unused(generation))
+            self._departures.see_off(before.running, partial(self.unused, generation))
             self.settled()
         self._tell()
 

@@ -7,6 +7,7 @@ ever sent over a connection to an older one, and no answer of an older one is ta
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ...instances.health_report import ConnectionState
@@ -19,8 +20,7 @@ from .link import Unavailable
 from .translation import error_for_handshake_client, for_handshake_client, for_handshake_server, for_modern_client
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
-    from typing import Any
+    from collections.abc import Awaitable, Callable, Mapping
 
     import msgspec
 
@@ -96,13 +96,13 @@ class Conversation:
     async def tell(self, method: str, params: Params) -> None:
         """Pass a notification on, if there is anybody to hear it."""
         if self._link.state is ConnectionState.CONNECTED:
-            await self._aside(self._tell(method, params), method)
+            await self._aside(partial(self._tell, method, params), method)
 
     async def set_level(self, level: str) -> None:
         """Now, and on each connection that is still to come."""
         self.log_level = level
         if self._line is not None and self._line.generation == self._link.generation:
-            await self._aside(self._line.connection.set_level(level), "logging/setLevel")
+            await self._aside(partial(self._line.connection.set_level, level), "logging/setLevel")
 
     async def follow(self, uris: frozenset[str]) -> Mapping[str, RpcError]:
         """Hear of changes of these from now on; those that the upstream refuses. UNREACHED."""
@@ -131,7 +131,7 @@ class Conversation:
                 self._close(self._line)
                 self._line = None
         if connected and self._begun and self._line is None and not self._modern:
-            self._tasks.start(self._aside(self._open(), "a new connection"))
+            self._tasks.start(self._aside(self._open, "a new connection"))
 
     def end(self) -> None:
         """The client has gone."""
@@ -179,11 +179,11 @@ class Conversation:
     async def _tell(self, method: str, params: Params) -> None:
         await (await self._open()).connection.notify(method, params)
 
-    async def _aside(self, work: Coroutine[Any, Any, object], what: str) -> None:
+    async def _aside(self, work: Callable[[], Awaitable[object]], what: str) -> None:
         """Something that no request waits for, within a bound."""
         try:
             async with asyncio.timeout(self._policy.aside_seconds):
-                await work
+                await work()
         except (*UNREACHED, RpcError) as error:
             log.debug(f"'{shown(what)}' did not reach the upstream: {error}")
 
@@ -217,7 +217,7 @@ class Conversation:
             self._leave(self._line)
         self._line, self._begun = line, True
         if self.log_level is not None:
-            await self._aside(connection.set_level(self.log_level), "logging/setLevel")
+            await self._aside(partial(connection.set_level, self.log_level), "logging/setLevel")
 
     def _leave(self, line: Line) -> None:
         """Nothing new goes over it; it is closed when those who use it are done."""
@@ -230,7 +230,7 @@ class Conversation:
     def _close(self, line: Line) -> None:
         if not line.closed:
             line.closed = True
-            self._tasks.start(self._aside(line.connection.close(), "a goodbye"))
+            self._tasks.start(self._aside(line.connection.close, "a goodbye"))
 
 
 def _gone() -> Lost:
