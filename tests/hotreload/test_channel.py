@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 import stat
 import sys
 import time
@@ -16,8 +17,10 @@ from protocol.conversations import asynchronous
 from uno_devserver import __version__
 from uno_devserver.hotreload.authority import CheckResult, Restarted
 from uno_devserver.hotreload.channel import CHANGED, Policy
+from uno_devserver.hotreload.channel_name import channel_name
 from uno_devserver.hotreload.line_rpc import Limits
 from uno_devserver.hotreload.package import Package, Role
+from uno_devserver.system.pipes import pipe_path
 
 from .channels import SECONDS, Client, open_channel, until
 
@@ -551,6 +554,19 @@ async def test_a_socket_that_a_cleaner_removed_is_there_again_under_its_path() -
         assert (await other.call("system.ping"))["result"]["pong"]
         assert (await client.call("system.ping"))["result"]["pong"], "who was connected does not notice"
         await until(lambda: listening(opened.path) == 1)
+
+
+@asynchronous
+async def test_the_socket_of_a_proxy_that_was_killed_is_removed_by_the_next() -> None:
+    left = pipe_path(channel_name())
+    with socket.socket(socket.AF_UNIX) as killed:
+        killed.bind(left)
+        killed.listen()
+
+    async with open_channel() as opened:
+        await until(lambda: not os.path.exists(left))
+
+        assert os.path.exists(opened.path), "its own stays"
 
 
 def listening(path: str) -> int:
