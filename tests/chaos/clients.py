@@ -216,7 +216,7 @@ class Client:
         while not self._ending.is_set():
             if self._ending.wait(chance.uniform(0.1, 0.5)):
                 return
-            if not self.calling.is_set() or len(self.conversation.waiting) >= MOST_WAITING:
+            if not self.calling.is_set() or self.conversation.under_way >= MOST_WAITING:
                 continue
             what = chance.choices(("look", "put", "add", "tools/list", "ping", "health", "status", "unknown"),
                                   (20, 20, 40, 4, 4, 6, 4, 2))[0]  # fmt: skip

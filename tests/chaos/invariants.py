@@ -110,6 +110,10 @@ class Conversation:
         if request_id in self.waiting:
             self.waiting[request_id].cancelled = True
 
+    @property
+    def under_way(self) -> int:
+        return sum(not each.cancelled for each in list(self.waiting.values()))
+
     def errs(self) -> None:
         self._may_be_nobodys += 1
 

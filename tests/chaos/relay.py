@@ -19,6 +19,7 @@ class Relay:
         self.target = port
         self.slow_until = 0.0
         self.garble = ""  # how the next answer is spoiled
+        self._cuts = 0
         self._listener = _listen(0)
         self.port: int = self._listener.getsockname()[1]
         self._open: set[socket.socket] = set()
@@ -27,7 +28,8 @@ class Relay:
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
     def cut(self) -> None:
-        """All connections end, and nobody gets a new one."""
+        """All connections end, and nobody gets a new one until it was restored as often as it was cut."""
+        self._cuts += 1
         self._listener.close()
         with self._lock:
             ends = list(self._open)
@@ -35,6 +37,9 @@ class Relay:
             _shut(end)
 
     def restore(self) -> None:
+        self._cuts -= 1
+        if self._cuts:
+            return
         self._listener = _listen(self.port)
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 

@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -271,8 +270,7 @@ class HttpWorld(World):
     def lay_out(self) -> None:
         self._port = lasting_port()
         self.relay = Relay(self._port)
-        self._over = threading.Event()
-        self.restart_server()
+        self.server = self._serve()
 
     def __exit__(self, *problem: object) -> None:
         self.relay.close()
@@ -285,8 +283,12 @@ class HttpWorld(World):
         return ["mcp", "start", "--upstream-url", f"http://127.0.0.1:{self.relay.port}/mcp"]
 
     def restart_server(self) -> None:
+        if self.server.poll() is not None:
+            self.server = self._serve()
+
+    def _serve(self) -> subprocess.Popen[bytes]:
         line = [sys.executable, "-S", str(UPSTREAMS / "over_http.py"), str(self._port)]
-        self.server = subprocess.Popen(line, env=self.machine.variables(), stdin=subprocess.DEVNULL)
+        return subprocess.Popen(line, env=self.machine.variables(), stdin=subprocess.DEVNULL)
 
     def foreign_processes(self) -> list[str]:
         return [each for each in super().foreign_processes() if not each.startswith(f"{self.server.pid}:")]
