@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import selectors
 import socket
 import subprocess
@@ -20,6 +21,10 @@ INITIALIZE = {
     "capabilities": {},
     "clientInfo": {"name": "bench", "version": "1"},
 }
+
+
+class NoAnswer(SystemExit):
+    """The server has ended, or is silent: for most benchmarks the end, for some a thing to be measured."""
 
 
 def request(request_id: int, method: str, params: Mapping[str, Any]) -> bytes:
@@ -58,20 +63,22 @@ class Pipes:
         self._last_id += 1
         return self._last_id
 
-    def line(self) -> bytes:
+    def line(self, seconds: float = LIMIT_SECONDS) -> bytes:
         while not self._lines:
+            if not select.select([self._out], [], [], max(0.0, seconds))[0]:
+                raise NoAnswer(f"no answer within {seconds:.2g} s")
             got = os.read(self._out, 1 << 16)
             if not got:
-                raise SystemExit("the proxy ended")
+                raise NoAnswer("it ended")
             *lines, self._rest = (self._rest + got).split(b"\n")
             self._lines.extend(lines)
         return self._lines.popleft()
 
-    def answer(self, request_id: int) -> dict[str, Any]:
+    def answer(self, request_id: int, seconds: float = LIMIT_SECONDS) -> dict[str, Any]:
         """The answer to that request; what else comes is passed over."""
         mark = b'"id":%d' % request_id
         while True:
-            line = self.line()
+            line = self.line(seconds)
             if mark in line.replace(b'"id": ', b'"id":'):
                 message: dict[str, Any] = json.loads(line)
                 if message.get("id") == request_id and "method" not in message:

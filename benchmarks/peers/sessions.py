@@ -1,0 +1,192 @@
+"""A client's session with a proxy that it has just started, over pipes or over HTTP. Every wait is bounded, and
+what the proxy has started is gone when the session ends."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import psutil
+
+from benchmarks.conversations import INITIALIZE, INITIALIZED, LIMIT_SECONDS, NoAnswer, Pipes, request
+from benchmarks.peers.installed import Command, environment
+
+AGAIN_SECONDS = 0.25  # a call that is not answered may have got lost with the server; another one is made beside it
+PAUSE_SECONDS = 0.005  # after a refusal: a client that asks at once takes the processor from the one that it waits for
+KNOCK_SECONDS = 0.005  # between attempts to connect to a port that is not open yet
+QUIT_SECONDS = 0.5  # then it is killed: some do not end with their input
+
+Message = dict[str, Any]
+
+
+class Session(Protocol):
+    started: float
+    process: subprocess.Popen[bytes]
+
+    def shake_hands(self) -> None: ...
+    def ask(self, method: str, params: Mapping[str, Any]) -> Message: ...
+    def until(self, good: Callable[[Message], bool], call: Mapping[str, Any], seconds: float) -> None: ...
+
+
+class OnPipes(Pipes):
+    def __init__(self, command: Command, folder: Path) -> None:
+        super().__init__(command, environment(), folder)
+
+    def until(self, good: Callable[[Message], bool], call: Mapping[str, Any], seconds: float) -> None:
+        """Call until it works: again after a refusal, and beside those that are not answered."""
+        ends, asked = time.perf_counter() + seconds, {self._call(call)}
+        while time.perf_counter() < ends:
+            try:
+                message = json.loads(self.line(AGAIN_SECONDS))
+            except NoAnswer:
+                if self.process.poll() is not None:
+                    raise
+            else:
+                if message.get("id") not in asked or "method" in message:
+                    continue
+                if good(message):
+                    return
+                time.sleep(PAUSE_SECONDS)
+            asked.add(self._call(call))
+        raise NoAnswer(f"nothing good within {seconds:g} s")
+
+    def _call(self, params: Mapping[str, Any]) -> int:
+        request_id = self.next_id()
+        try:
+            self.send(request(request_id, "tools/call", params))
+        except BrokenPipeError:
+            raise NoAnswer("it ended") from None
+        return request_id
+
+
+class OnHttp:
+    """Streamable HTTP, with a new session where the old one is not known any more."""
+
+    def __init__(self, command: Command, folder: Path, port: int) -> None:
+        self._port = port
+        self._session: dict[str, str] = {}
+        self._connection: http.client.HTTPConnection | None = None
+        self._last_id = 0
+        self.started = time.perf_counter()
+        self.process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def shake_hands(self) -> None:
+        ends = time.perf_counter() + LIMIT_SECONDS
+        while True:
+            try:
+                self._greet()
+                return
+            except ConnectionRefusedError:
+                if self.process.poll() is not None or time.perf_counter() > ends:
+                    raise NoAnswer("it does not open its port") from None
+                time.sleep(KNOCK_SECONDS)
+
+    def ask(self, method: str, params: Mapping[str, Any]) -> Message:
+        self._last_id += 1
+        return self._post(request(self._last_id, method, params))
+
+    def until(self, good: Callable[[Message], bool], call: Mapping[str, Any], seconds: float) -> None:
+        """Call until it works; a session that is lost is opened again, as the specification asks of clients."""
+        ends = time.perf_counter() + seconds
+        while time.perf_counter() < ends:
+            try:
+                message = self.ask("tools/call", call)
+                if good(message):
+                    return
+                if "error" in message:  # also how a server says that it has lost its session
+                    self._greet()
+                    continue
+            except (OSError, http.client.HTTPException):
+                self._connection = None
+                if self.process.poll() is not None:
+                    raise NoAnswer("it ended") from None
+            time.sleep(PAUSE_SECONDS)
+        raise NoAnswer(f"nothing good within {seconds:g} s")
+
+    def _greet(self) -> None:
+        self._session = {}
+        answer = self.ask("initialize", INITIALIZE)
+        if "serverInfo" not in answer.get("result", {}):
+            raise NoAnswer(f"wrong answer to initialize: {answer}")
+        self._post(INITIALIZED)
+
+    def _post(self, body: bytes) -> Message:
+        if self._connection is None:
+            connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=LIMIT_SECONDS)
+            connection.connect()
+            self._connection = connection
+        head = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        self._connection.request("POST", "/mcp", body, head | self._session)
+        response = self._connection.getresponse()
+        text = response.read().decode()
+        session = response.getheader("Mcp-Session-Id")
+        if session:
+            self._session = {"Mcp-Session-Id": session}
+        return _message(text)
+
+
+def _message(text: str) -> Message:
+    """The last one of a stream of events, or the one that is the body."""
+    events = [line[5:] for line in text.splitlines() if line.startswith("data:") and line[5:].strip()]
+    body = events[-1] if events else text
+    return dict(json.loads(body)) if body.strip() else {}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def end(session: Session) -> None:
+    """With all that it started."""
+    process = session.process
+    started = _below(process.pid)
+    for stream in (process.stdin, process.stdout):
+        if stream is not None:
+            stream.close()
+    try:
+        process.wait(QUIT_SECONDS)
+    except subprocess.TimeoutExpired:
+        started += _below(process.pid)
+        process.kill()
+        process.wait()
+    for child in psutil.wait_procs(started, timeout=QUIT_SECONDS)[1]:
+        child.kill()
+    psutil.wait_procs(started, timeout=QUIT_SECONDS)
+
+
+def memory(session: Session) -> int:
+    process = psutil.Process(session.process.pid)
+    return sum(each.memory_info().rss for each in (process, *process.children(recursive=True)))
+
+
+def started_server(session: Session, file: str) -> psutil.Process:
+    """The process that runs this file; a shell that started it has the name inside a longer argument."""
+    itself = psutil.Process(session.process.pid)
+    for process in (itself, *itself.children(recursive=True)):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if file in process.cmdline():
+                return process
+    raise NoAnswer("its server does not run")
+
+
+def _below(pid: int) -> list[psutil.Process]:
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
