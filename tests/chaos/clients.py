@@ -59,6 +59,7 @@ class Tally:
         self.outcomes: list[Outcome] = []
         self.calls = 0
         self.answers: Counter[str] = Counter()  # by what they say
+        self.generations: dict[str, int] = {}  # of servers that each client has seen
         self.longest_silence = 0.0  # of a request
         self.broken: list[Broken] = []
 
@@ -279,6 +280,7 @@ class Client:
         tally.longest_silence = max(tally.longest_silence, time.monotonic() - request.at)
         if request.tool == "uno_health":
             self.health = health_of(message) or self.health
+            tally.generations[self.name] = self.health.get("proxy", {}).get("generation", 0)
         if not request.key:
             return
         outcome, broken = outcome_of(request, message)

@@ -42,7 +42,6 @@ class Driver:
         self.world = world
         self.injected: Counter[str] = Counter()
         self.recoveries: list[float] = []  # seconds that each took
-        self.restarts = 0
         self.broken: list[Broken] = []
         self.last: deque[str] = deque(maxlen=KEPT_FAULTS)
         self.began = time.monotonic()
@@ -112,7 +111,6 @@ class Driver:
         for client in list(world.clients):
             client.slow_until = 0.0
             self._wait(lambda client=client: self._works(client), began, client)  # type: ignore[misc]
-            self.restarts += client.health.get("proxy", {}).get("generation", 1) - 1
         self.recoveries.append(time.monotonic() - began)
         outcomes = list(world.tally.outcomes)
         self._found(broken_in_ledger(outcomes, world.ledger()))

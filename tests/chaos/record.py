@@ -27,7 +27,7 @@ class Run:
         self.ran = sum(len(driver.world.ledger()) for driver in drivers)
         self.clients = sum(driver.world.started for driver in drivers)
         self.recoveries = [taken for driver in drivers for taken in driver.recoveries]
-        self.restarts = sum(driver.restarts for driver in drivers)
+        self.connections = sum(sum(driver.world.tally.generations.values()) for driver in drivers)
         self.longest_silence = max(driver.world.tally.longest_silence for driver in drivers)
         self.disk = ", ".join(sorted({driver.world.disk.how for driver in drivers}))
         self.scenes = [_scene(driver) for driver in drivers if driver.broken]
@@ -35,14 +35,6 @@ class Run:
     @property
     def injected(self) -> int:
         return sum(sum(kinds.values()) for kinds in self.faults.values())
-
-    def by_kind(self) -> Counter[str]:
-        """Without the manners, in all worlds."""
-        counted: Counter[str] = Counter()
-        for kinds in self.faults.values():
-            for kind, times in kinds.items():
-                counted[kind.partition(":")[0]] += times
-        return counted
 
 
 def report(run: Run) -> str:
@@ -52,10 +44,10 @@ def report(run: Run) -> str:
         f"{run.clients} clients: **{run.injected:,} faults, {len(run.broken)} broken invariants**."
     )
     figures = (
-        f"{run.calls:,} calls were made: {answers}. {run.ran:,} runs are in the ledgers. Servers were started again "
-        f"{run.restarts:,} times. After {len(run.recoveries)} rounds everything had to work again, and did within "
-        f"{max(run.recoveries, default=0.0):.1f} s. No request waited for its answer for longer than "
-        f"{run.longest_silence:.1f} s. A full disk was {run.disk}."
+        f"{run.calls:,} calls were made: {answers}. {run.ran:,} runs are in the ledgers. Proxies connected to "
+        f"{run.connections:,} servers, one after another. After {len(run.recoveries)} rounds everything had to "
+        f"work again, and did within {max(run.recoveries, default=0.0):.1f} s. "
+        f"No request waited for its answer for longer than {run.longest_silence:.1f} s. A full disk was {run.disk}."
     )
     lines = [
         head,
@@ -96,6 +88,7 @@ def save(run: Run) -> None:
         "answers": run.answers,
         "ran": run.ran,
         "clients": run.clients,
+        "connections": run.connections,
         "recoverySeconds": [round(taken, 2) for taken in run.recoveries],
         "longestSilenceSeconds": round(run.longest_silence, 2),
         "fullDisk": run.disk,

@@ -6,6 +6,8 @@ import socket
 import threading
 import time
 
+from support.ports import lasting_port
+
 CHUNK_BYTES = 65536
 WAKE_SECONDS = 0.05
 NOISE = bytes(range(256))
@@ -20,8 +22,8 @@ class Relay:
         self.slow_until = 0.0
         self.garble = ""  # how the next answer is spoiled
         self._cuts = 0
-        self._listener = _listen(0)
-        self.port: int = self._listener.getsockname()[1]
+        self.port = lasting_port()
+        self._listener = _listen(self.port)
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
         self._closed = threading.Event()
@@ -30,6 +32,7 @@ class Relay:
     def cut(self) -> None:
         """All connections end, and nobody gets a new one until it was restored as often as it was cut."""
         self._cuts += 1
+        _shut(self._listener)  # else it would listen for as long as somebody waits in accept()
         self._listener.close()
         with self._lock:
             ends = list(self._open)
