@@ -8,6 +8,7 @@ all the time (invariants.py). The seed decides which fault comes when (plan.py);
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import threading
 import time
@@ -34,6 +35,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="show the plan, and do nothing")
     parser.add_argument("--save", action="store_true", help="keep the figures, and put them into the documents")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     if options.list:
         for world in options.worlds:
             show(world, options.seed, 60 * options.minutes)
@@ -60,8 +62,13 @@ def chaos(seed: int, seconds: float, worlds: list[str], *, may_mount: bool = Tru
         threads = [threading.Thread(target=driver.run, name=driver.world.name) for driver in drivers]
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
+        try:
+            for thread in threads:
+                thread.join()
+        finally:  # also when somebody ends us: the worlds are cleared away when nobody uses them any more
+            stop.set()
+            for thread in threads:
+                thread.join()
         return Run(seed, seconds, time.monotonic() - began, drivers)
 
 
