@@ -47,7 +47,8 @@ def test_without_a_wished_runner_the_form_of_any_is_current(
         (("uno-devserver", "--mcp-app"), True),
         (("/there/uno-devserver", "--mcp-app", "-l", "Debug"), True),
         (("/gone/uno-devserver", "--mcp-app"), False),
-        (("/there/python3", "-m", "uno_devserver", "--mcp-app"), True),
+        (("/there/python3", "-P", "-m", "uno_devserver", "--mcp-app"), True),
+        (("/there/python3", "-m", "uno_devserver", "--mcp-app"), False),  # it imports from the folder it is started in
         (("/there/python3", "-m", "uno_devserver", "-x", "--mcp-app"), True),
     ],
 )

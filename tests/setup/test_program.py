@@ -31,7 +31,7 @@ def test_without_a_script_the_interpreter_runs_the_module(tmp_path: Path, monkey
     python = str(tmp_path / "bin" / "python")
     monkeypatch.chdir(write(tmp_path / "here" / "uno-devserver", "not what was called").parent)
 
-    assert program(python, "uno-devserver") == (python, "-m", "uno_devserver")
+    assert program(python, "uno-devserver") == (python, "-P", "-m", "uno_devserver")
 
 
 def test_the_real_one_is_absolute_and_there() -> None:

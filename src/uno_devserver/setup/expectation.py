@@ -11,7 +11,7 @@ import os
 from .commands import base_name, is_absolute
 from .matching import PATH_RUNNER, divided, runs_our_module, without_dotnet
 from .profiles import HTTP
-from .program import NAMES, program
+from .program import NAMES, RUNS_MODULE, program
 from .servers import STABLE, Definition
 
 TYPE_CHECKING = False
@@ -104,4 +104,4 @@ def _same_command(says: Definition, wanted: Definition) -> bool:
 def _is_our_program(says: Definition) -> bool:
     if base_name(says.command) in NAMES:
         return says.args == ("--mcp-app",)
-    return runs_our_module(says) and says.args[2:] == ("--mcp-app",)
+    return runs_our_module(says) and says.args == (*RUNS_MODULE, "--mcp-app")

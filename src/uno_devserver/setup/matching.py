@@ -8,7 +8,7 @@ from ..system.values import Value
 from .commands import base_name
 from .dialects import definition_of, transport_of
 from .profiles import HTTP, STDIO
-from .program import MODULE, NAMES
+from .program import NAMES, RUNS_MODULE
 from .servers import LEGACY_HTTP, PINNED, PRERELEASE, STABLE, Definition
 
 TYPE_CHECKING = False
@@ -138,7 +138,7 @@ def _is_own_way(says: Definition, server: Server) -> bool:
         return True
     args = divided(without_dotnet(says).args, server)[0]
     known = {_unpinned(word) for one in _definitions(server) for word in one.args}
-    known |= {"-m", MODULE} if runs_our_module(says) else set()
+    known |= set(RUNS_MODULE) if runs_our_module(says) else set()
     return any(
         _unpinned(word) not in known and before != "--version" for before, word in zip(("", *args), args, strict=False)
     )
@@ -173,4 +173,6 @@ def without_dotnet(definition: Definition) -> Definition:
 
 
 def runs_our_module(says: Definition) -> bool:
-    return base_name(says.command).startswith("python") and says.args[:2] == ("-m", MODULE)
+    """Also without -P, as people write it."""
+    args = says.args[1:] if says.args[:1] == RUNS_MODULE[:1] else says.args
+    return base_name(says.command).startswith("python") and args[:2] == RUNS_MODULE[1:]

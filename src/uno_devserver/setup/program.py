@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 NAMES = ("uno-devserver", "uno.devserver")
 MODULE = "uno_devserver"
+# -P: clients start servers in the folder that they show, and without it Python imports what lies there before its own.
+RUNS_MODULE = ("-P", "-m", MODULE)
 _ENDINGS = ("", ".exe")
 _TEMPORARY = ("/tmp", "/var/tmp")  # noqa: S108  # looked at, never written to
 # Runners such as uvx and pipx keep what they install for one run in their caches, and clear these.
@@ -25,7 +27,7 @@ def program(executable: str = sys.executable, called: str | None = None) -> tupl
     for script in _scripts(executable, called):
         if os.path.isfile(script):
             return (script,)
-    return (os.path.abspath(executable), "-m", MODULE)
+    return (os.path.abspath(executable), *RUNS_MODULE)
 
 
 def passing(path: str, environ: Mapping[str, str]) -> bool:
