@@ -14,7 +14,7 @@ from protocol.conversations import asynchronous
 from support.relays import ScriptedSession
 from support.upstreams import Kept, Lists, ScriptedRunning, ScriptedUpstream
 from uno_devserver.protocol.service import Params, Result
-from uno_devserver.proxy.engine import mending
+from uno_devserver.proxy.engine import mending, seen
 from uno_devserver.proxy.engine import placement as module
 from uno_devserver.proxy.engine.placement import Placement
 from uno_devserver.proxy.options import Options
@@ -40,8 +40,8 @@ class World:
         self.served: list[str] = []  # for each start that was asked for, its workspace
         self.host = ScriptedRunning(Lists())
         self.hosts = Hosts(self.host)
-        monkeypatch.setattr(module, "HostUpstream", Hosts)
-        monkeypatch.setattr(mending, "HostUpstream", Hosts)
+        for user in (module, mending, seen):
+            monkeypatch.setattr(user, "HostUpstream", Hosts)
         monkeypatch.setattr(module, "workspace_upstream", self._host_for)
         monkeypatch.setenv("XDG_DATA_HOME", str(folder.parent / "data"))
         self.workspaces = Workspaces(self.options)

@@ -27,6 +27,7 @@ from uno_devserver.instances.probe import HostKind
 from uno_devserver.issues import Issue, fatal, warning
 from uno_devserver.protocol.jsonrpc import RpcNotification
 from uno_devserver.protocol.service import Result
+from uno_devserver.proxy.engine import arrangement
 from uno_devserver.proxy.engine import reloading as module
 from uno_devserver.proxy.engine.reloading import Reloading
 from uno_devserver.proxy.options import Options
@@ -156,8 +157,9 @@ async def test_what_was_launched_is_no_news(folder: Path) -> None:
 async def test_a_save_during_the_start_of_a_host_is_news(
     folder: Path, monkeypatch: pytest.MonkeyPatch, saved: bool
 ) -> None:
-    monkeypatch.setattr(module, "HostUpstream", Hosts)
-    monkeypatch.setattr(module, "HostRunning", ScriptedRunning)
+    for user in (module, arrangement):
+        monkeypatch.setattr(user, "HostUpstream", Hosts)
+        monkeypatch.setattr(user, "HostRunning", ScriptedRunning)
     addin = folder / ".devtools" / "addins" / "greeter.py"
     async with world_in(folder) as world:
         write(addin, "VALUE = 1\n")

@@ -7,7 +7,6 @@ client that does not answer delays nobody.
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +15,9 @@ from ...instances.health_report import ConnectionState
 from ...protocol.running import Tasks
 from ...system.folders import folders
 from ...system.threads import apart
-from ...system.values import Value
-from ...workspace.addins import sources_key
-from ...workspace.config import AS_BEFORE, read_config
+from ...workspace.config import read_config
 from ...workspace.transitions import Transition
-from ...workspace.trust import agreement_path, is_trusted, refusal
+from ...workspace.trust import agreement_path
 from ..health.ailments import upstream_issues
 from ..place.results import initialized
 from ..place.roots import RootsInquiry, can_be_asked, falls_back
@@ -29,14 +26,13 @@ from ..upstream.host import HostUpstream
 from ..upstream.host_running import HostRunning
 from .mending import Mending
 from .reload_subject import not_reloaded
+from .seen import Seen, counting, discovered, has_agreed, is_outdated, see
 from .supply import workspace_upstream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...discovery.discover import Discovery
     from ...protocol.service import Session
-    from ...workspace.config import Config
     from ...workspace.resolver import Workspace
     from ..options import Options
     from ..place.watching import Watcher
@@ -53,17 +49,6 @@ FINISH_SECONDS = 10.0  # for calls under way, when the config names another serv
 READY_SECONDS = 120.0  # uno_app_initialize waits so long for its server, as agents know it
 GREETING_SECONDS = 1.0  # a client says who it is at once; without a word from it, nobody will name the workspace
 UNTIL_THEN = "; what runs stays until its next start"
-
-
-class Seen(Value):
-    """What a look at the disk has found."""
-
-    decision: Decision
-    config: Config
-    trusted: bool
-    refusal: str  # why not: the end of a sentence
-    sources: int
-    recalled: Recollection | None
 
 
 class Placement:
@@ -163,7 +148,7 @@ class Placement:
     async def reconsider(self) -> None:
         """Look for the user's agreement, without waiting until it is noticed. That is cheap, unlike another attempt."""
         workspace = self.workspace
-        if self._knowledge.facts.trusted is False and await apart(lambda: _is_trusted(workspace)):
+        if self._knowledge.facts.trusted is False and await apart(lambda: has_agreed(workspace)):
             self._agreed()
 
     def _agreed(self) -> None:
@@ -231,7 +216,7 @@ class Placement:
 
     async def _look(self) -> None:
         workspace = self.workspace
-        found = await apart(lambda: _discover(workspace))
+        found = await apart(lambda: discovered(workspace))
         servers = await apart(lambda: active_servers(folders().registry, workspace))
         if workspace is self.workspace:
             self._knowledge.learn(discovery=found, servers=servers)
@@ -250,25 +235,10 @@ class Placement:
 
     async def _decided(self, operation: Callable[[], Decision]) -> Decision:
         """`operation` looks for itself whether something is started: decisions before it may change that."""
-
-        def look() -> Seen:
-            decision = operation()
-            workspace = decision.workspace
-            folder = workspace.working_directory
-            trusted = _is_trusted(workspace)
-            return Seen(
-                decision,
-                read_config(workspace.config),
-                trusted,
-                "" if trusted else refusal(folders().state, folder),
-                sources_key(folder),
-                self._offering.recall(workspace) if workspace.resolved else None,
-            )
-
         async with self._deciding:
             looked_at = time.time()
-            seen = await apart(look)
-            decision, self._config = seen.decision, _counting(self._config, seen.config)
+            seen = await apart(lambda: see(operation, self._offering))
+            decision, self._config = seen.decision, counting(self._config, seen.config)
             self._looked_at, self._issues = looked_at, decision.issues
             if seen.recalled is not None and self._offering.change(seen.recalled):
                 self._offers_anew(seen.recalled)
@@ -302,7 +272,7 @@ class Placement:
         """The same workspace, with other files. Only what the user has agreed to, as it is now, replaces what runs."""
         upstream = self._upstream
         if upstream is not None:
-            outdated = _is_outdated(upstream, seen.config)
+            outdated = is_outdated(upstream, seen.config)
             if outdated and seen.trusted:
                 if self._keeper.state is ConnectionState.CONNECTED:
                     await self._let_finish()
@@ -359,37 +329,6 @@ class Placement:
         self._knowledge.blame("workspace", (*self._issues, *self._config.issues))
         self._knowledge.learn(fallback=self.fallback, wait_calls=wait_calls)
         self._keeper.moved()
-
-
-def _is_outdated(upstream: HostUpstream | ConfiguredUpstream, config: Config) -> bool:
-    """Whether the workspace wants another server than the one that was last started, or can have more of it."""
-    if upstream.trusted is False:
-        return True
-    if not config.readable:  # it is just being written; who knows what it will say
-        return False
-    if isinstance(upstream, HostUpstream):
-        return config.names_server
-    before = upstream.config
-    if before is None:  # the first start is about to read what is there now
-        return not config.names_server
-    return (before.server, before.server_root) != (config.server, config.server_root)
-
-
-def _counting(before: Config, now: Config) -> Config:
-    """The settings that count: a config that cannot be read is just being written, and changes none."""
-    if now.readable or before.path != now.path:
-        return now
-    return before.replace(issues=tuple(issue.replace(remediation=AS_BEFORE) for issue in now.issues))
-
-
-def _is_trusted(workspace: Workspace) -> bool:
-    return is_trusted(os.environ, workspace.working_directory)
-
-
-def _discover(workspace: Workspace) -> Discovery:
-    from ...discovery.discover import Request, discover
-
-    return discover(Request(workspace.requested_directory, workspace=workspace), os.environ)
 
 
 def _also(workspace: Workspace) -> tuple[str, ...]:

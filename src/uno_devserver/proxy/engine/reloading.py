@@ -17,14 +17,12 @@ from ...hotreload.kept import UNKNOWN
 from ...hotreload.on_disk import NoAnswer
 from ...hotreload.wire import NO_ANSWER
 from ...instances.health_report import ConnectionState
-from ...instances.probe import HostKind
 from ...issues import Issue
 from ...protocol.jsonrpc import RpcError
 from ...protocol.running import Tasks
 from ...system.folders import folders
 from ...system.log import ERROR, log
 from ...system.threads import apart
-from ...system.values import Value
 from ...workspace.addins import sources_key
 from ...workspace.config import Strategy
 from ...workspace.server_command import server_name
@@ -32,7 +30,8 @@ from ...workspace.trust import refusal
 from ..upstream.configured import ConfiguredUpstream
 from ..upstream.host import HostUpstream
 from ..upstream.host_running import HostRunning
-from .reload_subject import NO_CONFIG, NOT_TRUSTED, Subject, content_at_launch, not_reloaded, subject_of
+from .arrangement import Arrangement, wanted_of
+from .reload_subject import NO_CONFIG, NOT_TRUSTED, Subject, content_at_launch, not_reloaded
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -51,18 +50,10 @@ if TYPE_CHECKING:
     from .offering import Offering
 
 CONNECTED, DEGRADED = ConnectionState.CONNECTED, ConnectionState.DEGRADED
-NOT_YET = "no server runs yet"
 AGREED_SECONDS = 2.0  # between two looks at the config, and whether the user agrees, where nobody watches the workspace
 LOOK_SECONDS = 1.0  # a start does not wait longer for a look at its code, which takes milliseconds as a rule
 OWNER_SECONDS = 30.0  # for the owner of a Host to have launched it again; if it goes, that is known at once
 PEERS_SECONDS = 5.0  # for the calls of other proxies to come to their end before their Host is restarted
-
-
-class Arrangement(Value):
-    """Who is asked, about what."""
-
-    subject: Subject
-    channel: str | None = None  # of the proxy that owns the Host; None: we ask ourselves
 
 
 class Reloading:
@@ -173,7 +164,7 @@ class Reloading:
 
     async def _arrange(self) -> None:
         async with self._arranging:
-            found = await apart(self._wanted)
+            found = await apart(lambda: wanted_of(self._options, self._keeper, self._arranged))
             wanted, off = (None, found) if isinstance(found, str) else (found, None)
             before = self._arranged
             if wanted != self._arranged:
@@ -214,24 +205,6 @@ class Reloading:
         except Exception:
             await self._undo()  # and it is tried again when something has happened
             raise
-
-    def _wanted(self) -> Arrangement | str:
-        """Looks at the disk. A text: why there is none, the end of a sentence."""
-        placement, before = self._keeper.placement, self._arranged
-        workspace = placement.workspace if placement else None
-        subject = subject_of(self._options, workspace, os.environ, before.subject if before else None)
-        running, upstream = self._keeper.running, self._keeper.upstream
-        if isinstance(subject, str):
-            return subject
-        if upstream is None:
-            return NOT_YET
-        if not isinstance(upstream, HostUpstream):
-            return Arrangement(subject)
-        if not isinstance(running, HostRunning):  # who will own the next one is not known yet
-            return before if before is not None and before.subject == subject else NOT_YET
-        if running.kind is not HostKind.BUNDLED:
-            return "only the bundled Host is reloaded"
-        return Arrangement(subject, None if running.owned else running.control_channel)
 
     async def _begin(self, wanted: Arrangement) -> None:
         if wanted.channel is None:

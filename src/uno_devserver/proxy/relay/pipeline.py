@@ -19,9 +19,9 @@ from . import reload_messages as messages
 from .asking import Asking
 from .outcomes import NoAnswer
 from .policy import DEFAULT_RELAY_POLICY, RelayPolicy
-from .progress import QUEUE_STEP, Progress
 from .reload_messages import Note, State, told
 from .tidings import Tidings
+from .waiting_call import WaitingCall
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -67,7 +67,7 @@ class Pipeline:
         self._serves = serves
         self._policy = policy
         self._tasks = Tasks()  # of their own: a client that cancels its call cancels nothing for the others
-        self._queue: dict[_Waiting, None] = {}  # in the order of coming
+        self._queue: dict[WaitingCall, None] = {}  # in the order of coming
         self._running = 0
         self._idle: list[asyncio.Future[None]] = []  # who waits until nothing runs
         self._checking = False
@@ -93,7 +93,7 @@ class Pipeline:
                 self._running -= 1
                 if self._queue or self._idle:
                     self._settle()
-        waiting = _Waiting(call)
+        waiting = WaitingCall(call)
         self._enter(waiting)
         try:
             answer = await waiting.turn
@@ -198,7 +198,7 @@ class Pipeline:
 
     # The queue.
 
-    def _enter(self, waiting: _Waiting) -> None:
+    def _enter(self, waiting: WaitingCall) -> None:
         if self._is_closed and not self._holding:
             self._tell_of_restart(waiting, [messages.queued(self.name)])
             return
@@ -217,25 +217,25 @@ class Pipeline:
                 waiting.checked = True
                 self._settle()
 
-    def _tell_of_restart(self, waiting: _Waiting, notes: list[Note]) -> None:
+    def _tell_of_restart(self, waiting: WaitingCall, notes: list[Note]) -> None:
         if self.observer is not None:
             self.observer.waits(waiting.call, f"Told that {self.name} is restarted.", restarting=True)
         self._tell(waiting, notes)
 
-    def _tell(self, waiting: _Waiting, notes: list[Note]) -> None:
+    def _tell(self, waiting: WaitingCall, notes: list[Note]) -> None:
         """Answer it instead of running it."""
         self._queue.pop(waiting, None)
         if waiting.waits:
             waiting.turn.set_result(told(notes))
 
-    def _withdraw(self, waiting: _Waiting) -> None:
+    def _withdraw(self, waiting: WaitingCall) -> None:
         """Its client has cancelled it."""
         self._queue.pop(waiting, None)
         if waiting.granted:
             self._running -= 1
             self._settle()
 
-    async def _carry_out(self, waiting: _Waiting, execute: Execute) -> Result | msgspec.Raw:
+    async def _carry_out(self, waiting: WaitingCall, execute: Execute) -> Result | msgspec.Raw:
         run = True
         try:
             result = await execute()
@@ -296,14 +296,14 @@ class Pipeline:
 
     # Checking.
 
-    def _begin_check(self, trigger: _Waiting | None) -> None:
+    def _begin_check(self, trigger: WaitingCall | None) -> None:
         for waiting in self._queue:
             waiting.checked = True  # when it is over
         self._checking, self._plain = True, False
         self._hear(f"Checking whether the code of {self.name} has changed.")
         self._check_task = self._tasks.start(self._check(trigger))
 
-    async def _check(self, trigger: _Waiting | None) -> None:
+    async def _check(self, trigger: WaitingCall | None) -> None:
         result = await self._asking.check(self._hear)
         self._checking = False
         if result is None:
@@ -313,7 +313,7 @@ class Pipeline:
             self._take(result, trigger)
         self._settle()
 
-    def _take(self, result: CheckResult, trigger: _Waiting | None) -> None:
+    def _take(self, result: CheckResult, trigger: WaitingCall | None) -> None:
         if trigger is None or not trigger.waits:  # it was cancelled, and the next takes its place
             trigger = next((waiting for waiting in self._queue if waiting.waits), None)
         tidings, about_extension = self._tidings, self._tidings.of_extension(result)
@@ -340,7 +340,7 @@ class Pipeline:
 
     # Replacing.
 
-    def _replace(self, trigger: _Waiting | None, about_extension: list[Note]) -> None:
+    def _replace(self, trigger: WaitingCall | None, about_extension: list[Note]) -> None:
         self._replacing = True
         hold = self._holds
         if trigger is not None and not hold:
@@ -381,7 +381,7 @@ class Pipeline:
 
     # Beside it.
 
-    def _show(self, queued: Iterable[_Waiting]) -> None:
+    def _show(self, queued: Iterable[WaitingCall]) -> None:
         """To whoever looks on: what they wait for."""
         if self.observer is not None:
             for waiting in queued:
@@ -398,26 +398,3 @@ class Pipeline:
             waiting.progress.tell(self._at)
         if self._queue:
             self._remind_later()
-
-
-class _Waiting:
-    """A call in the queue."""
-
-    def __init__(self, call: Call) -> None:
-        self.call = call
-        self.turn: asyncio.Future[Result | None] = asyncio.get_running_loop().create_future()  # None: to be run
-        self.progress = Progress(call, QUEUE_STEP)
-        self.checked = False  # the code was looked at since it came, or need not be
-        self.granted = False
-        self.notes: list[Note] = []  # for its own result
-
-    @property
-    def waits(self) -> bool:
-        """Neither answered, nor granted, nor cancelled: the last is known here before its task hears of it."""
-        return not self.turn.done()
-
-    def grant(self, note: Note | None) -> None:
-        self.granted = True
-        if note is not None:
-            self.notes.append(note)
-        self.turn.set_result(None)
