@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ..protocol.http.messages import Handler
     from .feed import Feed
 
+MAX_CONNECTIONS = 128  # some pages with some requests each; the proxy may serve MCP over HTTP beside it
 ATTEMPTS = 50  # ports that are tried behind the wanted one
 PAGE, MCP, HEALTH, EVENTS = "", "/mcp", "/health", "/events"
 HEALTHY, NOT_HEALTHY = 200, 503
@@ -54,7 +55,7 @@ async def open_inspector(
     except (PortTaken, ListenProblem) as problem:
         return warning("InspectorNotServed", f"The inspector page is not served: {_reason(problem, port)}.")
     routes = _Routes(token, mcp, health, feed)
-    server = HttpServer(routes.handle, sockets, guard=stranger, extra_headers=HEADERS)
+    server = HttpServer(routes.handle, sockets, guard=stranger, max_connections=MAX_CONNECTIONS, extra_headers=HEADERS)
     await server.start()
     if port not in (0, server.port):
         log.info(f"Port {port} is taken: the inspector uses {server.port}.")

@@ -16,6 +16,7 @@ import time
 import pytest
 
 from uno_devserver.protocol.http import connection
+from uno_devserver.protocol.http import server as server_module
 from uno_devserver.protocol.http.messages import Answer, Request, Response
 from uno_devserver.system import log as log_module
 from uno_devserver.system.log import log
@@ -389,9 +390,8 @@ def test_a_program_of_another_user_is_refused_unless_everybody_may_come(serve: S
     assert server.client().ask().status == 200
 
 
-def test_there_is_an_end_to_the_number_of_connections(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "MAX_CONNECTIONS", 3)
-    server = serve()
+def test_there_is_an_end_to_the_number_of_connections(serve: Serve) -> None:
+    server = serve(max_connections=3)
     clients = [server.client() for _ in range(3)]
     assert all(client.ask().status == 200 for client in clients)
 
@@ -403,6 +403,30 @@ def test_there_is_an_end_to_the_number_of_connections(serve: Serve, monkeypatch:
 
     assert (refused.status, refused.error) == (503, "3 connections are open already")
     assert server.client().ask().status == 200
+
+
+def test_those_that_are_refused_do_not_pile_up(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection, "LINGER_SECONDS", 1000.0)
+    server = serve(max_connections=8)
+    clients = [server.client() for _ in range(8)]
+    assert all(client.ask().status == 200 for client in clients)
+
+    too_many = [server.client() for _ in range(30)]
+
+    assert {client.reply().status for client in too_many} == {503}
+    until(lambda: len(server.server._connections) <= 8 + 1)
+    assert all(client.ask().status == 200 for client in clients)
+
+
+def test_a_process_that_may_open_fewer_files_has_fewer_connections(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "open_files", lambda: 256)
+    server = serve(max_connections=8)
+    clients = [server.client() for _ in range(2)]
+    assert all(client.ask().status == 200 for client in clients)
+
+    assert server.client().reply().status == 503
 
 
 # --- handlers that fail ---------------------------------------------------------------------------------------------

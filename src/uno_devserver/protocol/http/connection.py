@@ -25,9 +25,9 @@ from .wire import Wire
 if TYPE_CHECKING:
     from .websocket import ServerWebSocket
 
-MAX_CONNECTIONS = 512  # below the usual limit of 1024 open files
 # After the last answer we go on reading for a while: closing with unread bytes would destroy the answer on its way.
 LINGER_SECONDS = 2.0
+CROWD = 8  # of the connections that may be open, the part that may linger beyond them
 
 
 class Connection(asyncio.Protocol):
@@ -85,8 +85,8 @@ class Connection(asyncio.Protocol):
         self._inbox = Inbox(self._settings, self._wire, self._alarm)
         self.closed = loop.create_future()
         self._open_ones.add(self)
-        if len(self._open_ones) > MAX_CONNECTIONS:
-            self._inbox.refuse(Problem(503, f"{MAX_CONNECTIONS} connections are open already"))
+        if len(self._open_ones) > self._settings.max_connections:
+            self._inbox.refuse(Problem(503, f"{self._settings.max_connections} connections are open already"))
         elif not self._settings.everybody and _is_strangers(transport):
             self._inbox.refuse(Problem(403, "programs of other users of this machine are not served"))
         self._task = loop.create_task(self._serve())
@@ -238,12 +238,17 @@ class Connection(asyncio.Protocol):
             self._websocket.start_closing(1011)  # of no effect, unless something went wrong on the way
             return
         self._undelivered = self._wire.backlog
-        if self._stopping or self._half_closed:
+        if self._stopping or self._half_closed or self._is_crowded():
             self._wire.close()
         else:
             self._wire.end()
             self._wire.go_on_reading()
         self._alarm.set(LINGER_SECONDS)
+
+    def _is_crowded(self) -> bool:
+        """Whether so many come that no file would be left if each could linger."""
+        most = self._settings.max_connections
+        return len(self._open_ones) > most + most // CROWD
 
 
 def _running_task() -> asyncio.Task[None]:

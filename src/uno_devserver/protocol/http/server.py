@@ -10,6 +10,7 @@ import asyncio
 import socket
 from collections.abc import Sequence
 
+from ...system.limits import USUAL_OPEN_FILES, open_files
 from ...system.log import log
 from ...system.ports import BACKLOG
 from .connection import Connection
@@ -18,6 +19,8 @@ from .heads import check, encoded
 from .messages import Handler, Headers
 from .settings import Settings
 
+# Of the usual limit of open files, with room for a second server; fewer where fewer may be open.
+MAX_CONNECTIONS = 512
 MAX_BODY = 16 * 1024 * 1024
 MAX_HEADERS = 64 * 1024
 HEADER_TIMEOUT_SECONDS = 10.0  # a program of this machine sends its headers at once
@@ -37,6 +40,7 @@ class HttpServer:
         sockets: Sequence[socket.socket],
         *,
         guard: Guard = refusal,
+        max_connections: int = MAX_CONNECTIONS,
         max_body: int = MAX_BODY,
         max_headers: int = MAX_HEADERS,
         header_timeout: float = HEADER_TIMEOUT_SECONDS,
@@ -48,7 +52,15 @@ class HttpServer:
         check(extra_headers)
         self._sockets = list(sockets)
         self._settings = Settings(
-            handler, guard, max_body, max_headers, header_timeout, idle_timeout, encoded(extra_headers), everybody
+            handler,
+            guard,
+            max_body,
+            max_headers,
+            header_timeout,
+            idle_timeout,
+            max_connections * open_files() // USUAL_OPEN_FILES,
+            encoded(extra_headers),
+            everybody,
         )
         self._listeners: list[asyncio.Server] = []
         self._connections: set[Connection] = set()

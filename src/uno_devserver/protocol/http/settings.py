@@ -14,5 +14,6 @@ class Settings(Value):
     max_headers: int
     header_timeout: float
     idle_timeout: float
+    max_connections: int
     extra: bytes  # header lines for every answer
     everybody: bool  # other users of this machine may connect
