@@ -223,12 +223,23 @@ class HttpWorld(World):
         return pid
 
     def live(self, calls: Loops, changes: Loops) -> None:
+        self._fill_pools()
         calls.start(f"the caller of {self.name}", self._call)
         calls.start("sessions", self._visit)
         calls.start("modern clients", self._ask_modern)
         calls.start("streams that are dropped", self._drop)
         calls.start("the page", self._look)
         calls.start(f"the lists of {self.name}", self.list_tools)
+
+    def _fill_pools(self) -> None:
+        """A Host takes the threads that it may have for an add-in as they are needed, and keeps them."""
+        requests = [
+            self.client.begin("tools/call", {"name": "echo", "arguments": {"text": "many"}}, f"fill-{number}")
+            for number in range(200)
+        ]
+        for request in requests:
+            self.client.answer(request, LONG)
+            self.client.forget(request)
 
     def _call(self) -> float:
         self.echo()
@@ -242,6 +253,7 @@ class HttpWorld(World):
         self._opened += 1
         self.tally.add("sessions")
         if self._opened < self.SESSIONS:
+            self._echo_over_http(session)  # so that the Host has one for it, too
             return 0.0
         with Listening(self._port, "/mcp", {"Mcp-Session-Id": session}) as stream:
             stream.wait("200 OK")
