@@ -49,6 +49,18 @@ CLIENT = [
     "-c",
     "import os, sys; sys.exit(os.spawnv(os.P_WAIT, sys.argv[1], sys.argv[1:]) & 255)",
 ]
+HEALTH = "uno_health"
+OWN_TOOLS = (HEALTH, "mcpStatus")
+# What a client asks for, and how often.
+REQUESTS = {
+    READING: 20,
+    REPEATABLE: 20,
+    EFFECTIVE: 40,
+    **dict.fromkeys(OWN_TOOLS, 5),
+    "tools/list": 4,
+    "ping": 4,
+    "no/such/method": 2,
+}
 NONSENSE = (b"{", b"[]", b"nonsense", bytes(range(128, 256)), b'{"jsonrpc": "2.0", "id": ', b"null", b"[" * 2000)
 
 
@@ -139,7 +151,7 @@ class Client:
         return self.ask("tools/call", {"name": tool, "arguments": arguments}, key=key, tool=tool)
 
     def ask_health(self) -> Request:
-        return self.ask("tools/call", {"name": "uno_health", "arguments": {}}, tool="uno_health")
+        return self.ask("tools/call", {"name": HEALTH, "arguments": {}}, tool=HEALTH)
 
     def take_back(self) -> None:
         """Cancel the call that was made last, if it is under way."""
@@ -178,8 +190,7 @@ class Client:
 
     def proxy_dies(self) -> None:
         self._ends()
-        if self.proxy_id is not None:
-            os.kill(self.proxy_id, signal.SIGKILL)
+        self._signal(signal.SIGKILL)
         self._is_gone()
 
     @property
@@ -192,9 +203,19 @@ class Client:
         return int(children[0]) if children else None
 
     def _ends(self) -> None:
-        self.proxy_id = self.proxy
+        while (proxy := self.proxy) is None and self.process.poll() is None:
+            time.sleep(0.005)  # it is just being started
+        self.proxy_id = proxy
+        self._signal(signal.SIGCONT)  # one that is stopped cannot end
         self.calling.clear()
         self._ending.set()
+
+    def _signal(self, number: int) -> None:
+        try:
+            if self.proxy_id is not None:
+                os.kill(self.proxy_id, number)
+        except ProcessLookupError:
+            pass  # it was quicker
 
     def _is_gone(self) -> None:
         proxy = self.proxy_id
@@ -203,7 +224,7 @@ class Client:
             time.sleep(0.01)
         if proxy is not None and is_running(proxy):
             self._break(PROXY_GOES, f"its process {proxy} runs {END_SECONDS:g} s after its client's end")
-            os.kill(proxy, signal.SIGKILL)
+            self._signal(signal.SIGKILL)
         self.process.wait()
         for thread in self._threads:
             thread.join(END_SECONDS)
@@ -219,16 +240,13 @@ class Client:
                 return
             if not self.calling.is_set() or self.conversation.under_way >= MOST_WAITING:
                 continue
-            what = chance.choices(("look", "put", "add", "tools/list", "ping", "health", "status", "unknown"),
-                                  (20, 20, 40, 4, 4, 6, 4, 2))[0]  # fmt: skip
+            what = chance.choices(list(REQUESTS), list(REQUESTS.values()))[0]
             if what in (READING, REPEATABLE, EFFECTIVE):
                 self.call(what, chance.uniform(0.0, LONGEST_PAUSE))
-            elif what == "health":
-                self.ask_health()
-            elif what == "status":
-                self.ask("tools/call", {"name": "mcpStatus", "arguments": {}}, tool="mcpStatus")
+            elif what in OWN_TOOLS:
+                self.ask("tools/call", {"name": what, "arguments": {}}, tool=what)
             else:
-                self.ask("no/such/method" if what == "unknown" else what)
+                self.ask(what)
 
     def _send(self, message: dict[str, Any]) -> None:
         self._write(json.dumps(message).encode() + b"\n")
@@ -278,7 +296,7 @@ class Client:
         tally = self.tally
         request.answer = message
         tally.longest_silence = max(tally.longest_silence, time.monotonic() - request.at)
-        if request.tool == "uno_health":
+        if request.tool == HEALTH:
             self.health = health_of(message) or self.health
             tally.generations[self.name] = self.health.get("proxy", {}).get("generation", 0)
         if not request.key:

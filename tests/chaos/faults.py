@@ -99,6 +99,14 @@ def kill_proxy(world: World, fault: Fault) -> None:
     world.replace(client)
 
 
+def stop_proxy(world: World, fault: Fault) -> None:
+    """Its client waits, and so does everybody who asks it about a Host that it owns."""
+    proxy = a_client(world, fault).proxy
+    if proxy is not None:
+        world.signal(proxy, signal.SIGSTOP)
+        world.later(fault.seconds, lambda: world.signal(proxy, signal.SIGCONT))
+
+
 def read_slowly(world: World, fault: Fault) -> None:
     a_client(world, fault).read_slowly(fault.seconds)
 
@@ -130,6 +138,12 @@ def edit_there_and_back(world: World, fault: Fault) -> None:
 
 def break_build(world: World, fault: Fault) -> None:
     world.break_source()
+    world.later(fault.seconds, lambda: world.edit(f"mended {fault.pick:.9f}"))
+
+
+def break_start(world: World, fault: Fault) -> None:
+    """It can be built, but the new one does not start."""
+    world.break_start()
     world.later(fault.seconds, lambda: world.edit(f"mended {fault.pick:.9f}"))
 
 
@@ -237,6 +251,7 @@ FAULTS: dict[str, Callable[[World, Fault], None]] = {
     "take the port": take_port,
     "kill the client": kill_client,
     "kill the proxy": kill_proxy,
+    "stop the proxy": stop_proxy,
     "client reads slowly": read_slowly,
     "client talks nonsense": talk_nonsense,
     "client takes a call back": take_back,
@@ -244,6 +259,7 @@ FAULTS: dict[str, Callable[[World, Fault], None]] = {
     "touch the source": touch,
     "edit there and back": edit_there_and_back,
     "break the build": break_build,
+    "break the start": break_start,
     "spoil the config": spoil_config,
     "spoil a state file": spoil_state,
     "spoil the catalogue": spoil_catalogue,

@@ -12,6 +12,7 @@ from chaos.upstreams import over_http, over_stdio
 
 ROUND_FAULTS = 20  # so many faults may meet before the world has to be whole again
 GAP_SECONDS = (0.4, 2.4)  # between two faults of a world; the worlds run side by side
+BURST_CHANCE, BURST_SECONDS = 0.2, (0.0, 0.15)  # some come at once, so that a fault hits what the one before began
 
 ADDIN_ORDERS = ("flood of notifications", "flood of output", "huge answer", "delay", "hang", "death")
 FILES = ("deleted", "cut in half", "random bytes", "empty", "another type", "a folder", "a link to itself")
@@ -43,6 +44,7 @@ class Fault:
 CLIENTS = {
     "kill the client": Kind(3, ("its ends close", "its ends stay open")),
     "kill the proxy": Kind(3),
+    "stop the proxy": Kind(3, seconds=(0.5, 4.0)),
     "client reads slowly": Kind(3, seconds=(1.0, 4.0)),
     "client talks nonsense": Kind(4),
     "client takes a call back": Kind(5),
@@ -62,6 +64,7 @@ EDITS = {
     "touch the source": Kind(2),
     "edit there and back": Kind(3),
     "break the build": Kind(4, seconds=(0.5, 5.0)),
+    "break the start": Kind(3, seconds=(0.5, 5.0)),
     "spoil the config": Kind(3, FILES, (0.5, 3.0)),
 }
 STDIO = {
@@ -109,7 +112,7 @@ def plan(seed: int, seconds: float, world: str) -> list[list[Fault]]:
             name = chance.choices(names, weights)[0]
             kind = kinds[name]
             fault = Fault(
-                after=chance.uniform(*GAP_SECONDS),
+                after=chance.uniform(*(BURST_SECONDS if chance.random() < BURST_CHANCE else GAP_SECONDS)),
                 kind=name,
                 manner=chance.choice(kind.manners),
                 pick=chance.random(),

@@ -38,7 +38,8 @@ import json, sys
 
 sys.path.insert(0, {tests!r})
 with open("build/answer.json", encoding="utf-8") as stream:
-    json.load(stream)
+    if "dies" in json.load(stream)["habits"]:
+        sys.exit("it was told not to start")
 from chaos.upstreams.over_stdio import serve
 
 serve()
@@ -185,6 +186,9 @@ class World:
     def break_source(self) -> None:
         raise NotImplementedError
 
+    def break_start(self) -> None:
+        raise NotImplementedError
+
     @property
     def source(self) -> Path:
         raise NotImplementedError
@@ -222,6 +226,9 @@ class ConfiguredWorld(World):
     def break_source(self) -> None:
         self.server.say(f"broken {self._revision}", "build fails")
 
+    def break_start(self) -> None:
+        self.server.say(f"dead {self._revision}", "dies")
+
     @property
     def source(self) -> Path:
         return self.server.source
@@ -246,6 +253,9 @@ class SharedWorld(World):
 
     def break_source(self) -> None:
         replace_text(self.source, "def register(addin:\n")
+
+    def break_start(self) -> None:
+        replace_text(self.source, "def register(addin):\n    raise RuntimeError('it was told not to start')\n")
 
     @property
     def registry(self) -> list[Path]:
