@@ -236,6 +236,28 @@ def test_an_interrupt_does_not_leave_the_program_running(folder: str) -> None:
 # --- finding programs ---------------------------------------------------------------------------------------------
 
 
+def test_a_program_may_be_run_by_a_thread_that_python_takes_for_the_main_one(tmp_path: Path) -> None:
+    """`threading` takes whoever imports it first for the main thread: in a proxy that is not the one that is."""
+    code = (
+        "import _thread, sys\n"
+        "from uno_devserver.system.run import run\n"
+        "done = _thread.allocate_lock()\n"
+        "done.acquire()\n"
+        "def work():\n"
+        "    outcome = run([sys.executable, '-c', ''], cwd='.', environ={}, seconds=30, keep_bytes=1)\n"
+        "    print(outcome.exit_code, outcome.problem)\n"
+        "    done.release()\n"
+        "_thread.start_new_thread(work, ())\n"
+        "done.acquire()\n"
+    )
+    line = [sys.executable, "-S", "-c", code]
+    environ = {"PYTHONPATH": os.pathsep.join(sys.path)}
+
+    done = subprocess.run(line, cwd=tmp_path, env=environ, capture_output=True, timeout=60)
+
+    assert done.stdout.split() == [b"0"], done.stderr
+
+
 def test_the_first_executable_file_on_the_path_is_the_program(tmp_path: Path) -> None:
     for name, mode in (("a", None), ("b", 0o644), ("c", 0o755), ("d", 0o755)):
         program = tmp_path / name / "tool"

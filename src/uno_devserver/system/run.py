@@ -107,14 +107,15 @@ class _Interrupts:
 
     def __init__(self) -> None:
         import signal
-        import threading
 
         self._came = False
         self._before = signal.getsignal(signal.SIGINT)
-        # Other threads are never interrupted, and what is ignored stays ignored.
-        self._held = threading.current_thread() is threading.main_thread() and callable(self._before)
-        if self._held:
-            signal.signal(signal.SIGINT, self._remember)
+        self._held = callable(self._before)  # what is ignored stays ignored
+        try:
+            if self._held:
+                signal.signal(signal.SIGINT, self._remember)
+        except ValueError:  # other threads are never interrupted; `threading` may take one of them for the main thread
+            self._held = False
 
     def release(self) -> None:
         import signal
