@@ -2,7 +2,8 @@
 
 The processes that tests start count too, with whatever environment: all run with a Python of their own, a virtual
 environment that lives as long as the run, in which each start begins the measurement. The run fails where the total is
-below 90 %, where a module is and nothing here says why, and where something here says why and it is not.
+below 90 %, where a module is and nothing here says why, and where something here says why and it is not. Tests do not
+decide: some hold times that the measurement prolongs, and `make test` judges them.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
     saving = "--save" in arguments
     with tempfile.TemporaryDirectory(prefix="u") as folder:
         python = measuring_python(Path(folder), SOURCE)
-        failed = _run_tests(python, [argument for argument in arguments if argument != "--save"])
+        _run_tests(python, [argument for argument in arguments if argument != "--save"])
         modules = combined(Path(folder), SOURCE)
     missed = problems(modules, REASONS)
     report = _report(modules)
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str]) -> int:
         print(f"MISS: {problem}")
     if saving:
         figures.save("coverage", 1, [module._asdict() for module in [_total(modules), *modules]], report)
-    return 1 if failed or missed else 0
+    return 1 if missed else 0
 
 
 def measuring_python(folder: Path, source: Path) -> str:
@@ -85,10 +86,10 @@ def measuring_python(folder: Path, source: Path) -> str:
     return str(folder / "venv" / "bin" / "python")
 
 
-def _run_tests(python: str, arguments: Sequence[str]) -> bool:
+def _run_tests(python: str, arguments: Sequence[str]) -> None:
     left_out = [f"--ignore={path}" for path in LEFT_OUT]
     pytest = [python, "-m", "pytest", "-n", "4", "--dist", "worksteal", *left_out, *arguments]
-    return subprocess.run(pytest, cwd=ROOT).returncode != 0
+    subprocess.run(pytest, cwd=ROOT)
 
 
 def combined(folder: Path, source: Path) -> list[Module]:
