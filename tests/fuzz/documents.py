@@ -41,3 +41,8 @@ def value(pieces: Pieces, names: Sequence[str], values: Sequence[str], depth: in
         )
         return "{" + ", ".join(members) + "}"
     return "[" + ", ".join(value(pieces, names, values, depth + 1) for _ in range(pieces.number(4))) + "]"
+
+
+def raw(*seeds: bytes) -> list[bytes]:
+    """Seeds for `document`: these, and some that are built."""
+    return [RAW + seed for seed in seeds] + [BUILT + bytes(range(60)), BUILT + bytes(range(90, 160))]

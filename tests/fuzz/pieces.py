@@ -7,6 +7,7 @@ Bytes that are not there are zeros, so every input means something.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -48,7 +49,7 @@ class Pieces:
 def chunks(data: bytes, pieces: Pieces) -> list[bytes]:
     """The data, cut at places that the pieces choose."""
     cuts = sorted({pieces.number(len(data) + 1) for _ in range(pieces.number(6))} | {0, len(data)})
-    return [data[start:end] for start, end in zip(cuts, cuts[1:], strict=False)]
+    return [data[start:end] for start, end in pairwise(cuts)]
 
 
 def cut_and_data(data: bytes) -> tuple[bytes, list[bytes]]:

@@ -25,8 +25,9 @@ if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 
 from benchmarks import figures
+
+from fuzz.table import TARGETS, named
 from fuzz.target import Target, attempt
-from fuzz.targets import TARGETS, named
 from uno_devserver.system.values import Value
 
 ROOT = Path(__file__).parents[2]
@@ -178,7 +179,7 @@ def _run(target: Target, share: int, seconds: int, seed: int) -> Outcome:
         "-close_fd_mask=1",  # what a parser prints is not the question
         str(_corpus(target)),
     ]
-    command = [sys.executable, str(CHILD), target.name, str(findings), *arguments]
+    command = [sys.executable, str(CHILD), target.check.__module__, target.name, str(findings), *arguments]
     begin = time.monotonic()
     log = WORK / f"{target.name}.log"
     with log.open("wb") as output:
@@ -247,9 +248,9 @@ def _save(outcomes: Sequence[Outcome], crashes: dict[str, list[Path]], seed: int
     ]
     total = sum(outcome.inputs for outcome in outcomes)
     found = sum(map(len, crashes.values()))
+    when = f"{time.strftime('%Y-%m-%d')}, seed {seed}"
     report = [
-        f"{total:,} inputs to {len(outcomes)} targets in {seconds / 60:.0f} minutes, {found} findings "
-        f"({time.strftime('%Y-%m-%d')}, seed {seed}).",
+        f"{total:,} inputs to {len(outcomes)} targets in {seconds / 60:.0f} minutes, {found} findings ({when}).",
         "",
         "| target | what holds for every input | inputs | edges | features | findings |",
         "|---|---|---:|---:|---:|---:|",

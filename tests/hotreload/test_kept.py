@@ -142,3 +142,15 @@ def test_one_process_builds_a_package_at_a_time(kept: KeptDigests, tmp_path: Pat
     first.release()
     assert second.acquire(0, lambda _holder: None)
     second.release()
+
+
+def test_what_is_no_json_any_more_when_it_is_written_again_takes_nothing_along(
+    kept: KeptDigests, tmp_path: Path
+) -> None:
+    kept.put("/server", "abc")
+    path = file_of(tmp_path)
+    path.write_text(path.read_text().replace('"abc"', '"abc", "size": 1e999'))
+
+    kept.put("/other", "def")
+
+    assert (kept.get("/server"), kept.get("/other")) == (Kept("abc", "abc"), Kept("def", "def"))

@@ -56,3 +56,7 @@ def test_comments_and_instructions_are_kept_when_texts_go() -> None:
 def test_what_is_not_well_formed_has_no_places(text: str) -> None:
     with pytest.raises(XmlProblem):
         root_place(text)
+
+
+def test_a_space_that_xml_does_not_know_is_part_of_a_name() -> None:
+    assert root_place("<\u00a0r/>").name == "\u00a0r"

@@ -43,6 +43,7 @@ def test_the_usual_names_are_understood(name: str, expected: Framework | None) -
         ("net472", "net462", True),
         ("net48", "netcoreapp3.1", False),
         ("net48", "netstandard2.0", None),
+        ("netcoreapp0.0", "netstandard2.0", None),
     ],
 )
 def test_a_project_can_use_what_is_not_newer_and_not_of_another_platform(

@@ -154,6 +154,7 @@ def test_a_file_of_another_workspace_is_not_used_though_it_has_our_name(state: s
         {"names": {}},
         {"names": None},
         {"timestamp": "yesterday"},
+        {"timestamp": 10**400},
     ],
     ids=lambda changes: str(changes)[:60],
 )

@@ -119,3 +119,17 @@ def test_what_is_forgotten_leaves_nothing(tmp_path: Path) -> None:
     forget(state, record)
 
     assert list((tmp_path / "state" / "registration").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("was", "wrong"), [('"at": 1', '"at": 1e999'), ('"at": 1', '"at": -1'), ('"was": ""', '"was": 7')]
+)
+def test_a_record_with_a_place_that_no_file_has_is_none(tmp_path: Path, was: str, wrong: str) -> None:
+    state, path = str(tmp_path / "state"), str(tmp_path / "mcp.json")
+    keep(state, continued(None, path, b"{}", b"{ }", ())[0])
+    (kept,) = (tmp_path / "state").rglob("*.json")
+    assert was in kept.read_text()
+
+    kept.write_text(kept.read_text().replace(was, wrong))
+
+    assert record_of(state, path) is None

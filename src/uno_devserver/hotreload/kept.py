@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from typing import Any
 
 from ..system.files import FileProblem, read_bytes, write_atomic
 from ..system.jsonc import JsonProblem, parse
@@ -43,7 +42,7 @@ class KeptDigests:
 
     def get(self, key: str) -> Kept | None:
         """None: the package was never seen to start."""
-        return self._own.get(key) or _entry(self._read().get(key))
+        return self._own.get(key) or self._read().get(key)
 
     def put(self, key: str, digest: str) -> None:
         """A package without a build has started well with this content."""
@@ -80,18 +79,16 @@ class KeptDigests:
             self._own[key] = change(self.get(key))
 
     def _write(self, key: str, change: Callable[[Kept | None], Kept]) -> None:
-        packages = self._read()
-        before = _entry(packages.get(key))
-        after = change(before)
+        known = self._read()
+        before = known.get(key)
+        known[key] = after = change(before)
         if after == before:
             return
-        packages[key] = {"sha256": after.started}
-        if after.built != after.started:
-            packages[key]["built"] = after.built
+        packages = {package: _members(kept) for package, kept in known.items()}
         content = json.dumps({"version": VERSION, "packages": packages}, indent=2)
         write_atomic(self._path, content.encode("ascii"))
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self) -> dict[str, Kept]:
         try:
             document = parse(read_bytes(self._path, MAX_BYTES))
         except FileNotFoundError:
@@ -103,7 +100,8 @@ class KeptDigests:
         if not isinstance(packages, dict) or not isinstance(document, dict) or document.get("version") != VERSION:
             log.debug(f"{self._path} is not used: it was not written by this version.")
             return {}
-        return packages
+        # What else there may be is not written again: a number that is no JSON would spoil all of it.
+        return {key: kept for key, value in packages.items() if (kept := _entry(value)) is not None}
 
 
 def _entry(value: object) -> Kept | None:
@@ -112,3 +110,8 @@ def _entry(value: object) -> Kept | None:
         return None
     built = value.get("built", started)
     return Kept(started, built if isinstance(built, str) else UNKNOWN)
+
+
+def _members(kept: Kept) -> dict[str, str]:
+    same = kept.built == kept.started
+    return {"sha256": kept.started} if same else {"sha256": kept.started, "built": kept.built}

@@ -57,7 +57,8 @@ def is_compatible(target: Framework, candidate: Framework) -> bool | None:
         same_platform = target.platform == candidate.platform
         return same_platform and target.platform_version >= candidate.platform_version
     if target.identifier == ".NETCoreApp" and candidate.identifier == ".NETStandard":
-        return next(candidate.version <= standard for since, standard in _STANDARDS if target.version >= since)
+        # None: there is none before 1.0, but anybody can write that.
+        return next((candidate.version <= standard for since, standard in _STANDARDS if target.version >= since), None)
     if candidate.identifier == ".NETCoreApp":
         return False
     return None

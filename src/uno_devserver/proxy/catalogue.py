@@ -98,7 +98,7 @@ def load(state: str, identity: Identity) -> tuple[Catalogue | None, str]:
         return None, f"The tool catalogue cannot be read: {problem}."
     except _Unusable as why:
         return None, f"The tool catalogue {path} is not used: {why}."
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
         return None, f"The tool catalogue {path} is not used: it is damaged ({type(error).__name__}: {error})."
 
 

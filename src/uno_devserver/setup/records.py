@@ -127,7 +127,7 @@ def _read(path: str) -> Record | None:
         return None
     try:
         return _record(data)
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
         return None  # somebody else's writing
 
 
@@ -136,6 +136,8 @@ def _record(data: Any) -> Record:
         State(str(one["sha256"]), int(one["at"]), int(one["length"]), one["was"].encode("latin-1"))
         for one in data["states"]
     )
+    if any(min(state.at, state.length) < 0 for state in states):
+        raise ValueError("a place before the beginning of the file")  # which Python would count from its end
     backup = data["backup"]
     return Record(
         str(data["path"]),

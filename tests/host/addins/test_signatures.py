@@ -352,6 +352,13 @@ def test_what_cannot_be_offered_is_refused_with_a_reason(function: Callable[...,
     assert str(raised.value).startswith(sentence)
 
 
+def test_a_text_that_is_half_a_surrogate_pair_is_no_number() -> None:
+    def function(size: float) -> None: ...
+
+    with pytest.raises(BadArguments, match="half a surrogate pair"):
+        bind(function, {"size": "2\ud800"}, strict=False)
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),

@@ -156,7 +156,15 @@ def test_a_project_that_is_not_built_runs_as_it_lies_there(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "content", [b"[", b"\xff\xfe", b"[tool]\nhatch = 3\nsetuptools = []\npoetry = {packages = 1}\n"]
+    "content",
+    [
+        b"[",
+        b"\xff\xfe",
+        b"[tool]\nhatch = 3\nsetuptools = []\npoetry = {packages = 1}\n",
+        b"a = " + b"[" * 5000,
+        b'[tool.uv.build-backend]\nmodule-root = "\\u0000"\nmodule-name = ["\\u0000"]\n',
+        b'[tool.setuptools.packages.find]\nwhere = ["\\u0000"]\ninclude = ["a"]\n',
+    ],
 )
 def test_a_broken_pyproject_is_told_and_the_code_is_found_all_the_same(tmp_path: Path, content: bytes) -> None:
     write_all(tmp_path, {PYPROJECT: content, "a.py": ""})

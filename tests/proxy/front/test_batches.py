@@ -105,3 +105,13 @@ def test_an_answer_that_is_too_deep_for_us_completes_its_batch() -> None:
     batches.write(deep)
 
     assert lines == [b"[" + deep + b"]"]
+
+
+def test_an_answer_with_a_number_that_is_too_long_for_us_completes_its_batch() -> None:
+    batches, lines = new()
+    batches.open([1], [])
+    long = b'{"jsonrpc":"2.0","id":1,"result":{"n":' + b"1" * 5000 + b"}}"
+
+    batches.write(long)
+
+    assert lines == [b"[" + long + b"]"]

@@ -278,6 +278,18 @@ def test_health_names_the_log_of_a_command_behind_a_proxy(machine: Machine, proc
     assert "Log: /logs/mine.log" in machine.run("health").stdout.splitlines()
 
 
+def test_numbers_that_no_clock_has_are_as_good_as_none(tmp_path: Path) -> None:
+    pid = os.getpid()
+    created = process_started(pid)
+
+    write(own_file(tmp_path), json.dumps({"processId": pid, "created": created, "catalogueWritten": 10**400}))
+    [told] = running_proxies(str(tmp_path))
+    write(own_file(tmp_path), json.dumps({"processId": pid, "created": 10**400}))
+
+    assert told["catalogueAgeSeconds"] is None
+    assert running_proxies(str(tmp_path)) in ((), ({"processId": pid, "catalogueAgeSeconds": None},))
+
+
 def test_health_survives_a_status_of_any_shape(machine: Machine, processes: Processes) -> None:
     pid = processes.start().pid
     nonsense = {

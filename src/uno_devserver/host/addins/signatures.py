@@ -63,6 +63,8 @@ class Signature(Value):
             values = msgspec.convert(arguments, self.arguments, strict=strict, str_keys=True, dec_hook=as_path)
         except msgspec.ValidationError as error:
             raise BadArguments(self._sentence(str(error), {} if strict else arguments)) from None
+        except UnicodeEncodeError:  # where a number is read out of a text
+            raise BadArguments("The arguments are wrong: one of them holds half a surrogate pair.") from None
         assert isinstance(arguments, Mapping)
         # Only what was given: the function's own defaults do the rest.
         declared = values.__struct_fields__

@@ -11,7 +11,7 @@ from ...system.values import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from typing import Any, TypeGuard
 
 
 # Folders beside the code, whatever the layout.
@@ -116,9 +116,9 @@ def _flit(tables: object, root: str) -> Iterator[str]:
 
 def _uv(tables: object, _root: str) -> Iterator[str]:
     backend = _at(tables, "uv", "build-backend")
-    base = _at(backend, "module-root")
-    for name in _texts(_at(backend, "module-name")) or ([""] if isinstance(base, str) else []):
-        yield os.path.join(base if isinstance(base, str) else "src", name.replace(".", "/"))
+    base = _texts(_at(backend, "module-root"))
+    for name in _texts(_at(backend, "module-name")) or ([""] if base else []):
+        yield os.path.join(base[0] if base else "src", name.replace(".", "/"))
 
 
 def _module(root: str, name: str, bases: tuple[str, ...]) -> Iterator[str]:
@@ -134,13 +134,15 @@ def _at(table: object, *names: str) -> object:
 
 
 def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    return value if _can_name_a_file(value) else ""
 
 
 def _texts(value: object) -> list[str]:
-    if isinstance(value, str):
-        return [value]
-    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+    return [one for one in (value if isinstance(value, list) else [value]) if _can_name_a_file(one)]
+
+
+def _can_name_a_file(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and "\0" not in value
 
 
 def _names(folder: str) -> list[str]:

@@ -36,7 +36,7 @@ def find_python(tree: Tree) -> None:
         pass
     except FileProblem as problem:
         tree.problems.append(f"{manifest} cannot be read: {problem.reason}. All Python files beside it count.")
-    except ValueError as error:  # not TOML, not UTF-8
+    except (ValueError, RecursionError) as error:  # not TOML, not UTF-8, lists in lists without end
         tree.problems.append(f"{manifest} is not valid: {error}. All Python files beside it count.")
     places = package_places(tree.root, document)
     tree.problems += places.problems

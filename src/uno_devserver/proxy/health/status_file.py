@@ -124,8 +124,8 @@ def _read(path: str, pid: int) -> Status | None:
         return None
     if status.get("processId") != pid:
         return None  # no status of ours, but the process lives, and will write another
-    written = status.pop("catalogueWritten", None)
-    age = max(0.0, round(time.time() - written, 1)) if isinstance(written, int | float) else None
+    written = _seconds(status.pop("catalogueWritten", None))
+    age = None if written is None else max(0.0, round(time.time() - written, 1))
     return {**status, "catalogueAgeSeconds": age}
 
 
@@ -146,9 +146,17 @@ def _is_of(pid: int, created: object) -> bool:
     now = process_started(pid)
     if now is None:
         return False
-    if isinstance(created, int | float) and abs(created - now) <= START_SLACK_SECONDS:
+    then = _seconds(created)
+    if then is not None and abs(then - now) <= START_SLACK_SECONDS:
         return True
     return any("uno-devserver" in word or "uno_devserver" in word for word in command_line(pid))
+
+
+def _seconds(value: object) -> float | None:
+    try:
+        return float(value) if isinstance(value, int | float) else None
+    except OverflowError:  # a file may hold a number of any length
+        return None
 
 
 def _remove(path: str) -> bool:
