@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,9 @@ def test_the_users_browser_gets_the_url_as_it_is(tmp_path: Path) -> None:
 
 def test_without_a_screen_no_browser_is_started() -> None:
     assert not show(URL, {name: value for name, value in os.environ.items() if "DISPLAY" not in name})
+
+
+def test_a_browser_that_cannot_be_started_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "gone"))
+
+    assert not show(URL, {**os.environ, "DISPLAY": ":0"})

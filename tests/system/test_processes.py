@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from support.servers import IGNORES_SIGTERM, LISTENS, WITH_CHILD, Processes, wait_until
+from uno_devserver.system import proc
 from uno_devserver.system.processes import (
     CHAIN_LIMIT,
     START_SLACK_SECONDS,
@@ -48,15 +49,23 @@ def ended() -> int:
     return process.pid
 
 
+@pytest.fixture(params=["/proc", "psutil"])
+def told_by(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where there is no /proc, as on macOS and Windows, the same questions have the same answers."""
+    monkeypatch.setattr(proc, "AVAILABLE", request.param == "/proc")
+
+
 # --- alive --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("told_by")
 def test_this_process_and_its_parent_live() -> None:
     assert is_alive(os.getpid())
     assert is_alive(os.getppid())
     assert is_alive(1)
 
 
+@pytest.mark.usefixtures("told_by")
 def test_a_process_that_ended_does_not_live(ended: int) -> None:
     assert not is_alive(ended)
 
@@ -66,6 +75,7 @@ def test_a_number_that_no_process_can_have_does_not_live(pid: int) -> None:
     assert not is_alive(pid)
 
 
+@pytest.mark.usefixtures("told_by")
 def test_a_process_that_nobody_has_asked_about_since_it_ended_does_not_live(processes: Processes) -> None:
     zombie = processes.zombie()
 
@@ -77,6 +87,7 @@ def test_a_process_that_nobody_has_asked_about_since_it_ended_does_not_live(proc
 # --- since when ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("told_by")
 def test_a_process_was_created_when_it_was_started(processes: Processes) -> None:
     before = time.time()
     process = processes.start()
@@ -88,6 +99,7 @@ def test_a_process_was_created_when_it_was_started(processes: Processes) -> None
     assert before - START_SLACK_SECONDS <= created <= after + START_SLACK_SECONDS
 
 
+@pytest.mark.usefixtures("told_by")
 @pytest.mark.parametrize("pid", [0, -1, 2**31, 10**30])
 def test_what_is_no_process_was_never_created(pid: int, ended: int) -> None:
     assert process_started(pid) is None
@@ -97,6 +109,7 @@ def test_what_is_no_process_was_never_created(pid: int, ended: int) -> None:
 # --- what it does -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("told_by")
 def test_a_process_listens_on_its_own_ports_only(processes: Processes) -> None:
     process, other = processes.start(LISTENS), processes.start(LISTENS)
     (port,), (other_port,) = process.said, other.said
@@ -113,6 +126,7 @@ def test_a_process_tells_its_folder_and_its_command_line(processes: Processes, t
     assert command_line(process.pid)[:2] == (sys.executable, "-ISc")
 
 
+@pytest.mark.usefixtures("told_by")
 def test_a_process_that_is_gone_tells_nothing(ended: int) -> None:
     assert (listens_on(ended, 80), working_directory(ended), command_line(ended)) == (False, None, ())
 

@@ -20,3 +20,10 @@ def test_it_does_without_hashlib() -> None:
     code = "import sys; from uno_devserver.system.sha256 import sha256; sha256(b''); sys.exit('hashlib' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_another_python_has_no_module_of_that_name_and_uses_hashlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_sha2", "_sha256"):
+        monkeypatch.setitem(sys.modules, name, None)  # which makes its import fail
+
+    assert sha256(b"a") == hashlib.sha256(b"a").hexdigest()
