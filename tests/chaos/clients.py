@@ -7,12 +7,8 @@ is killed (its ends are closed in the middle of whatever was under way), or the 
 from __future__ import annotations
 
 import json
-import os
 import random
-import select
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections import Counter, deque
@@ -20,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from chaos.client_process import ClientProcess, ends, send
 from chaos.invariants import (
     NO_TRACEBACK,
     PROXY_GOES,
@@ -32,7 +29,6 @@ from chaos.invariants import (
     outcome_of,
 )
 from chaos.upstreams.tools import EFFECTIVE, META, MODERN, READING, REPEATABLE
-from support.hosts import is_running
 
 NEWEST_HANDSHAKE = "2025-11-25"
 MOST_WAITING = 6  # calls under way; a client with more than these waits for an answer
@@ -42,13 +38,6 @@ KEPT_ANSWERS = 12  # for the report of a failure
 READ_BYTES = 65536
 SLOW_BYTES, SLOW_SECONDS = 2000, 0.05  # 40 KB a second
 WAKE_SECONDS = 0.2  # between two looks whether it has died
-# A process between us and the proxy, which can be killed as a real client can.
-CLIENT = [
-    sys.executable,
-    "-IS",
-    "-c",
-    "import os, sys; sys.exit(os.spawnv(os.P_WAIT, sys.argv[1], sys.argv[1:]) & 255)",
-]
 HEALTH = "uno_health"
 OWN_TOOLS = (HEALTH, "mcpStatus")
 # What a client asks for, and how often.
@@ -97,23 +86,14 @@ class Client:
         self.stderr: deque[str] = deque(maxlen=60)
         self.health: dict[str, Any] = {}
         self.slow_until = 0.0
-        self.proxy_id: int | None = None  # as it was when its end began
         self._modern = modern
         self._random = random.Random(seed)
         self._ids = 0
         self._lock = threading.RLock()  # of the conversation
-        self._writing = threading.Lock()
         self._deaf = threading.Event()  # it has died, and reads nothing any more
         self._ending = threading.Event()  # its end is the client's, or the driver's, doing
         self.calling = threading.Event()
-        self.process = subprocess.Popen(
-            [*CLIENT, *argv],
-            cwd=cwd,
-            env=dict(env),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        self.process = ClientProcess(argv, cwd, env)
         self._threads = [
             threading.Thread(target=target, daemon=True, name=f"{name} {target.__name__}")
             for target in (self._read, self._read_stderr, self._call_on)
@@ -165,7 +145,7 @@ class Client:
     def talk_nonsense(self, pick: float) -> None:
         with self._lock:
             self.conversation.errs()
-        self._write(NONSENSE[int(pick * len(NONSENSE))] + b"\n")
+        self.process.write(NONSENSE[int(pick * len(NONSENSE))] + b"\n")
 
     def read_slowly(self, seconds: float) -> None:
         self.slow_until = time.monotonic() + seconds
@@ -173,63 +153,38 @@ class Client:
     # --- its end
 
     def says_goodbye(self) -> None:
-        self._ends()
-        with self._writing:
-            _close(self.process.stdin)
-        self._is_gone()
+        proxy = self._begin_end()
+        self.process.close_stdin()
+        self._end(proxy)
 
     def dies(self, *, pipes_stay: bool) -> None:
         """As by kill -9, in the middle of everything; `pipes_stay`: some other process has inherited its ends."""
-        self._ends()
+        proxy = self._begin_end()
         self.process.kill()
         if not pipes_stay:
             self._deaf.set()
-            with self._writing:
-                _close(self.process.stdin)
-        self._is_gone()
+            self.process.close_stdin()
+        self._end(proxy)
 
     def proxy_dies(self) -> None:
-        self._ends()
-        self._signal(signal.SIGKILL)
-        self._is_gone()
+        proxy = self._begin_end()
+        if proxy is not None:
+            send(proxy, signal.SIGKILL)
+        self._end(proxy)
 
-    @property
-    def proxy(self) -> int | None:
-        """The id of the proxy's process."""
-        try:
-            children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text("ascii").split()
-        except OSError:
-            return None
-        return int(children[0]) if children else None
-
-    def _ends(self) -> None:
-        while (proxy := self.proxy) is None and self.process.poll() is None:
-            time.sleep(0.005)  # it is just being started
-        self.proxy_id = proxy
-        self._signal(signal.SIGCONT)  # one that is stopped cannot end
+    def _begin_end(self) -> int | None:
+        proxy = self.process.awake_proxy()
         self.calling.clear()
         self._ending.set()
+        return proxy
 
-    def _signal(self, number: int) -> None:
-        try:
-            if self.proxy_id is not None:
-                os.kill(self.proxy_id, number)
-        except ProcessLookupError:
-            pass  # it was quicker
-
-    def _is_gone(self) -> None:
-        proxy = self.proxy_id
-        deadline = time.monotonic() + END_SECONDS
-        while proxy is not None and is_running(proxy) and time.monotonic() < deadline:
-            time.sleep(0.01)
-        if proxy is not None and is_running(proxy):
+    def _end(self, proxy: int | None) -> None:
+        if not ends(proxy, END_SECONDS):
             self._break(PROXY_GOES, f"its process {proxy} runs {END_SECONDS:g} s after its client's end")
-            self._signal(signal.SIGKILL)
-        self.process.wait()
+        self.process.exit_code()
         for thread in self._threads:
             thread.join(END_SECONDS)
-        with self._writing:
-            _close(self.process.stdin)
+        self.process.close_stdin()
 
     # --- inside
 
@@ -249,38 +204,28 @@ class Client:
                 self.ask(what)
 
     def _send(self, message: dict[str, Any]) -> None:
-        self._write(json.dumps(message).encode() + b"\n")
-
-    def _write(self, data: bytes) -> None:
-        assert self.process.stdin
-        with self._writing:
-            try:
-                self.process.stdin.write(data)
-                self.process.stdin.flush()
-            except (BrokenPipeError, ValueError):
-                pass  # it has ended; the reader tells of it
+        self.process.write(json.dumps(message).encode() + b"\n")
 
     def _read(self) -> None:
-        assert self.process.stdout
-        stream, rest = self.process.stdout, b""
+        rest = b""
         while not self._deaf.is_set():
             slow = time.monotonic() < self.slow_until
             if slow:
                 self._deaf.wait(SLOW_SECONDS)
-            if not select.select([stream], [], [], WAKE_SECONDS)[0]:
+            data = self.process.read(SLOW_BYTES if slow else READ_BYTES, WAKE_SECONDS)
+            if data is None:
                 continue
-            data = os.read(stream.fileno(), SLOW_BYTES if slow else READ_BYTES)
             if not data:
                 break
             *lines, rest = (rest + data).split(b"\n")
             for line in lines:
                 self._take(line)
-        stream.close()
-        code = self.process.wait()
-        if rest and not self._ending.is_set():
-            self._break(VALID_LINES, f"half a line at the end: {rest[:300]!r}")
+        self.process.close_stdout()
+        code = self.process.exit_code()
         if not self._ending.is_set():
             self._ending.set()
+            if rest:
+                self._break(VALID_LINES, f"half a line at the end: {rest[:300]!r}")
             self._break(PROXY_STAYS, f"it ended with exit code {code}; stderr: {' / '.join(list(self.stderr)[-20:])}")
 
     def _take(self, line: bytes) -> None:
@@ -308,7 +253,6 @@ class Client:
         self.last.append(f"{request.key} {request.tool}: {line[:300].decode('utf-8', 'replace')}")
 
     def _read_stderr(self) -> None:
-        assert self.process.stderr
         for line in self.process.stderr:
             text = line.decode("utf-8", "replace").rstrip()
             self.stderr.append(text)
@@ -333,10 +277,3 @@ def said_by(outcome: Outcome, message: dict[str, Any]) -> str:
     if "error" in message:
         return f"error {message['error'].get('code')}"
     return outcome.verdict.value
-
-
-def _close(stream: Any) -> None:
-    try:
-        stream.close()
-    except (BrokenPipeError, ValueError):
-        pass  # it has ended

@@ -27,7 +27,7 @@ from chaos.invariants import (
 )
 from chaos.plan import Fault
 from chaos.upstreams.tools import EFFECTIVE
-from chaos.worlds import World
+from chaos.world import World
 
 RECOVER_SECONDS = 90.0  # a Degraded proxy tries every five seconds; the rest is for a machine that is busy
 STEP_SECONDS = 0.02

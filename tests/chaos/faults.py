@@ -14,7 +14,8 @@ from typing import TypeVar
 
 from chaos.clients import Client
 from chaos.plan import Fault
-from chaos.worlds import HttpWorld, SharedWorld, World
+from chaos.world import World
+from chaos.worlds import HttpWorld, SharedWorld
 
 T = TypeVar("T")
 
@@ -52,11 +53,11 @@ def order_server(world: World, fault: Fault) -> None:
 def kill_owner(world: World, fault: Fault) -> None:
     """The proxy that has started the Host goes, and its client with it; those who adopted the Host stay."""
     hosts = {parent(pid): pid for pid in world.servers()}
-    owners = [client for client in world.clients if client.proxy in hosts]
+    owners = [client for client in world.clients if client.process.proxy in hosts]
     client = chosen(owners, fault)
     if client is None:
         return
-    host = hosts[client.proxy or 0]
+    host = hosts[client.process.proxy or 0]
     if fault.manner == "and its Host":
         world.signal(host, signal.SIGKILL)
     client.proxy_dies()
@@ -101,7 +102,7 @@ def kill_proxy(world: World, fault: Fault) -> None:
 
 def stop_proxy(world: World, fault: Fault) -> None:
     """Its client waits, and so does everybody who asks it about a Host that it owns."""
-    proxy = a_client(world, fault).proxy
+    proxy = a_client(world, fault).process.proxy
     if proxy is not None:
         world.signal(proxy, signal.SIGSTOP)
         world.later(fault.seconds, lambda: world.signal(proxy, signal.SIGCONT))

@@ -19,7 +19,8 @@ from chaos.driver import Driver, left_over
 from chaos.invariants import NO_TRACEBACK, NOTHING_LEFT, PROXY_GOES, PROXY_STAYS, RECOVERS, VALID_LINES
 from chaos.record import Run, failure
 from chaos.run import chaos
-from chaos.worlds import ConfiguredWorld, World
+from chaos.world import World
+from chaos.worlds import ConfiguredWorld
 from support.reloading import poll
 
 SEED = 9
