@@ -620,3 +620,10 @@ def test_only_what_exists_is_rewritten(tmp_path: Path) -> None:
 def _python(code: str) -> list[str]:
     prelude = "import os, signal\nfrom uno_devserver.system.files import read_bytes, write_atomic\n"
     return [sys.executable, "-c", prelude + code]
+
+
+def test_a_file_in_the_place_of_a_folder_is_not_taken_for_one_that_is_written_already(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file where a folder should be")
+
+    with pytest.raises(NotADirectoryError):
+        write_atomic(str(tmp_path / "state" / "below" / "file"), b"new", new=True)
