@@ -150,7 +150,7 @@ def make_folders(path: str) -> None:
         os.mkdir(path, 0o700)
     except FileExistsError:
         if not os.path.isdir(path):  # else another process was faster
-            raise NotADirectoryError(20, "a file is where a folder should be", path) from None
+            raise NotADirectoryError(20, "Not a directory", path) from None
 
 
 def _put_where_nothing_is(temporary: str, path: str) -> None:
