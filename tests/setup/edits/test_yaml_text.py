@@ -242,6 +242,25 @@ def test_what_is_no_mapping_becomes_one(old: str) -> None:
     assert cont("mcpServers:\n- 3 # c\n").put(0, "new", {"x": 1}) == "mcpServers:\n- name: new\n  x: 1 # c\n"
 
 
+def test_what_is_no_mapping_becomes_one_in_a_list_in_brackets_too() -> None:
+    put = cont("mcpServers: [3, {name: b}]\n").put(0, "new", {"x": 1})
+
+    assert put == "mcpServers: [{name: new, x: 1}, {name: b}]\n"
+
+
+@pytest.mark.parametrize("text", ["a: 1", "# only\n# comments"])
+def test_a_missing_root_leaves_a_text_without_final_newline_without_one(text: str) -> None:
+    assert goose(text).put(None, "uno", {"x": 1}) == f"{text}\nextensions:\n  uno:\n    x: 1"
+
+
+@pytest.mark.parametrize("empty", ["{ # c\n}", "{# c\n}"])
+def test_empty_brackets_with_a_comment_are_filled_and_keep_it(empty: str) -> None:
+    put = goose(f"extensions: {empty}\n").put(None, "uno", {"x": 1})
+
+    assert yaml.safe_load(put) == {"extensions": {"uno": {"x": 1}}}
+    assert "# c\n" in put
+
+
 def test_a_setting_that_is_put_is_not_dropped() -> None:
     text = goose("extensions:\n  x:\n    url: a\n").put(0, "x", {"url": "b"}, drop=["url"])
 
@@ -338,6 +357,30 @@ def test_what_others_refer_to_is_not_changed(text: str) -> None:
         document.remove([0])
     with pytest.raises(EditProblem, match="is written in a way that cannot be changed safely"):
         document.put(0, "uno", {"x": 2})
+
+
+@pytest.mark.parametrize("text", ["extensions:\n  ? uno\n", "extensions:\n  a: 1\n  ? uno\n"])
+def test_a_key_without_a_colon_gets_no_value(text: str) -> None:
+    document = goose(text)
+
+    with pytest.raises(EditProblem, match="cannot be changed safely"):
+        document.put(len(document.entries) - 1, "uno", {"x": 1})
+
+
+def test_the_only_key_beside_a_dash_is_not_dropped() -> None:
+    with pytest.raises(EditProblem, match="line 2, column 3"):
+        cont("mcpServers:\n- url: x\n").put(0, "a", {}, ["url"])
+
+
+def test_a_list_in_a_list_gives_no_way_to_settings() -> None:
+    with pytest.raises(EditProblem, match="line 2, column 1"):
+        cont("mcpServers:\n- - a\n  - b\n").put(0, "a", {"x": 1})
+
+
+@pytest.mark.parametrize("gone", [[0], [0, 1]])
+def test_an_item_behind_the_colon_of_a_long_key_does_not_go(gone: list[int]) -> None:
+    with pytest.raises(EditProblem, match="line 2, column 3"):
+        cont("? mcpServers\n: - name: a\n  - name: b\n").remove(gone)
 
 
 def test_an_alias_that_stands_for_nothing_gives_way() -> None:
