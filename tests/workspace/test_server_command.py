@@ -102,6 +102,8 @@ def test_a_package_names_its_program_by_bin_or_main(tmp_path: Path, package: obj
         ('{"name": "x", "bin": {"one": "1.js", "two": "2.js"}}', "has several programs: one, two"),
         ('{"bin": 5}', "'bin' of {root}/package.json names no file"),
         ('{"main": " "}', "'main' of {root}/package.json names no file"),
+        ('{"main": "a\\u0000"}', "'main' of {root}/package.json names no file"),
+        ('{"bin": {"x": "\\ud800"}}', "'bin' of {root}/package.json names no file"),
         ('{"a"}', "{root}/package.json:1:5: "),
         ("[]", "{root}/package.json must be an object"),
         ("{}", "{root} has no package.json with 'bin' or 'main', no pyproject.toml with 'project.scripts', and no"),
@@ -152,6 +154,12 @@ def test_several_scripts_of_other_names_are_a_problem(tmp_path: Path) -> None:
 
     assert "'project.scripts' of" in _problem(tmp_path)
     assert "has several programs: one, two" in _problem(tmp_path)
+
+
+def test_a_script_that_no_program_can_be_called_is_a_problem(tmp_path: Path) -> None:
+    _python(tmp_path, '"a\\u0000" = "a:b"')
+
+    assert "'project.scripts' of" in _problem(tmp_path)
 
 
 def test_a_broken_pyproject_is_named(tmp_path: Path) -> None:

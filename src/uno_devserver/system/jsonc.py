@@ -71,20 +71,33 @@ def parse_strict(text: str) -> object:
         raise JsonProblem("a number has too many digits", 1, 1) from error
 
 
-def position(data: bytes | str, trail: Sequence[str], *, at_key: bool = False) -> tuple[int, int]:
-    """Line and column, from 1, of the value that these names lead to in a text that parses, or of the last name.
+class Places:
+    """Where things stand in a text that parses; each object is looked at once, however often one asks."""
 
-    Where they lead nowhere, of the last value on the way.
-    """
-    text = without_trailing_commas(without_comments(decode(data) if isinstance(data, bytes) else data))
-    found = at = _after_blanks(text, 0)
-    for depth, name in enumerate(trail):
-        twins = [member for member in members(text, at) if member.name == name] if text[at] == "{" else []
-        if not twins:
-            break
-        at = twins[-1].value
-        found = twins[-1].key if at_key and depth == len(trail) - 1 else at
-    return _line_and_column(text, found)
+    def __init__(self, data: bytes | str) -> None:
+        self._text = without_trailing_commas(without_comments(decode(data) if isinstance(data, bytes) else data))
+        self._objects: dict[int, dict[str, Member]] = {}
+
+    def position(self, trail: Sequence[str], *, at_key: bool = False) -> tuple[int, int]:
+        """Line and column, from 1, of the value that these names lead to, or of the last name.
+
+        Where they lead nowhere, of the last value on the way.
+        """
+        found = at = _after_blanks(self._text, 0)
+        for depth, name in enumerate(trail):
+            member = self._members(at).get(name)
+            if member is None:
+                break
+            at = member.value
+            found = member.key if at_key and depth == len(trail) - 1 else at
+        return _line_and_column(self._text, found)
+
+    def _members(self, at: int) -> dict[str, Member]:
+        """By name, of which the last counts; none of what is no object."""
+        if at not in self._objects:
+            found = members(self._text, at) if self._text[at] == "{" else []
+            self._objects[at] = {member.name: member for member in found}
+        return self._objects[at]
 
 
 def without_comments(text: str) -> str:

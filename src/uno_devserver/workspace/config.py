@@ -12,7 +12,7 @@ from enum import Enum
 
 from ..issues import Issue, warning
 from ..system.files import FileProblem, read_bytes
-from ..system.jsonc import JsonProblem, parse, position
+from ..system.jsonc import JsonProblem, Places, parse
 from ..system.values import Value
 
 TYPE_CHECKING = False
@@ -211,6 +211,7 @@ class _Reading:
     def __init__(self, path: str, text: bytes, document: Document) -> None:
         self._path = path
         self._text = text
+        self._places: Places | None = None  # most files have nothing to complain about
         self._document = document
         self._folder = os.path.dirname(os.path.abspath(path))
         self._given: set[str] = set()
@@ -281,6 +282,8 @@ class _Reading:
 
     def _unknown(self, trail: Trail, known: set[str], section: Document) -> None:
         for key in section:
+            if len(self._issues) >= MOST_ISSUES:
+                return  # what may be meant by each of a hundred thousand would take a minute
             if key not in known:
                 meant = _meant(key, known)
                 hint = f"; did you mean '{meant}'?" if meant else ""
@@ -299,7 +302,8 @@ class _Reading:
     def _complain(self, trail: Trail, problem: str, *, at_key: bool = False, about: str | None = None) -> None:
         """`about`: the setting that is meant; None: the one that the trail leads to."""
         if len(self._issues) < MOST_ISSUES:
-            issue = position(self._text, trail, at_key=at_key), f"{'.'.join(trail)[:LONGEST_NAME]}: {problem}"
+            self._places = self._places or Places(self._text)
+            issue = self._places.position(trail, at_key=at_key), f"{'.'.join(trail)[:LONGEST_NAME]}: {problem}"
             self._issues.append(issue)
             if (about or trail[0]) in _NAMING:
                 self._unclear = self._unclear or issue
@@ -316,11 +320,11 @@ def _checked(field: Field, value: object) -> Any:
         return value
     if kind is Kind.NUMBER and type(value) is int and field.least <= value <= field.most:
         return value
-    if kind is Kind.TEXTS and isinstance(value, list) and all(_is_text(item) for item in value):
+    if kind is Kind.TEXTS and isinstance(value, list) and all(can_be_given(item) for item in value):
         return tuple(value)
     if kind is Kind.VARIABLES and isinstance(value, dict) and all(_is_variable(*item) for item in value.items()):
         return tuple(value.items())
-    if isinstance(value, str) and _is_text(value) and value.strip():
+    if isinstance(value, str) and can_be_given(value) and value.strip():
         if kind in (Kind.TEXT, Kind.FOLDER, Kind.PROGRAM):
             return value
         if kind is Kind.STRATEGY and value in Strategy._value2member_map_:
@@ -336,7 +340,7 @@ def _checked(field: Field, value: object) -> Any:
     raise ValueError(f"it must be {kind.value}{bounds}")
 
 
-def _is_text(value: object) -> bool:
+def can_be_given(value: object) -> bool:
     """Whether a program can be given it; the system knows no text with a null in it, or with half a surrogate pair."""
     if not isinstance(value, str) or "\0" in value:
         return False
@@ -348,7 +352,7 @@ def _is_text(value: object) -> bool:
 
 
 def _is_variable(name: str, value: object) -> bool:
-    return bool(name) and "=" not in name and _is_text(name) and _is_text(value)
+    return bool(name) and "=" not in name and can_be_given(name) and can_be_given(value)
 
 
 def _meant(key: str, known: set[str]) -> str | None:

@@ -13,7 +13,7 @@ from ..system.files import FileProblem, read_bytes
 from ..system.jsonc import JsonProblem, parse
 from ..system.run import program_candidates
 from ..system.values import Value
-from .config import ServerCommand
+from .config import ServerCommand, can_be_given
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def _of_package(root: str) -> tuple[tuple[str, ...], str] | None:
         chosen, key = package.get("main"), "main"
     if chosen is None:
         return None
-    if not isinstance(chosen, str) or not chosen.strip():
+    if not isinstance(chosen, str) or not chosen.strip() or not can_be_given(chosen):
         raise _Problem(f"'{key}' of {path} names no file")
     return (NODE, os.path.normpath(os.path.join(root, chosen))), f"'{key}' of {path}"
 
@@ -161,6 +161,8 @@ def _of_pyproject(root: str, environ: Mapping[str, str], platform: str) -> tuple
     if name is None:
         return None
     origin = f"'project.scripts' of {path}"
+    if not can_be_given(name):
+        raise _Problem(f"{origin} names no program")
     installed = (".venv", "Scripts", f"{name}.exe") if platform == "win32" else (".venv", "bin", name)
     program = os.path.join(root, *installed)
     if os.path.isfile(program):

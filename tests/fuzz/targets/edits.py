@@ -169,7 +169,15 @@ _AnyTag.add_multi_constructor("", _of_any_tag)
 def _yaml(text: str) -> Any:
     try:
         return next(iter(yaml.load_all(text, _AnyTag)), None) or {}
-    except (yaml.constructor.ConstructorError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (
+        yaml.composer.ComposerError,
+        yaml.constructor.ConstructorError,
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        RecursionError,
+    ):
         return {}  # a value that Python has no form for: it says nothing about the text
 
 

@@ -78,7 +78,7 @@ def check_json(data: bytes) -> None:
         assert json.loads(blanked) == value
     if isinstance(value, dict):
         for name in list(value)[:3]:
-            line, column = jsonc.position(data, (name,), at_key=True)
+            line, column = jsonc.Places(data).position((name,), at_key=True)
             assert text.split("\n")[line - 1][column - 1] == '"'
 
 
