@@ -76,7 +76,7 @@ def measure(peers: list[Peer], rounds: int) -> Measured:
                             figures = experiment.run(peer, arena)
                         except SystemExit as reason:
                             reasons.update({(row, peer.name): str(reason) for row in experiment.rows})
-                            arena.drop(peer)
+                            arena.drop(peer, experiment.rows[0])
                             continue
                         for row, value in figures.items() if number else ():
                             samples[row, peer.name].append(value)

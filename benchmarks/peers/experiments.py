@@ -6,12 +6,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.conversations import Direct, NoAnswer, request
 from benchmarks.figures import median
 from benchmarks.peers import servers
-from benchmarks.peers.installed import ALONE, HOME, OURS, Command, Peer
+from benchmarks.peers.installed import ALONE, HOME, Command, Peer
 from benchmarks.peers.sessions import (
     Message,
     OnHttp,
@@ -30,10 +31,9 @@ AT_ONCE = 32
 RATE_SECONDS = 0.4
 LIST_SECONDS = 20.0
 ASK_AGAIN_SECONDS = 0.01  # a proxy may answer before it has met the server, as ours does at its first start ever
-HEAL_SECONDS = 15.0
-EDIT_SECONDS = 10.0
-STEADY_SECONDS = 0.02  # between the calls of one who does not stop for an edit
-LATE_SECONDS = 3.0  # for those of them that are still not answered when the new code answers others
+TRY_SECONDS = 15.0  # until it works again; then the answer is no
+STEADY_SECONDS = 0.05  # between the calls of one who does not stop for an edit
+LATE_SECONDS = 10.0  # for those of them that are not answered yet when the new code answers others
 
 Figures = dict[str, float]
 
@@ -72,8 +72,8 @@ class Arena:
         self.url = url
         self._port = int(url.rpartition(":")[2].partition("/")[0])
         self.direct_call = 0.0
-        self._kept: dict[str, Session] = {}
-        self._edited: dict[str, servers.Edited] = {}
+        self._kept: dict[tuple[str, str], Session] = {}  # by proxy and row
+        self._edited: dict[tuple[str, str], servers.Edited] = {}
 
     def begin_round(self) -> None:
         """How long a call takes without a proxy, now."""
@@ -81,26 +81,24 @@ class Arena:
         self.direct_call = median(_block(direct.ask))
         direct.close()
 
-    def kept(self, name: str, start: Callable[[], Session]) -> Session:
-        if name not in self._kept:
-            self._kept[name] = start()
-            self._kept[name].shake_hands()
-        return self._kept[name]
+    def kept(self, peer: Peer, row: str, start: Callable[[], Session]) -> Session:
+        if (peer.name, row) not in self._kept:
+            session = self._kept[peer.name, row] = start()
+            session.shake_hands()
+        return self._kept[peer.name, row]
 
-    def drop(self, peer: Peer) -> None:
-        """After a failure: what it still has to do, it does in a new session."""
-        for name in [name for name in self._kept if name.startswith(f"{peer.name} ")]:
-            end(self._kept.pop(name))
+    def drop(self, peer: Peer, row: str) -> None:
+        if session := self._kept.pop((peer.name, row), None):
+            end(session)
 
-    def edited(self, peer: Peer, strategy: str) -> tuple[Session, servers.Edited]:
-        name = f"{peer.name} {strategy}"
-        if name not in self._edited:
-            self._edited[name] = servers.Edited(peer.name, strategy)
-        file = self._edited[name]
+    def edited(self, peer: Peer, row: str, strategy: str) -> tuple[Session, servers.Edited]:
+        if (peer.name, row) not in self._edited:
+            self._edited[peer.name, row] = servers.Edited(peer.name, strategy)
+        file = self._edited[peer.name, row]
         if peer.reloading:
             command = peer.reloading(file.file)
-            return self.kept(name, lambda: OnPipes(command, file.folder)), file
-        return self.kept(name, lambda: _before_command(peer, file.command, file)), file
+            return self.kept(peer, row, lambda: OnPipes(command, file.folder)), file
+        return self.kept(peer, row, lambda: _before_command(peer, file.command, file.folder)), file
 
     def close(self) -> None:
         for session in self._kept.values():
@@ -149,7 +147,7 @@ def _cold(peer: Peer, server: Command) -> float:
 
 def calls(peer: Peer, arena: Arena) -> Figures:
     """One after the other, then 32 in flight, through a session that stays over all rounds."""
-    session = arena.kept(f"{peer.name} calls", lambda: OnPipes(peer.to_url(arena.url), HOME))
+    session = arena.kept(peer, "call", lambda: OnPipes(peer.to_url(arena.url), HOME))
     assert isinstance(session, OnPipes)
     milliseconds = median(_block(session.ask))
     rate = session.in_flight("tools/call", DOUBLE, AT_ONCE, RATE_SECONDS)
@@ -160,57 +158,61 @@ def calls(peer: Peer, arena: Arena) -> Figures:
 def healed(peer: Peer, arena: Arena) -> Figures:
     """The server that it started is killed; the time until a call is answered well."""
     server = servers.lean()
-    session = arena.kept(f"{peer.name} healed", lambda: _before_command(peer, server))
+    session = arena.kept(peer, "healed", lambda: _before_command(peer, server))
     _check(session.ask("tools/call", REVISION), "0")
     victim = started_server(session, server[-1])
     begun = time.perf_counter()
     victim.kill()
-    session.until(lambda answer: _text(answer) == "0", REVISION, HEAL_SECONDS)
+    session.until(lambda answer: _text(answer) == "0", REVISION, TRY_SECONDS)
     return {"healed": (time.perf_counter() - begun) * 1000}
 
 
 def edit(peer: Peer, arena: Arena) -> Figures:
-    session, server = arena.edited(peer, "restart")
-    session.until(lambda answer: _text(answer) == str(server.revision), REVISION, EDIT_SECONDS)
+    session, server = arena.edited(peer, "edit", "restart")
+    session.until(lambda answer: _text(answer) == str(server.revision), REVISION, TRY_SECONDS)
     expected = server.edit()
     begun = time.perf_counter()
-    session.until(lambda answer: _text(answer) == expected, REVISION, EDIT_SECONDS)
+    session.until(lambda answer: _text(answer) == expected, REVISION, TRY_SECONDS)
     return {"edit": (time.perf_counter() - begun) * 1000}
 
 
 def unbroken(peer: Peer, arena: Arena) -> Figures:
     """Somebody calls all the time, and every one of these calls must be answered well, by the old code or the new."""
-    session, server = arena.edited(peer, "swap" if peer.name == OURS else "restart")
+    session, server = arena.edited(peer, "unbroken", "swap")
     if not isinstance(session, OnPipes):
-        raise Cannot("it does not notice an edit")
-    session.until(lambda answer: _text(answer) == str(server.revision), REVISION, EDIT_SECONDS)
-    expected = server.edit()
+        raise Cannot("only a client on pipes can have several calls under way here")
+    old = str(server.revision)
+    session.until(lambda answer: _text(answer) == old, REVISION, TRY_SECONDS)
+    new = server.edit()
     begun = time.perf_counter()
-    waiting: set[int] = set()
-    failed, answered_after = 0, 0.0
-    while not answered_after or waiting:
-        if time.perf_counter() - begun > EDIT_SECONDS:
-            raise NoAnswer(f"{len(waiting) + failed} calls around an edit were lost or failed")
-        if not answered_after:
-            request_id = session.next_id()
-            session.send(request(request_id, "tools/call", REVISION))
-            waiting.add(request_id)
-        try:
-            message = json.loads(session.line(LATE_SECONDS if answered_after else STEADY_SECONDS))
-        except NoAnswer:
-            if answered_after:
-                raise NoAnswer(f"{len(waiting) + failed} calls around an edit were lost or failed") from None
-            continue
-        if message.get("id") in waiting and "method" not in message:
-            waiting.discard(message["id"])
-            failed += _text(message) not in (expected, str(server.revision - 1))
-            if _text(message) == expected and not answered_after:
-                answered_after = (time.perf_counter() - begun) * 1000
-        if not answered_after:
-            time.sleep(STEADY_SECONDS)
+    told: dict[int, object] = {}  # by each of the calls; None as long as it is not answered
+    while new not in told.values():
+        if time.perf_counter() - begun > TRY_SECONDS:
+            raise NoAnswer("the new code does not answer")
+        request_id = session.next_id()
+        told[request_id] = None
+        session.send(request(request_id, "tools/call", REVISION))
+        _hear(session, told, STEADY_SECONDS, until=new)
+    took = (time.perf_counter() - begun) * 1000
+    _hear(session, told, LATE_SECONDS)
+    failed = [text for text in told.values() if text not in (old, new)]
     if failed:
-        raise NoAnswer(f"{failed} calls around an edit failed")
-    return {"unbroken": answered_after}
+        raise NoAnswer(f"{len(failed)} of {len(told)} calls around an edit were lost or failed")
+    return {"unbroken": took}
+
+
+def _hear(session: OnPipes, told: dict[int, object], seconds: float, until: str | None = None) -> None:
+    """What the calls are told in this time; it ends early when the code that is waited for answers, or all have."""
+    ends = time.perf_counter() + seconds
+    while until or None in told.values():
+        try:
+            message = json.loads(session.line(ends - time.perf_counter()))
+        except NoAnswer:
+            return
+        if message.get("id") in told and "method" not in message:
+            told[message["id"]] = _text(message)
+            if until and told[message["id"]] == until:
+                return
 
 
 class Experiment(NamedTuple):
@@ -233,10 +235,9 @@ EXPERIMENTS = (
 # What they have in common.
 
 
-def _before_command(peer: Peer, server: Command, edited: servers.Edited | None = None) -> Session:
+def _before_command(peer: Peer, server: Command, folder: Path = HOME) -> Session:
     if peer.to_command is None:
         raise Cannot("it starts no server")
-    folder = edited.folder if edited else HOME
     port = free_port() if peer.on_http else 0
     command = peer.to_command(server, port)
     return OnHttp(command, folder, port) if peer.on_http else OnPipes(command, folder)

@@ -40,7 +40,8 @@ class OnPipes(Pipes):
         super().__init__(command, environment(), folder)
 
     def until(self, good: Callable[[Message], bool], call: Mapping[str, Any], seconds: float) -> None:
-        """Call until it works: again after a refusal, and beside those that are not answered."""
+        """Call until it works: again after a refusal, and beside those that are not answered. After an error, as new
+        servers give that were put in without a word, it greets again."""
         ends, asked = time.perf_counter() + seconds, {self._call(call)}
         while time.perf_counter() < ends:
             try:
@@ -54,6 +55,8 @@ class OnPipes(Pipes):
                 if good(message):
                     return
                 time.sleep(PAUSE_SECONDS)
+                if "error" in message:
+                    self.send(request(self.next_id(), "initialize", INITIALIZE) + INITIALIZED)
             asked.add(self._call(call))
         raise NoAnswer(f"nothing good within {seconds:g} s")
 
@@ -111,7 +114,6 @@ class OnHttp:
                     self._greet()
                     continue
             except (OSError, http.client.HTTPException):
-                self._connection = None
                 if self.process.poll() is not None:
                     raise NoAnswer("it ended") from None
             time.sleep(PAUSE_SECONDS)
@@ -125,13 +127,17 @@ class OnHttp:
         self._post(INITIALIZED)
 
     def _post(self, body: bytes) -> Message:
-        if self._connection is None:
-            connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=LIMIT_SECONDS)
-            connection.connect()
-            self._connection = connection
+        """Over the connection of the last time, if the server has not closed it meanwhile."""
+        if self._connection is not None:
+            with contextlib.suppress(OSError, http.client.HTTPException):
+                return self._exchange(self._connection, body)
+        self._connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=LIMIT_SECONDS)
+        return self._exchange(self._connection, body)
+
+    def _exchange(self, connection: http.client.HTTPConnection, body: bytes) -> Message:
         head = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-        self._connection.request("POST", "/mcp", body, head | self._session)
-        response = self._connection.getresponse()
+        connection.request("POST", "/mcp", body, head | self._session)
+        response = connection.getresponse()
         text = response.read().decode()
         session = response.getheader("Mcp-Session-Id")
         if session:
@@ -176,9 +182,9 @@ def memory(session: Session) -> int:
 
 
 def started_server(session: Session, file: str) -> psutil.Process:
-    """The process that runs this file; a shell that started it has the name inside a longer argument."""
+    """The process that runs this file; its proxy has been told the name as well, and may be the parent of a shell."""
     itself = psutil.Process(session.process.pid)
-    for process in (itself, *itself.children(recursive=True)):
+    for process in (*reversed(itself.children(recursive=True)), itself):
         with contextlib.suppress(psutil.NoSuchProcess):
             if file in process.cmdline():
                 return process
