@@ -25,6 +25,7 @@ from chaos.worlds import WORLDS
 
 MINUTES = 30.0
 SEED = 9
+TELL_SECONDS = 60.0
 
 
 def main() -> int:
@@ -64,12 +65,20 @@ def chaos(seed: int, seconds: float, worlds: list[str], *, may_mount: bool = Tru
             thread.start()
         try:
             for thread in threads:
-                thread.join()
+                while thread.is_alive():
+                    thread.join(TELL_SECONDS)
+                    _tell(time.monotonic() - began, drivers)
         finally:  # also when somebody ends us: the worlds are cleared away when nobody uses them any more
             stop.set()
             for thread in threads:
                 thread.join()
         return Run(seed, seconds, time.monotonic() - began, drivers)
+
+
+def _tell(seconds: float, drivers: list[Driver]) -> None:
+    """A sign of life: half an hour is long."""
+    faults = sum(driver.injected.total() for driver in drivers)
+    print(f"{seconds / 60:5.1f} min: {faults:,} faults", file=sys.stderr, flush=True)
 
 
 def show(world: str, seed: int, seconds: float) -> None:
