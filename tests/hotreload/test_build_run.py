@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -121,6 +122,31 @@ async def test_cancelling_a_build_ends_all_of_it_before_it_returns(tmp_path: Pat
         await running
 
     assert [is_running(int(pid)) for pid in (tmp_path / "pids").read_text().split()] == [False, False]
+
+
+@asynchronous
+async def test_a_build_ends_with_all_that_it_started_when_the_process_that_runs_it_is_killed(tmp_path: Path) -> None:
+    # given a process that runs a build with a child
+    code = (
+        "import os, signal\nif not (pid := os.fork()): signal.pause()\n"
+        f"open({str(tmp_path / 'part')!r}, 'w').write(f'{{os.getpid()}} {{pid}}')\n"
+        f"os.rename({str(tmp_path / 'part')!r}, {str(tmp_path / 'pids')!r})\nsignal.pause()\n"
+    )
+    builder = (
+        "import asyncio, os, sys\n"
+        "from uno_devserver.hotreload.build_run import run_build\n"
+        "from uno_devserver.hotreload.builds import Build\n"
+        f"build = Build('the build', (sys.executable, '-ISc', {code!r}), {str(tmp_path)!r})\n"
+        f"asyncio.run(run_build(build, os.environ, {str(tmp_path / 'build.log')!r}, 60))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", builder]) as process:
+        await until((tmp_path / "pids").exists)
+
+        # when that is killed
+        process.kill()
+
+    # then nothing of the build is left
+    await until(lambda: not any(is_running(int(pid)) for pid in (tmp_path / "pids").read_text().split()))
 
 
 @asynchronous

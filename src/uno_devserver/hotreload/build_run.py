@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import threading
 import time
 from typing import TYPE_CHECKING, BinaryIO
@@ -17,9 +18,10 @@ from ..system.log import log
 from ..system.naming import name_for
 from ..system.run import run
 from ..system.threads import to_its_end
+from .guarded import guarded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from .builds import Build
 
@@ -49,13 +51,14 @@ async def run_build(build: Build, environ: Mapping[str, str], log_file: str, sec
     try:
         outcome = await to_its_end(
             lambda: run(
-                build.line,
+                _ending_with_us(build.line),
                 cwd=build.folder,
                 environ=environ,
                 seconds=seconds,
                 keep_bytes=0,
                 hear=printed.add,
                 go_on=lambda: wanted,
+                input_stays=True,
             ),
             give_up,
         )
@@ -71,6 +74,11 @@ async def run_build(build: Build, environ: Mapping[str, str], log_file: str, sec
     log.warn(f"{build.named} {why} {took}; what it printed is in {log_file}.")
     parts = (printed.text(), f"{build.named} {why}.", build.hint)
     return "\n".join(part for part in parts if part)
+
+
+def _ending_with_us(line: Sequence[str]) -> Sequence[str]:
+    """Also by kill -9. Windows ends no group; and a program that is not there is left to say so."""
+    return guarded(line) if sys.platform != "win32" and os.access(line[0], os.X_OK) else line
 
 
 class Printed:

@@ -22,6 +22,7 @@ from ..system.process_end import process_end
 from ..system.programs import candidates
 from ..system.threads import apart, to_its_end
 from ..system.values import Value
+from .guarded import guarded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 LONGEST_LINE = 10_000  # characters that a pattern is held against
 READ_BYTES = 1024 * 1024  # of the output, at a time
-GUARD = os.path.join(os.path.dirname(__file__), "client_guard.py")
 
 
 class Policy(Value):
@@ -187,8 +187,7 @@ class ClientProcess:
     def _spawn(self, line: tuple[str, ...], output: Output) -> Child:
         reads, self._life = os.pipe()
         try:
-            guarded = (sys.executable, "-IS", GUARD, *line)
-            self._child = spawn(guarded, folder=self._folder, environ=self._environ, output=output, reads=reads)
+            self._child = spawn(guarded(line), folder=self._folder, environ=self._environ, output=output, reads=reads)
         finally:
             os.close(reads)
         return self._child

@@ -48,10 +48,12 @@ def run(
     with_errors: bool = True,
     hear: Callable[[bytes], None] | None = None,
     go_on: Callable[[], bool] = lambda: True,
+    input_stays: bool = False,
 ) -> Outcome:
     """Run `arguments` (the program by its full path) and return what it printed, cut at `keep_bytes`.
 
     `hear` is told all of it while it runs, on another thread. When `go_on` says no, the program is stopped.
+    `input_stays`: nothing comes on its input, whose end is that of this process.
     """
     import subprocess
     import threading
@@ -69,7 +71,7 @@ def run(
                 list(arguments),
                 cwd=cwd,
                 env=dict(environ),
-                stdin=subprocess.PIPE if input_bytes else subprocess.DEVNULL,
+                stdin=subprocess.PIPE if input_bytes or input_stays else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT if with_errors else subprocess.DEVNULL,
                 bufsize=0,
@@ -91,6 +93,8 @@ def run(
         if process is not None:
             _kill(process)
             _running.discard(process)
+            if input_stays and process.stdin:
+                process.stdin.close()
     if _ending():  # meanwhile
         return Outcome(None, bytes(output), ENDING)
     if not in_time:
