@@ -30,7 +30,7 @@ LINGER_SECONDS = 2.0
 CROWD = 8  # of the connections that may be open, the part that may linger beyond them
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     _wire: Wire
     _alarm: Alarm
     _inbox: Inbox
@@ -93,7 +93,11 @@ class Connection(asyncio.Protocol):
         self._tasks.add(self._task)
         self._task.add_done_callback(self._tasks.discard)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  # the system's word for how much there may be
+        return self._settings.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        data = bytes(self._settings.buffer[:nbytes])
         if self._websocket is not None:
             self._websocket.received(data)
         elif not self._last:

@@ -21,6 +21,7 @@ from .settings import Settings
 
 # Of the usual limit of open files, with room for a second server; fewer where fewer may be open.
 MAX_CONNECTIONS = 512
+BUFFER_BYTES = 64 * 1024
 MAX_BODY = 16 * 1024 * 1024
 MAX_HEADERS = 64 * 1024
 HEADER_TIMEOUT_SECONDS = 10.0  # a program of this machine sends its headers at once
@@ -59,6 +60,7 @@ class HttpServer:
             header_timeout,
             idle_timeout,
             max_connections * open_files() // USUAL_OPEN_FILES,
+            memoryview(bytearray(BUFFER_BYTES)),
             encoded(extra_headers),
             everybody,
         )

@@ -15,5 +15,8 @@ class Settings(Value):
     header_timeout: float
     idle_timeout: float
     max_connections: int
+    # What is received is read before anything else happens in the event loop, so all connections can share it. Without,
+    # asyncio would have 256 KiB mapped and unmapped for each request.
+    buffer: memoryview
     extra: bytes  # header lines for every answer
     everybody: bool  # other users of this machine may connect
