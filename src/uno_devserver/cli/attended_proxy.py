@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 OPEN_SECONDS = 15.0  # the page is there a second after the start; a busy machine takes longer
 POLL_SECONDS = 0.1  # within which Ctrl+C is heeded
 LAST_LINES = 10
+WAITING_LINES = 10_000  # that nobody has read yet: a terminal may be held, and the proxy must not be
 NO_PAGE = "InspectorNotServed"
 NOT_STARTED = "HostNotStarted"  # that it is so, where another issue says why
 _SAYS = re.compile(r"Inspector: (\S+)")
@@ -48,7 +49,8 @@ class AttendedProxy:
             start_new_session=True,
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
-        self._printed: queue.Queue[str | None] = queue.Queue()  # None: its end
+        self._printed: queue.Queue[str | None] = queue.Queue(WAITING_LINES)  # None: its end
+        self._left_out = 0  # lines for which there was no room
         self._last: deque[str] = deque(maxlen=LAST_LINES)
         self._trouble: Mapping[str, str] | None = None  # what was told of it
         threading.Thread(target=self._read, daemon=True).start()
@@ -134,6 +136,9 @@ class AttendedProxy:
             return ""
 
     def _show(self, line: str) -> None:
+        if self._left_out:
+            left_out, self._left_out = self._left_out, 0
+            log.info(f"[… {left_out:,} lines left out …]")
         if line:
             self._last.append(line)
             log.info(line)
@@ -141,6 +146,16 @@ class AttendedProxy:
     def _read(self) -> None:
         assert self._process.stderr
         for line in self._process.stderr:
-            self._printed.put(line.decode("utf-8", "replace").rstrip("\r\n"))
+            self._put(line.decode("utf-8", "replace").rstrip("\r\n"))
         self._process.wait()
-        self._printed.put(None)
+        self._put(None)
+
+    def _put(self, line: str | None) -> None:
+        """The newest are the ones that count."""
+        if self._printed.full():
+            try:
+                self._printed.get_nowait()
+                self._left_out += 1
+            except queue.Empty:  # all were read meanwhile
+                pass
+        self._printed.put(line)  # by this thread alone, so there is room
