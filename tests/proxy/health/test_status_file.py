@@ -95,8 +95,9 @@ def test_where_nothing_can_be_written_the_proxy_does_not_care(tmp_path: Path) ->
     assert running_proxies(str(tmp_path)) == ()
 
 
-def test_what_a_dead_process_left_is_ignored_and_removed(tmp_path: Path, processes: Processes) -> None:
-    left = write(tmp_path / "proxies" / f"{processes.zombie()}.json", json.dumps({"created": time.time()}))
+@pytest.mark.parametrize("name", ["{0}.json", "{0}.json.{0}-1.tmp"])
+def test_what_a_dead_process_left_is_ignored_and_removed(tmp_path: Path, processes: Processes, name: str) -> None:
+    left = write(tmp_path / "proxies" / name.format(processes.zombie()), json.dumps({"created": time.time()}))
 
     assert running_proxies(str(tmp_path)) == ()
     assert not left.exists()

@@ -94,7 +94,12 @@ def _status(facts: ProxyFacts, created: float | None) -> Status:
 
 def running_proxies(state: str) -> tuple[Status, ...]:
     """What the proxies of this user that are alive say of themselves, by process id. Never an exception."""
-    found = [_read(path, pid) for pid, path in _files(state) if path.endswith(".json")]
+    found = []
+    for pid, path in _files(state):
+        if path.endswith(".json"):
+            found.append(_read(path, pid))
+        elif process_started(pid) is None:  # its process ended while it wrote
+            _remove(path)
     return tuple(status for status in found if status)
 
 
