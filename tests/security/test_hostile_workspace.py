@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.files import snapshot
+from support.hosts import wait_for
 from support.machine import Machine
 from support.proxies import Proxies
 
@@ -132,7 +133,7 @@ def test_the_same_command_runs_once_the_user_agrees_and_not_after_the_config_was
     with Proxies(machine) as proxies:
         client = proxies.start()
         client.initialize()
-        client.wait(lambda: "server of the config" in hostile.marks, "the server of the config was started")
+        wait_for(lambda: "server of the config" in hostile.marks, "the server of the config is started")
     (machine.root / "marks" / "server of the config").unlink()
     config.write_text(config.read_text().replace('"env"', '"args": ["--new"], "env"'))
     with Proxies(machine) as proxies:

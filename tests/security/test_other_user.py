@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from support.files import write
+from support.hosts import wait_for
 from support.machine import Machine
 from support.proxies import Proxies, ProxyClient
 
@@ -100,7 +101,7 @@ def test_another_user_reaches_no_port_no_socket_and_no_file(machine: Machine) ->
 def _ports_of(client: ProxyClient) -> list[int]:
     """Of the proxy itself, for MCP and for the inspector, as it tells them on standard error."""
     pattern = re.compile(r"http://localhost:(\d+)/(?:mcp|\?token)")
-    client.wait(lambda: len(set(pattern.findall(client.stderr))) == 2, "both addresses")
+    wait_for(lambda: len(set(pattern.findall(client.stderr))) == 2, "both addresses")
     return sorted({int(port) for port in pattern.findall(client.stderr)})
 
 
