@@ -1,9 +1,9 @@
 """Fuzz every parser: `python tests/fuzz/run.py [--inputs N] [--seconds N] [--target NAME …] [--seed N] [--save]`.
 
 Each target runs in a process of its own, two at a time, until it has tried its share of the inputs or its time is
-over; what slow ones leave is tried by the fast ones. What counts is the number that libFuzzer says it has executed. A
-finding is told with its input and the command that repeats it, and makes the exit code 1. `--list` tells what is
-promised of which parser; `--repeat FILE` tries one input.
+over; what is missing then is tried by the faster half of them. What counts is the number that libFuzzer says it has
+executed. A finding is told with its input and the command that repeats it, and makes the exit code 1. `--list` tells
+what is promised of which parser; `--repeat FILE` tries one input.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,7 @@ if __name__ == "__main__":
 
 from benchmarks import figures
 
+from fuzz import scratch
 from fuzz.table import TARGETS, named
 from fuzz.target import Target, attempt
 from uno_devserver.system.values import Value
@@ -37,7 +39,7 @@ AT_A_TIME = 2
 NICENESS = 10  # a long run is nobody's only work
 INPUTS = 1_500_000
 SECONDS = 60  # for a target and round
-MAX_ROUNDS = 8  # of handing on what slow targets have left
+MAX_ROUNDS = 8  # of handing on what slow targets have left; more will not help
 # Far above what an input may cost (see target.MAX_SECONDS): by the clock, for what never comes back.
 HANG_SECONDS = 20
 MEMORY_MB = 1024
@@ -76,7 +78,9 @@ def main() -> int:
     print(f"{len(targets)} targets, {options.inputs:,} inputs, seed {seed}")
     for target in targets:
         _prepare(target)
-    outcomes = _fuzz(targets, options.inputs, options.seconds, seed)
+    with tempfile.TemporaryDirectory(prefix="uno-fuzz-", dir=scratch.base()) as folder:
+        os.environ[scratch.VARIABLE] = folder  # for the children, which leave all their files
+        outcomes = _fuzz(targets, options.inputs, options.seconds, seed)
     crashes = {target.name: _findings(target) for target in targets}
     for outcome in outcomes.values():
         print(_line(outcome, len(crashes[outcome.target])))
@@ -137,7 +141,7 @@ def _findings(target: Target) -> list[Path]:
 
 def _fuzz(targets: Sequence[Target], inputs: int, seconds: int, seed: int) -> dict[str, Outcome]:
     outcomes = {target.name: Outcome(target.name) for target in targets}
-    able = list(targets)  # those that were not stopped by the clock
+    able = list(targets)
     for round_number in range(MAX_ROUNDS):
         left = inputs - sum(outcome.inputs for outcome in outcomes.values())
         if left <= 0 or not able:
@@ -148,8 +152,14 @@ def _fuzz(targets: Sequence[Target], inputs: int, seconds: int, seed: int) -> di
         done = dict(zip((target.name for target in able), results, strict=True))
         for name, result in done.items():
             outcomes[name] = _sum(outcomes[name], result)
-        able = [target for target in able if done[target.name].inputs >= share and not done[target.name].failure]
+        able = _fastest([done[target.name] for target in able])
     return outcomes
+
+
+def _fastest(results: Sequence[Outcome]) -> list[Target]:
+    """The faster half of those that have not failed: they have tried the most in the same time, or took the least."""
+    sound = sorted((one for one in results if not one.failure), key=lambda one: one.seconds / max(one.inputs, 1))
+    return [named(one.target) for one in sound[: max(len(sound) // 2, 1)]]
 
 
 def _sum(one: Outcome, other: Outcome) -> Outcome:
@@ -190,8 +200,10 @@ def _run(target: Target, share: int, seconds: int, seed: int) -> Outcome:
         try:
             code = child.wait(seconds + HANG_SECONDS + GRACE_SECONDS)
         except subprocess.TimeoutExpired:
+            code = -1
+        finally:
             child.kill()
-            code = child.wait()
+            child.wait()
     said = log.read_text("utf-8", "replace")
     covered = _COVERED.findall(said)
     executed, memory = _EXECUTED.search(said), _MEMORY.search(said)

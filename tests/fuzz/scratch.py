@@ -12,11 +12,18 @@ from pathlib import Path
 MEMORY = "/dev/shm"
 
 
+VARIABLE = "UNO_FUZZ_FOLDER"  # where the folders of a run are: libFuzzer ends a process without saying goodbye
+
+
+def base() -> str | None:
+    """Where folders are made; None: where the system makes its temporary ones."""
+    return os.environ.get(VARIABLE) or (MEMORY if os.access(MEMORY, os.W_OK) else None)
+
+
 @cache
 def folder() -> Path:
-    """Of this process. Whoever runs fuzzers removes what they leave: libFuzzer ends without saying goodbye."""
-    base = os.environ.get("UNO_FUZZ_FOLDER") or (MEMORY if os.access(MEMORY, os.W_OK) else None)
-    made = tempfile.mkdtemp(prefix="uno-fuzz-", dir=base)
+    """Of this process."""
+    made = tempfile.mkdtemp(prefix="uno-fuzz-", dir=base())
     atexit.register(shutil.rmtree, made, ignore_errors=True)
     return Path(made)
 

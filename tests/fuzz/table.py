@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from .target import Target
-from .targets import build, edits, host, restore, sources, state, wire, workspace
+from .targets import answers, build, edits, host, restore, sources, state, wire, workspace
 
 TARGETS: tuple[Target, ...] = (
     *wire.TARGETS,
+    *answers.TARGETS,
     *build.TARGETS,
     *workspace.TARGETS,
     *sources.TARGETS,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections import Counter
 from typing import Any, Literal
 
@@ -110,6 +111,9 @@ def check_arguments(data: bytes) -> None:
 # --- edits of files by an app -----------------------------------------------------------------------------------------
 
 
+MARKS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf", b"\0\0\xfe\xff")
+
+
 def check_text_file(data: bytes) -> None:
     """A file that is read and written again has the same bytes; a replacement changes nothing else."""
     content, _, rest = data.partition(b"\xff\x00\xff")
@@ -127,7 +131,8 @@ def check_text_file(data: bytes) -> None:
         written = encode(after)
     except UnicodeEncodeError:
         return  # the new text has no form in the file's encoding, which is told
-    assert decode(written).text == after.text
+    if after.mark or not written.startswith(MARKS):  # else others take what is left for another encoding
+        assert decode(written).text == after.text
 
 
 # --- who may ask ------------------------------------------------------------------------------------------------------
@@ -163,8 +168,8 @@ def check_access(data: bytes) -> None:
     query, _, path = rest.partition("\n")
     welcome = refusal(headers) is None
     if welcome:
-        assert "evil" not in headers["host"].lower()
-        assert "evil" not in headers.get("origin", "").lower()
+        assert not _is_foreign(headers["host"])
+        assert not _is_foreign(headers.get("origin", "").lower().removeprefix("http://").removeprefix("https://"))
         assert not set(headers["host"]) & set("@/\\#?, ")
     if stranger(headers) is None:
         assert welcome
@@ -172,6 +177,11 @@ def check_access(data: bytes) -> None:
     if is_known(Request("GET", path or "/", query, headers, b""), "secret-token"):
         assert "secret-token" in (headers.get("authorization", "") + query + path)
     own_names(rest[:60], None)
+
+
+def _is_foreign(authority: str) -> bool:
+    name = re.sub(r":\d*$", "", authority.lower()).removesuffix(".")
+    return "evil" in name and not name.endswith(".localhost")  # names below that are this machine, whoever has them
 
 
 # --- command lines ----------------------------------------------------------------------------------------------------

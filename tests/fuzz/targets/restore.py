@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from support.golden import GOLDEN
-from uno_devserver.discovery import versions
+from uno_devserver.discovery import msbuild_build, versions
 from uno_devserver.discovery.assets import read_assets
 from uno_devserver.discovery.generated import read_generated, select
 from uno_devserver.discovery.manifest import read_manifest
@@ -120,6 +120,13 @@ def check_nuget_config(data: bytes) -> None:
     found.find("Uno.Sdk", "1.0")
 
 
+def check_dump(data: bytes) -> None:
+    """What MSBuild wrote in UTF-16: entries without blanks around, each once."""
+    entries = msbuild_build._read_dump(put("msbuild/dump.txt", data))
+    assert all(entry and entry == entry.strip() for entry in entries)
+    assert len({entry.lower() for entry in entries}) == len(entries)
+
+
 def check_project(data: bytes) -> None:
     """A project file: never an exception, and what restore recorded of it is compared without one."""
     first, _, record = data.partition(b"\xff\xfe\xff")
@@ -197,6 +204,14 @@ TARGETS = (
         check_nuget_config,
         lambda: [CONFIG_SEED],
         ("<add ", "key=", "value=", '"', "<config>", "</config>", "%", "\\", "globalPackagesFolder"),
+    ),
+    Target(
+        "msbuild-dump",
+        "entries without blanks around, each once",
+        check_dump,
+        lambda: ["/a/b.dll;/c d.dll\r\n".encode("utf-16"), b"", "é;É;;\n".encode("utf-16-le")],
+        (b";\0", b"\r\0\n\0", b"\xff\xfe", b"\0\xd8"),
+        400,
     ),
     Target(
         "projects",
