@@ -14,7 +14,7 @@ from support.proxies import NEWEST_HANDSHAKE
 
 Check = Callable[[ReleaseMachine], None]
 
-PAGE_FILES = ("/app.js", "/style.css", "/views.css", "/favicon.svg")
+PAGE_FILES = ("/assets/app.js", "/assets/style.css", "/assets/favicon.svg")
 HELLO = {"protocolVersion": NEWEST_HANDSHAKE, "capabilities": {}, "clientInfo": {"name": "release", "version": "1"}}
 TODOS = {"TODO": 4, "FIXME": 2, "HACK": 1}
 
