@@ -9,8 +9,10 @@ PROOF := $(VENV)/.proof
 DOTNET := .dotnet-test
 # More workers than cores of a small machine: the slow tests wait for processes, not for the CPU.
 PYTEST_WORKERS ?= 4
+# Some machines forbid .pyc files; then each worker, and each program that tests start, would compile everything anew.
+unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup test test-dotnet test-clients lint screenshots conformance bench chaos fuzz soak coverage release-check demo clean
+.PHONY: help setup test .compiled-tests test-dotnet test-clients lint screenshots conformance bench chaos fuzz soak coverage release-check demo clean
 
 help:  ## what can be done here
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -32,8 +34,13 @@ $(PROOF): $(STAMP)
 
 setup: $(STAMP)  ## create .venv with everything the other targets need
 
-test: lint $(PROGRAMS)  ## lint, then every test
+test: $(PROGRAMS)  ## lint, then every test
+	$(MAKE) --jobs 2 lint .compiled-tests
 	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal -rs
+
+# Beside mypy, which leaves a core idle: otherwise each worker would compile all tests. What fails here fails there, too.
+.compiled-tests: $(STAMP)
+	-@$(BIN)/python -m pytest --collect-only -qq >/dev/null
 
 $(PROGRAMS): tests/support/programs.py | $(STAMP)
 	$(BIN)/python tests/support/programs.py
