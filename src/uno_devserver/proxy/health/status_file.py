@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 FOLDER = "proxies"
 MAX_BYTES = 1024 * 1024  # ours have some 2 KB, and 200 with 20 reloads of many files and tools with long names
 MAX_FILES = 1000  # a folder full of anything does not hold up a command
+QUIET_SECONDS = 0.05  # a crash makes some ten facts known in 20 ms, in which the server is started again
 REMOVE_SECONDS = 0.1  # a disk takes a millisecond, or hangs; the proxy has 300 ms to be gone
 _FILE = re.compile(r"([0-9]+)\.json(\.\1-[0-9]+\.tmp)?")  # the second where its process ended while it wrote
 
@@ -37,7 +38,7 @@ class StatusFile:
 
         self._path = os.path.join(state, FOLDER, f"{os.getpid()}.json")
         self._facts: ProxyFacts | None = None  # what is to be written
-        self._removing = False
+        self._removing = threading.Event()
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="status file", daemon=True)
         self._thread.start()
@@ -51,7 +52,7 @@ class StatusFile:
     def remove(self) -> None:
         """For the end of the process."""
         with self._changed:
-            self._removing = True
+            self._removing.set()
             self._changed.notify()
         self._thread.join(REMOVE_SECONDS)
 
@@ -68,11 +69,13 @@ class StatusFile:
         _remove(self._path)
 
     def _next(self) -> ProxyFacts | None:
-        """The newest facts, when there are some; None at the end."""
+        """The newest facts, a moment after there are some; None at the end."""
         with self._changed:
-            self._changed.wait_for(lambda: self._removing or self._facts is not None)
+            self._changed.wait_for(lambda: self._removing.is_set() or self._facts is not None)
+        self._removing.wait(QUIET_SECONDS)
+        with self._changed:
             facts, self._facts = self._facts, None
-            return None if self._removing else facts
+            return None if self._removing.is_set() else facts
 
 
 def _status(facts: ProxyFacts, created: float | None) -> Status:
