@@ -7,6 +7,7 @@ its last words; beside an old one that still serves it costs that nothing.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ...hotreload.authority import Restarted
@@ -20,8 +21,7 @@ from .spare import Spare, SpareFailure
 from .tools_diff import compare
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
-    from typing import Any
+    from collections.abc import Awaitable, Callable
 
     from ..lists import Entries
     from ..timeline import Timeline
@@ -58,20 +58,20 @@ class Replacing:
         self._spare: Spare | None = None
 
     async def renew(self, delay_seconds: float) -> Restarted:
-        return await self._in_turn(self._renew(delay_seconds))
+        return await self._in_turn(partial(self._renew, delay_seconds))
 
     async def swap(self) -> Restarted:
-        return await self._in_turn(self._swap())
+        return await self._in_turn(self._swap)
 
     def give_up(self) -> None:
         """What is started beside is not wanted any more."""
         if self._spare is not None:
             self._spare.give_up(NOT_WANTED)
 
-    async def _in_turn(self, work: Coroutine[Any, Any, Restarted]) -> Restarted:
+    async def _in_turn(self, work: Callable[[], Awaitable[Restarted]]) -> Restarted:
         async def wait_and_work() -> Restarted:
             async with self._one_at_a_time:
-                return await work
+                return await work()
 
         return await asyncio.shield(self._tasks.start(wait_and_work()))
 
