@@ -60,6 +60,24 @@ def test_whichever_loopback_address_answers_counts(address: str) -> None:
     assert b"\r\nAccept" not in requests[0]  # a .NET Host would wait for a session
 
 
+def test_another_address_that_the_system_calls_localhost_counts_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.2", 0))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+
+    with _server(b"HTTP/1.1 200 OK\r\n\r\n", "127.0.0.2") as (port, _):
+        assert Loopback().ask("GET", port, "/mcp", 10) == 200
+
+
+def test_a_system_that_does_not_know_localhost_is_asked_by_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+
+    with _server(b"HTTP/1.1 200 OK\r\n\r\n") as (port, _):
+        assert Loopback().ask("GET", port, "/mcp", 10) == 200
+
+
 def test_a_port_where_nobody_listens_is_told_at_once() -> None:
     begun = time.monotonic()
 

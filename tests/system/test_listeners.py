@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 
+import psutil
 import pytest
 
 from uno_devserver.system.listeners import listener, listener_in_family
@@ -61,3 +62,14 @@ def test_a_process_and_its_descendants_are_one_family(child: tuple[int, int]) ->
 
 def test_a_process_that_is_gone_has_no_family() -> None:
     assert listener_in_family(2**31 - 1, 80) is None
+
+
+def test_where_the_system_does_not_tell_nobody_is_named(
+    child: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(_: str) -> None:
+        raise psutil.AccessDenied
+
+    monkeypatch.setattr(psutil, "net_connections", denied)  # as on macOS, for everybody but root
+
+    assert listener(child[1]) is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -48,6 +49,28 @@ def test_a_program_of_this_user_is_known_as_such() -> None:
 @pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="needs two users, and who may be both")
 def test_a_program_of_another_user_is_known_as_such() -> None:
     assert asyncio.run(judged(NOBODY)) is False
+
+
+def test_one_that_has_gone_already_is_nobodys() -> None:
+    async def judged_late() -> bool:
+        ours, theirs = socket.socketpair()
+        _, writer = await asyncio.open_connection(sock=ours)
+        with theirs:
+            writer.transport.abort()
+            while writer.get_extra_info("socket").fileno() >= 0:
+                await asyncio.sleep(0)
+            return is_this_user(writer)
+
+    assert asyncio.run(judged_late()) is False
+
+
+@pytest.mark.parametrize("platform", ["darwin", "win32"])
+def test_where_the_system_does_not_tell_the_mode_of_the_pipe_has_to_do(
+    monkeypatch: pytest.MonkeyPatch, platform: str
+) -> None:
+    monkeypatch.setattr(sys, "platform", platform)
+
+    assert is_this_user(None)  # type: ignore[arg-type]  # it is not even asked
 
 
 def test_where_nobody_listens_there_is_no_connection(tmp_path: Path) -> None:
