@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from soak.samples import MEMORY, OF_FOLDER, OF_PROCESS, Series
 from soak.tally import Tally
@@ -38,17 +40,28 @@ def text(rows: Sequence[Row], tally: Tally, minutes: float, seed: int) -> str:
 def save(rows: Sequence[Row], tally: Tally, minutes: float, seed: int) -> None:
     from benchmarks import figures  # only where it is run as a program: it needs the repository's folder
 
-    record: list[dict[str, object]] = [
-        {"what": "the run", "minutes": minutes, "seed": seed, "counts": dict(tally.counts), "wrong": tally.problems}
-    ]
+    commit = _commit()
+    run = {"what": "the run", "minutes": minutes, "seed": seed, "commit": commit}
+    record: list[dict[str, object]] = [{**run, "counts": dict(tally.counts), "wrong": tally.problems}]
     for row in rows:
         trends = {
             what: {"afterWarmUp": seen.first, "atTheEnd": seen.last, "perHour": round(seen.per_hour, 2)}
             for what, seen in row.trends.items()
         }
-        samples = {"seconds": row.series.times, **row.series.values}
+        series: dict[str, Sequence[float]] = {"seconds": row.series.times, **row.series.values}
+        samples = {what: " ".join(map(str, values)) for what, values in series.items()}  # a line, and not one for each
         record.append({"what": row.series.name, "grows": row.grows, "trends": trends, "samples": samples})
-    figures.save("soak", 1, record, text(rows, tally, minutes, seed))
+    where = f"{figures.machine()}{commit and f', commit {commit}'}."
+    figures.save("soak", 1, record, f"{where}\n\n{text(rows, tally, minutes, seed)}")
+
+
+def _commit() -> str:
+    """Empty where there is no repository."""
+    asked = ["git", "rev-parse", "--short", "HEAD"]
+    try:
+        return subprocess.run(asked, cwd=Path(__file__).parent, capture_output=True, text=True).stdout.strip()
+    except OSError:
+        return ""
 
 
 def _processes(rows: Sequence[Row]) -> list[str]:
