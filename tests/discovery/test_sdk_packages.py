@@ -96,7 +96,7 @@ def test_an_sdk_without_the_list_says_where_it_was_looked_for(tmp_path: Path) ->
     assert str(tmp_path / "targets/netstandard2.0/packages.json") in found.issue.message
 
 
-@pytest.mark.parametrize("content", ["", "[", "not json", b"\0\1", "[" * 100_000], ids=repr)
+@pytest.mark.parametrize("content", ["", "[", "not json", b"\0\1", "[" * 100_000], ids=lambda value: repr(value)[:30])
 def test_a_damaged_list_is_an_issue_that_names_it(tmp_path: Path, content: str | bytes) -> None:
     found = read(tmp_path, content)
 
