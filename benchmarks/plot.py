@@ -97,8 +97,13 @@ def _header(data: Mapping[str, Any], peers: Mapping[str, Any]) -> list[str]:
     where = f"{data['cores']} cores, {data['system']}, Python {data['python']}, {data['date']}"
     parts = [
         _text(MARGIN, 46, TITLE, size=25, weight=700),
-        _text(MARGIN, 72, f"{versions} · official SDK {peers[ALONE]['version']}", fill=GREY),
-        _text(MARGIN, 91, f"{where}; medians of {data['rounds']} rounds, in one run", fill=GREY),
+        _text(MARGIN, 72, versions, fill=GREY),
+        _text(
+            MARGIN,
+            91,
+            f"{where}; medians of {data['rounds']} rounds, in one run; official SDK {peers[ALONE]['version']}",
+            fill=GREY,
+        ),
     ]
     left = WIDTH - MARGIN - 470
     for label, fill, offset in (

@@ -115,7 +115,7 @@ def test_the_server_is_found_below_its_shell_and_its_end_is_told(session: Sessio
     session.shake_hands()
 
     # when
-    server = started_server(session, f"{tmp_path}/server.py")
+    server = started_server(session, [sys.executable, f"{tmp_path}/server.py"])
 
     # then
     assert server.pid != session.process.pid
@@ -128,7 +128,7 @@ def test_the_server_is_found_below_its_shell_and_its_end_is_told(session: Sessio
 def test_a_session_that_ends_leaves_no_process(session: Session, tmp_path: Path) -> None:
     # given
     session.shake_hands()
-    server = started_server(session, f"{tmp_path}/server.py")
+    server = started_server(session, [sys.executable, f"{tmp_path}/server.py"])
 
     # when
     end(session)

@@ -26,12 +26,13 @@ from benchmarks.peers.sessions import (
 from benchmarks.proxy import CALL as DOUBLE
 
 REVISION = {"name": "revision", "arguments": {}}
-BLOCK_CALLS, BLOCK_SECONDS = 100, 0.4  # of one round; some take 40 ms for a call
+BLOCK_CALLS, BLOCK_SECONDS = 100, 0.3  # of one round; some take 40 ms for a call
 AT_ONCE = 32
-RATE_SECONDS = 0.4
+RATE_SECONDS = 0.3
 LIST_SECONDS = 20.0
 ASK_AGAIN_SECONDS = 0.01  # a proxy may answer before it has met the server, as ours does at its first start ever
-TRY_SECONDS = 15.0  # until it works again; then the answer is no
+HEAL_SECONDS = 15.0  # until it works again; then the answer is no
+EDIT_SECONDS = 8.0  # several times what those need that notice an edit
 STEADY_SECONDS = 0.05  # between the calls of one who does not stop for an edit
 LATE_SECONDS = 10.0  # for those of them that are not answered yet when the new code answers others
 
@@ -160,19 +161,19 @@ def healed(peer: Peer, arena: Arena) -> Figures:
     server = servers.lean()
     session = arena.kept(peer, "healed", lambda: _before_command(peer, server))
     _check(session.ask("tools/call", REVISION), "0")
-    victim = started_server(session, server[-1])
+    victim = started_server(session, server)
     begun = time.perf_counter()
     victim.kill()
-    session.until(lambda answer: _text(answer) == "0", REVISION, TRY_SECONDS)
+    session.until(lambda answer: _text(answer) == "0", REVISION, HEAL_SECONDS)
     return {"healed": (time.perf_counter() - begun) * 1000}
 
 
 def edit(peer: Peer, arena: Arena) -> Figures:
     session, server = arena.edited(peer, "edit", "restart")
-    session.until(lambda answer: _text(answer) == str(server.revision), REVISION, TRY_SECONDS)
+    session.until(lambda answer: _text(answer) == str(server.revision), REVISION, EDIT_SECONDS)
     expected = server.edit()
     begun = time.perf_counter()
-    session.until(lambda answer: _text(answer) == expected, REVISION, TRY_SECONDS)
+    session.until(lambda answer: _text(answer) == expected, REVISION, EDIT_SECONDS)
     return {"edit": (time.perf_counter() - begun) * 1000}
 
 
@@ -182,12 +183,12 @@ def unbroken(peer: Peer, arena: Arena) -> Figures:
     if not isinstance(session, OnPipes):
         raise Cannot("only a client on pipes can have several calls under way here")
     old = str(server.revision)
-    session.until(lambda answer: _text(answer) == old, REVISION, TRY_SECONDS)
+    session.until(lambda answer: _text(answer) == old, REVISION, EDIT_SECONDS)
     new = server.edit()
     begun = time.perf_counter()
     told: dict[int, object] = {}  # by each of the calls; None as long as it is not answered
     while new not in told.values():
-        if time.perf_counter() - begun > TRY_SECONDS:
+        if time.perf_counter() - begun > EDIT_SECONDS:
             raise NoAnswer("the new code does not answer")
         request_id = session.next_id()
         told[request_id] = None

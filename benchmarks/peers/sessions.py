@@ -21,7 +21,7 @@ from benchmarks.peers.installed import Command, environment
 AGAIN_SECONDS = 0.25  # a call that is not answered may have got lost with the server; another one is made beside it
 PAUSE_SECONDS = 0.005  # after a refusal: a client that asks at once takes the processor from the one that it waits for
 KNOCK_SECONDS = 0.005  # between attempts to connect to a port that is not open yet
-QUIT_SECONDS = 0.5  # then it is killed: some do not end with their input
+QUIT_SECONDS = 0.3  # then it is killed: some do not end with their input
 
 Message = dict[str, Any]
 
@@ -93,9 +93,9 @@ class OnHttp:
             try:
                 self._greet()
                 return
-            except ConnectionRefusedError:
+            except NoAnswer:
                 if self.process.poll() is not None or time.perf_counter() > ends:
-                    raise NoAnswer("it does not open its port") from None
+                    raise
                 time.sleep(KNOCK_SECONDS)
 
     def ask(self, method: str, params: Mapping[str, Any]) -> Message:
@@ -113,9 +113,9 @@ class OnHttp:
                 if "error" in message:  # also how a server says that it has lost its session
                     self._greet()
                     continue
-            except (OSError, http.client.HTTPException):
+            except NoAnswer:
                 if self.process.poll() is not None:
-                    raise NoAnswer("it ended") from None
+                    raise
             time.sleep(PAUSE_SECONDS)
         raise NoAnswer(f"nothing good within {seconds:g} s")
 
@@ -132,7 +132,10 @@ class OnHttp:
             with contextlib.suppress(OSError, http.client.HTTPException):
                 return self._exchange(self._connection, body)
         self._connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=LIMIT_SECONDS)
-        return self._exchange(self._connection, body)
+        try:
+            return self._exchange(self._connection, body)
+        except (OSError, http.client.HTTPException) as error:
+            raise NoAnswer(f"it cannot be reached: {error}") from None
 
     def _exchange(self, connection: http.client.HTTPConnection, body: bytes) -> Message:
         head = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -146,10 +149,13 @@ class OnHttp:
 
 
 def _message(text: str) -> Message:
-    """The last one of a stream of events, or the one that is the body."""
+    """The last one of a stream of events, or the one that is the body; some fail in plain words."""
     events = [line[5:] for line in text.splitlines() if line.startswith("data:") and line[5:].strip()]
-    body = events[-1] if events else text
-    return dict(json.loads(body)) if body.strip() else {}
+    body = events[-1] if events else text or "{}"
+    try:
+        return dict(json.loads(body))
+    except ValueError:
+        return {"error": body}
 
 
 def free_port() -> int:
@@ -181,12 +187,12 @@ def memory(session: Session) -> int:
     return sum(each.memory_info().rss for each in (process, *process.children(recursive=True)))
 
 
-def started_server(session: Session, file: str) -> psutil.Process:
-    """The process that runs this file; its proxy has been told the name as well, and may be the parent of a shell."""
+def started_server(session: Session, server: Command) -> psutil.Process:
+    """The process of that very command; its proxy, or a shell between them, has it as a part of its own."""
     itself = psutil.Process(session.process.pid)
-    for process in (*reversed(itself.children(recursive=True)), itself):
+    for process in (itself, *itself.children(recursive=True)):
         with contextlib.suppress(psutil.NoSuchProcess):
-            if file in process.cmdline():
+            if process.cmdline() == server:
                 return process
     raise NoAnswer("its server does not run")
 
