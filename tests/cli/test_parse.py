@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.tables import every
 from uno_devserver.cli.parse import Invocation, parse
 from uno_devserver.cli.surface import COMMANDS, GLOBAL_OPTIONS, Command, Option, Unknown, command_named
 from uno_devserver.issues import UserError
@@ -30,6 +31,10 @@ def _id(value: object) -> str | None:
     return " ".join(value) if isinstance(value, list) else None
 
 
+def _pair(pair: tuple[Command, Option]) -> str:
+    return f"{_id(pair[0])} {_id(pair[1])}"
+
+
 def refusal(*argv: str) -> UserError:
     with pytest.raises(UserError) as error:
         parse(argv)
@@ -48,12 +53,14 @@ def given_option(invocation: Invocation, option: Option) -> bool:
 # --- commands -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", READING, ids=_id)
 @pytest.mark.parametrize("spelling", [str.lower, str.upper, str.title])
-def test_every_command_is_known_in_any_case(command: Command, spelling: type[str]) -> None:
-    invocation = parse([spelling(word) for word in command.words])
+def test_every_command_is_known_in_any_case(spelling: type[str]) -> None:
+    def check(command: Command) -> None:
+        invocation = parse([spelling(word) for word in command.words])
 
-    assert invocation == Invocation(command.words, command, {}, (), (), ())
+        assert invocation == Invocation(command.words, command, {}, (), (), ())
+
+    every(READING, check, _id)
 
 
 def test_everything_behind_host_is_left_to_it() -> None:
@@ -131,28 +138,30 @@ def test_behind_the_dashes_mcp_app_belongs_to_the_child() -> None:
 # --- options ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("command", "option"), [pair for pair in OPTIONS if pair[1].name != "help"], ids=_id)
-def test_every_option_of_every_command_is_taken_under_each_of_its_names(command: Command, option: Option) -> None:
-    value = ["the value"] if option.value else []
+def test_every_option_of_every_command_is_taken_under_each_of_its_names() -> None:
+    def check(pair: tuple[Command, Option]) -> None:
+        command, option = pair
+        value = ["the value"] if option.value else []
 
-    for name in option.names:
-        assert given_option(parse([*command.words, name, *value]), option)
+        for name in option.names:
+            assert given_option(parse([*command.words, name, *value]), option)
+
+    every([pair for pair in OPTIONS if pair[1].name != "help"], check, _pair)
 
 
-@pytest.mark.parametrize(
-    ("command", "option"),
+def test_options_stand_before_or_after_the_command() -> None:
+    def check(pair: tuple[Command, Option]) -> None:
+        command, option = pair
+        tokens = [option.names[0], *(["the value"] if option.value else [])]
+
+        before = parse([*tokens, *command.words])
+
+        assert before == parse([*command.words, *tokens])
+        assert before == parse([command.words[0], *tokens, *command.words[1:]])
+        assert given_option(before, option)
+
     # `mcp install --version <v>` is another option than the global `--version`, so it must come after its command
-    [pair for pair in OPTIONS if pair[1].name not in ("help", "version")],
-    ids=_id,
-)
-def test_options_stand_before_or_after_the_command(command: Command, option: Option) -> None:
-    tokens = [option.names[0], *(["the value"] if option.value else [])]
-
-    before = parse([*tokens, *command.words])
-
-    assert before == parse([*command.words, *tokens])
-    assert before == parse([command.words[0], *tokens, *command.words[1:]])
-    assert given_option(before, option)
+    every([pair for pair in OPTIONS if pair[1].name not in ("help", "version")], check, _pair)
 
 
 @pytest.mark.parametrize(
@@ -293,11 +302,13 @@ def test_what_was_not_given_is_off_and_has_no_value() -> None:
 
 
 @pytest.mark.parametrize("option", ["--help", "-h", "--HELP"])
-@pytest.mark.parametrize("command", READING, ids=_id)
-def test_help_is_of_the_command_that_stands_beside_it(command: Command, option: str) -> None:
-    for argv in ([*command.words, option], [option, *command.words]):
-        invocation = parse(argv)
-        assert (invocation.command, invocation.on("help")) == (command, True)
+def test_help_is_of_the_command_that_stands_beside_it(option: str) -> None:
+    def check(command: Command) -> None:
+        for argv in ([*command.words, option], [option, *command.words]):
+            invocation = parse(argv)
+            assert (invocation.command, invocation.on("help")) == (command, True)
+
+    every(READING, check, _id)
 
 
 @pytest.mark.parametrize(

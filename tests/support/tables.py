@@ -13,14 +13,14 @@ import pytest
 Case = TypeVar("Case")
 
 
-def every(cases: Iterable[Case], check: Callable[[Case], None]) -> None:
+def every(cases: Iterable[Case], check: Callable[[Case], None], name: Callable[[Case], object] = str) -> None:
     tried, failed = 0, []
     for case in cases:
         tried += 1
         try:
             check(case)
         except (Exception, pytest.fail.Exception) as error:  # the latter is what `pytest.raises` ends with
-            error.add_note(f"The case is {case}.")
+            error.add_note(f"The case is {name(case)}.")
             failed.append(error)
     assert tried, "there is no case"
     if failed:
