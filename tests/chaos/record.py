@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import time
 from collections import Counter
 from collections.abc import Sequence
 
@@ -39,8 +42,10 @@ class Run:
 
 def report(run: Run) -> str:
     answers = ", ".join(f"{count:,} {what}" for what, count in run.answers.most_common())
+    machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
     head = (
-        f"Seed {run.seed}, {run.seconds / 60:.1f} minutes, {len(run.worlds)} worlds ({', '.join(run.worlds)}), "
+        f"{machine}, {time.strftime('%Y-%m-%d')}. Seed {run.seed}, {run.seconds / 60:.1f} minutes, "
+        f"{len(run.worlds)} worlds ({', '.join(run.worlds)}), "
         f"{run.clients} clients: **{run.injected:,} faults, {len(run.broken)} broken invariants**."
     )
     figures = (
