@@ -1,8 +1,8 @@
 """Whether something grows: the judgement of a long run, from its samples alone. Pure.
 
 Memory breathes, and takes a step now and then which is none of a series; so three things must come together before it
-is said to grow. Numbers of files, threads and processes have no excuse: they grow if what is usual and what is least
-have both risen.
+is said to grow. Numbers of files, threads and processes grow if even the least of the end is above what was usual at
+first: connections come and go, but one that stays is there all the time.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Trend:
     """How a series went after its warm-up; thirds are their medians."""
 
     thirds: tuple[float, float, float]
-    least: tuple[float, float]  # of the first and of the last third, but for a tenth of the samples
+    least: float  # of the last third, but for a tenth of its samples
     per_hour: float  # the median slope of all pairs, by Theil and Sen
     hours: float
 
@@ -53,7 +53,7 @@ def trend(times: Sequence[float], values: Sequence[float]) -> Trend | None:
     first, middle, last = (statistics.median(part) for part in parts)
     return Trend(
         (first, middle, last),
-        (_least(parts[0]), _least(parts[2])),
+        sorted(parts[2])[third // 10],
         HOUR * _slope(points),
         (points[-1][0] - points[0][0]) / HOUR,
     )
@@ -71,11 +71,7 @@ def memory_grows(seen: Trend) -> bool:
 
 
 def count_grows(seen: Trend) -> bool:
-    return seen.last > seen.first and seen.least[1] > seen.least[0]
-
-
-def _least(values: Sequence[float]) -> float:
-    return sorted(values)[len(values) // 10]
+    return seen.least > seen.first
 
 
 def _slope(points: Sequence[tuple[float, float]]) -> float:
