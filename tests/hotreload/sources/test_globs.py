@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+from fnmatch import fnmatchcase
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from uno_devserver.hotreload.sources.globs import Globs
 
@@ -78,3 +81,35 @@ def test_a_hostile_pattern_takes_no_time() -> None:
 
     assert not globs.describe("/".join(["a" * 60] * 12))
     assert time.monotonic() - start < 2
+
+
+@pytest.mark.parametrize(("pattern", "path"), [("*a" * 40 + "b", "a" * 200), ("**/a/" * 40 + "b", "a/" * 200 + "c")])
+def test_many_wildcards_take_a_moment(pattern: str, path: str) -> None:
+    begin = time.process_time()
+
+    assert not fits(pattern, path)
+
+    assert time.process_time() - begin < 1  # trying every place for each would take longer than there is time
+
+
+PARTS = st.sampled_from(["**", "*", "a", "b", "*a", "a*", "*a*b", "?", "a?*", "b*a*"])
+NAMES = st.text("ab", min_size=1, max_size=3)
+
+
+@given(st.lists(PARTS, min_size=1, max_size=5), st.lists(NAMES, min_size=1, max_size=5))
+@settings(max_examples=300)
+def test_a_path_is_described_if_it_or_a_folder_above_it_fits_name_by_name(parts: list[str], names: list[str]) -> None:
+    expected = any(matches(parts, names[:count]) for count in range(len(names) + 1))
+
+    assert fits("/".join(parts), "/".join(names)) is expected
+
+
+def matches(parts: list[str], names: list[str]) -> bool:
+    """By trying everything."""
+    if not parts:
+        return not names
+    if set(parts) == {"**"}:
+        return bool(names)  # what is in a folder, and not the folder
+    if parts[0] == "**":
+        return any(matches(parts[1:], names[count:]) for count in range(len(names) + 1))
+    return bool(names) and fnmatchcase(names[0], parts[0]) and matches(parts[1:], names[1:])

@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from support.files import write, write_all
+from uno_devserver.hotreload.sources import ts_globs
 from uno_devserver.hotreload.sources.ts_disk import Disk
 from uno_devserver.hotreload.sources.ts_imports import Imports
 from uno_devserver.hotreload.sources.typescript import find_typescript
@@ -86,6 +87,8 @@ def test_the_cache_holds_what_is_there_now_and_spares_reading_it_again(root: Pat
         ('{"exclude": [1]}', "exclude holds 1 where a text is expected"),
         ('{"include": ["src", "lib/**"]}', "lib/** ends with **"),
         ('{"include": ["src", "**/../x"]}', "has .. behind **"),
+        ('{"include": ["src", "a*a*a*a*b"]}', "has more than 3 wildcards"),
+        ('{"include": ["src"], "exclude": ["**/a/**/a/**/a/**/b"]}', "has more than 3 wildcards"),
         ('{"compilerOptions": []}', "compilerOptions is not an object"),
         ('{"references": [{"path": "./missing"}]}', "missing/tsconfig.json, which is not there"),
         ('{"references": ["src"]}', "references holds 'src'"),
@@ -101,6 +104,16 @@ def test_a_broken_configuration_is_said_and_the_rest_counts(config: str, problem
 
     assert any(problem in sentence for sentence in sources.problems), sources.problems
     assert list(sources.files) == ["src/a.ts"]
+
+
+def test_patterns_that_lead_through_the_whole_disk_come_to_an_end(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ts_globs, "MAX_FOLDERS", 20)
+    write_all(root, {"tsconfig.json": '{"include": ["src", "/**/*"]}', "src/a.ts": ""})
+
+    sources = find_typescript(str(root), {})
+
+    assert "src/a.ts" in sources.files
+    assert any("more than 20 folders" in problem for problem in sources.problems)
 
 
 def test_a_folder_without_a_configuration_has_no_sources(root: Path) -> None:

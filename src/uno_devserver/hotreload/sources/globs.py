@@ -30,7 +30,7 @@ class Globs:
             else:
                 self.patterns += [_tidy(each) for each in _alternatives(pattern)]
         expression = "|".join(_expression(pattern) for pattern in self.patterns)
-        self._fits = re.compile(expression).fullmatch if self.patterns else None
+        self._fits = re.compile(expression, re.DOTALL).fullmatch if self.patterns else None
 
     def describe(self, path: str) -> bool:
         """Whether a file or folder, as a path from the root, is meant, or lies in a folder that is."""
@@ -99,14 +99,26 @@ def _literal(parts: list[str]) -> list[str]:
 
 
 def _expression(pattern: str) -> str:
-    """A regular expression of the described paths, and of all below them."""
-    parts = pattern.split("/") if pattern else ["**"]
-    text = ""
-    for part in parts[:-1]:
-        text += "(?:[^/]+/)*" if part == "**" else _name(part) + "/"
-    return text + (".*" if parts[-1] == "**" else _name(parts[-1]) + "(?:/.*)?")
+    """A regular expression of the described paths, and of all below them.
+
+    What stands behind a wildcard is looked for once (`(?>`): the first place where it fits leaves the most for the
+    rest, and trying all of them would take for ever.
+    """
+    runs: list[list[str]] = [[]]  # of names, between one `**` and the next
+    for part in pattern.split("/") if pattern else ["**"]:
+        if part == "**":
+            runs.append([])
+        else:
+            runs[-1].append(_name(part))
+    text = "/".join(runs[0])
+    for run in runs[1:]:
+        text += "/" if text else ""
+        text += f"(?>(?:[^/]+/)*?{'/'.join(run)}(?=/|\\Z))" if run else ".*"
+    return text if not runs[-1] else text + "(?:/.*)?"
 
 
 def _name(part: str) -> str:
-    part = re.sub(r"\*+", "*", part)
-    return "".join({"*": "[^/]*", "?": "[^/]"}.get(letter) or re.escape(letter) for letter in part)
+    pieces = ["".join("[^/]" if letter == "?" else re.escape(letter) for letter in piece) for piece in part.split("*")]
+    if len(pieces) == 1:
+        return pieces[0]
+    return f"{pieces[0]}{''.join(f'(?>[^/]*?{piece})' for piece in pieces[1:-1])}[^/]*{pieces[-1]}"

@@ -12,6 +12,7 @@ import re
 from ...system.values import Value
 from .ts_disk import Kind
 from .ts_paths import ALL_GROUPS, TYPESCRIPT_GROUPS, absolute, extension_of, name_of, within
+from .walk import MAX_FOLDERS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from .tsconfig import TsConfig
 
 _NO_PACKAGES = r"(?!(?:node_modules|bower_components|jspm_packages)(?:/|$))"
+# In one name, and of `**`: each more multiplies the time that a match may take, for TypeScript too. People write two.
+MAX_WILDCARDS = 3
 _ENDS_WITH_ANY_DEPTH = re.compile(r"(?:^|/)\*\*/?$")
 
 
@@ -77,6 +80,10 @@ def _is_valid(spec: str, config: TsConfig, disk: Disk, *, trailing: bool = True)
     if depth >= 0 and (len(spec) if spec.endswith("/..") else spec.rfind("/../")) > depth:
         disk.say(f"{config.path}: the pattern {spec} has .. behind **, which TypeScript does not allow.")
         return False
+    parts = spec.split("/")
+    if max(parts.count("**"), *(part.count("*") for part in parts if part != "**"), 0) > MAX_WILDCARDS:
+        disk.say(f"{config.path}: the pattern {spec[:100]} has more than {MAX_WILDCARDS} wildcards; it is left out.")
+        return False
     return True
 
 
@@ -85,6 +92,7 @@ class _Search:
 
     def __init__(self, folder: str, include: Sequence[str], exclude: Sequence[str], disk: Disk) -> None:
         self._disk = disk
+        self._folder = folder
         self._flags = 0 if disk.case_sensitive else re.IGNORECASE
         self._bases = _base_folders(folder, include)
         self._files = [re.compile(f"{text}$", self._flags) for spec in include if (text := _regex(spec, _FILES))]
@@ -109,6 +117,11 @@ class _Search:
             if real in visited:
                 continue
             visited.add(real)
+            if len(visited) > MAX_FOLDERS:
+                self._disk.say(
+                    f"The patterns of {self._folder} lead into more than {MAX_FOLDERS:,} folders; the rest is left out."
+                )
+                break
             entries = self._disk.entries(folder)
             prefix = folder if folder.endswith("/") else f"{folder}/"
             below = []
