@@ -272,7 +272,7 @@ def _save(outcomes: Sequence[Outcome], crashes: dict[str, list[Path]], seed: int
             for row in rows
         ),
     ]
-    figures.save("fuzz", len(outcomes), rows, "\n".join(report) + "\n")
+    figures.save("fuzz", 1, rows, "\n".join(report) + "\n")
 
 
 if __name__ == "__main__":

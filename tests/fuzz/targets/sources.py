@@ -150,6 +150,7 @@ def _above(path: str) -> Iterator[str]:
 
 TS_SEED = b'{"extends": "./base.json", "compilerOptions": {"paths": {"a/*": ["./src/*"]}}, "include": ["src/**/*"]}'
 IMPORT_SEED = b"import a, {b} from './a';\nexport * from \"b\"; const c = require('c') // d\n"
+HOSTILE_SEED = b"*a" * 12 + b"b\n" + b"**/a/" * 12 + b"b\n" + b"a" * 40 + b"/a" * 40
 
 TARGETS = (
     Target(
@@ -182,7 +183,12 @@ TARGETS = (
         "globs",
         "what is described ends as it says, in bounded time",
         check_globs,
-        lambda: [b"src/**/*.{py,toml}\n*.json\nsrc/a/b.py", b"**/a*b*c*d\n{a,{b,c}}/?\na/b", b"a/./b//**/**\na/b/c"],
+        lambda: [
+            b"src/**/*.{py,toml}\n*.json\nsrc/a/b.py",
+            b"**/a*b*c*d\n{a,{b,c}}/?\na/b",
+            b"a/./b//**/**\na/b/c",
+            HOSTILE_SEED,
+        ],
         ("**", "*", "?", "{", "}", ",", "/", "..", "\\", "[", "]", "\n", ".py"),
         400,
     ),
