@@ -74,3 +74,25 @@ def test_what_came_when_the_loop_had_ended_goes_to_whoever_opens_it_next() -> No
     inbox.open(None, taken.append)
 
     assert taken == [1, 2]
+
+
+def test_what_is_expected_is_taken_in_the_same_turn_also_what_another_thread_put_in() -> None:
+    inbox = Inbox()
+    taken: list[object] = []
+
+    async def work() -> None:
+        inbox.open(asyncio.get_running_loop(), taken.append)
+        inbox.expect()
+        inbox.put(1)
+        other = threading.Thread(target=inbox.put, args=(2,))
+        other.start()
+        other.join(10)
+        assert taken == []
+        inbox.hand_over()
+        assert taken == [1, 2]
+        inbox.put(3)
+        await asyncio.sleep(0)
+
+    asyncio.run(work())
+
+    assert taken == [1, 2, 3]

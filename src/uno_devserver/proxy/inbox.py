@@ -33,11 +33,11 @@ class Inbox:
             try:
                 # Also in the loop not at once: the front first answers what else has come.
                 here = self._thread == _thread.get_ident()
-                (loop.call_soon if here else loop.call_soon_threadsafe)(self._hand_over)
+                (loop.call_soon if here else loop.call_soon_threadsafe)(self.hand_over)
             except RuntimeError:
                 pass  # the engine has ended, and so will the front
         elif loop is None and self._take is not None:
-            self._hand_over()
+            self.hand_over()
 
     def open(self, loop: AbstractEventLoop | None, take: Callable[[Any], None]) -> None:
         """From the loop's thread: `take` gets what waits, and from now on everything as it comes.
@@ -46,10 +46,15 @@ class Inbox:
         """
         self._take = take
         self._loop, self._thread = loop, _thread.get_ident()
-        self._hand_over()
+        self.hand_over()
         self.opened(loop)
 
-    def _hand_over(self) -> None:
+    def expect(self) -> None:
+        """In the loop: what is put from now on waits for `hand_over`, which follows in the same turn."""
+        self._called = True
+
+    def hand_over(self) -> None:
+        """Where it is taken: all that waits."""
         self._called = False  # before looking: what comes from now on calls again
         assert self._take is not None
         while True:

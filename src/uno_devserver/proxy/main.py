@@ -156,6 +156,7 @@ class _Proxy:
 
     def _engine_opened(self, loop: AbstractEventLoop | None) -> None:
         """From its thread; None: it has failed, and there is no loop any more."""
+        self._outlet.gather(loop)
         if POLLS:
             self._loop = loop if _can_be_watched(self._source) else None
             if loop is None:
@@ -170,6 +171,14 @@ class _Proxy:
             self._take_back()
 
     def _read_in_loop(self, loop: AbstractEventLoop) -> None:
+        self._inbox.expect()
+        try:
+            self._take_in_loop(loop)
+            self._outlet.flush()  # what the front says does not depend on what the engine does
+        finally:
+            self._inbox.hand_over()
+
+    def _take_in_loop(self, loop: AbstractEventLoop) -> None:
         with self._reading:
             if self._reads_here:
                 loop.remove_reader(self._source)
@@ -184,6 +193,7 @@ class _Proxy:
 
     def _loop_hangs(self) -> bool:
         """Whether it has left something unread since we last looked."""
+        self._outlet.flush()
         before, self._unread_after = self._unread_after, None
         unread = select.poll()
         unread.register(self._source, select.POLLIN)

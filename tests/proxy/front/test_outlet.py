@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import socket
@@ -176,3 +177,62 @@ def test_the_descriptor_stays_blocking(pipe: tuple[int, int]) -> None:
 
     assert not fcntl.fcntl(writing, fcntl.F_GETFL) & os.O_NONBLOCK
     read_lines(reading, 1)
+
+
+def test_what_is_said_in_one_turn_of_the_loop_is_written_together_at_its_end(pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+    os.set_blocking(reading, False)
+    outlet = Outlet(writing)
+
+    async def talk() -> bytes:
+        outlet.gather(asyncio.get_running_loop())
+        outlet.write(b"1")
+        outlet.write(b"2")
+        with pytest.raises(BlockingIOError):
+            os.read(reading, 100)
+        await asyncio.sleep(0)
+        return os.read(reading, 100)
+
+    assert asyncio.run(talk()) == b"1\n2\n"
+
+
+def test_another_thread_waits_for_no_turn_of_the_loop_and_overtakes_nothing(pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+    outlet = Outlet(writing)
+
+    async def talk() -> bytes:
+        outlet.gather(asyncio.get_running_loop())
+        outlet.write(b"1")
+        other = threading.Thread(target=outlet.write, args=(b"2",))
+        other.start()
+        other.join(PATIENCE)
+        return os.read(reading, 100)  # the loop has had no turn since
+
+    assert asyncio.run(talk()) == b"1\n2\n"
+
+
+def test_a_loop_that_has_ended_keeps_nothing_back(pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+    os.set_blocking(reading, False)
+    outlet = Outlet(writing)
+
+    async def talk() -> None:
+        outlet.gather(asyncio.get_running_loop())
+
+    asyncio.run(talk())
+    outlet.write(b"1")
+
+    assert os.read(reading, 100) == b"1\n"
+
+
+def test_waiting_for_the_end_writes_what_a_turn_has_gathered(pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+    outlet = Outlet(writing)
+
+    async def talk() -> bytes:
+        outlet.gather(asyncio.get_running_loop())
+        outlet.write(b"1")
+        assert outlet.wait(PATIENCE)
+        return os.read(reading, 100)
+
+    assert asyncio.run(talk()) == b"1\n"

@@ -2,6 +2,7 @@
 
 Usually a line fits into the pipe and is written at once. What does not fit is left to a thread, and so is everything
 behind it, within a bound. The descriptor stays blocking: it is shared with whoever launched us, and with wrappers.
+Lines of one turn of the engine's loop are written together: to wake the client for each costs more than to write it.
 Cheap to import.
 """
 
@@ -13,6 +14,10 @@ import select
 from collections import deque
 
 from ...system.log import log
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
 
 # What a client may leave unread before we read nothing more of it: four of the longest messages.
 FULL_BYTES = 64 * 1024 * 1024
@@ -33,6 +38,9 @@ class Outlet:
         self._idle = _thread.allocate_lock()  # held while the thread has something to write
         self._waiting: deque[memoryview] = deque()
         self._held = 0
+        self._loop: AbstractEventLoop | None = None
+        self._thread: int | None = None  # of the loop
+        self._gathered: list[bytes] = []  # in its present turn
         self._room = None
         if POLLS:
             self._room = select.poll()
@@ -47,21 +55,43 @@ class Outlet:
         """One message; line breaks between its words are taken out, the one at its end is added."""
         if b"\n" in line:
             line = line.strip().replace(b"\n", b" ")
-        rest = memoryview(line + b"\n")
         with self._lock:
-            if self.gone:
-                return
-            if not self._waiting:
-                rest = self._write_what_fits(rest)
-            if rest and not self.gone:
-                self._leave(rest)
+            self._gathered += (line, b"\n")
+            if self._loop is None or self._thread != _thread.get_ident() or len(line) > PIECE_BYTES:
+                self._write_gathered()
+            elif len(self._gathered) == 2:
+                try:
+                    self._loop.call_soon(self.flush)
+                except RuntimeError:  # it has ended, and its thread has a last word
+                    self._write_gathered()
+
+    def gather(self, loop: AbstractEventLoop | None) -> None:
+        """From now on together what is written in one turn of this loop, whose thread it is; None: no longer."""
+        self._loop, self._thread = loop, _thread.get_ident()
+        self.flush()
+
+    def flush(self) -> None:
+        """From any thread: nothing waits for the end of a turn."""
+        with self._lock:
+            self._write_gathered()
 
     def wait(self, seconds: float) -> bool:
         """Whether everything is written, now or within that time."""
+        self.flush()
         if self._idle.acquire(timeout=seconds):
             self._idle.release()
             return True
         return False
+
+    def _write_gathered(self) -> None:
+        if not self._gathered:
+            return
+        rest = memoryview(b"".join(self._gathered))
+        self._gathered.clear()
+        if not self.gone and not self._waiting:
+            rest = self._write_what_fits(rest)
+        if rest and not self.gone:
+            self._leave(rest)
 
     def _write_what_fits(self, rest: memoryview) -> memoryview:
         try:
