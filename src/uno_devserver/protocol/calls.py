@@ -7,7 +7,7 @@ import asyncio
 from .channel import Channel
 from .eras import can_poll, wants_log
 from .jsonrpc import INVALID_REQUEST, Id, RpcError, RpcRequest, notification_message
-from .running import Outcome, in_loop
+from .running import in_loop
 from .service import Params, Result
 from .session import Session
 
@@ -18,12 +18,11 @@ class HandshakeCall:
     def __init__(self, session: Session, request: RpcRequest, channel: Channel, heard: bool = True) -> None:
         self.session = session
         self.channel = channel
-        self.task: asyncio.Task[Outcome] | None = None
+        self.task: asyncio.Task[None] | None = None
         self.why_stopped: RpcError | None = None
         self.unwanted = False  # the client cancelled it
         self._request = request
         self._heard = heard  # False: the client takes one JSON answer and nothing else
-        self._loop = asyncio.get_running_loop()
 
     @property
     def id(self) -> Id:
@@ -43,7 +42,7 @@ class HandshakeCall:
 
     def notify(self, method: str, params: Params | None = None) -> None:
         if self._heard and not self.unwanted and wants_log(self.log_level, method, params):
-            in_loop(self._loop, self.channel.send, notification_message(method, params))
+            in_loop(self.session.loop, self.channel.send, notification_message(method, params))
 
     async def ask(self, method: str, params: Params, name: str | None = None) -> Result:  # noqa: ARG002
         self.session.check_can(method, params)
@@ -60,4 +59,4 @@ class HandshakeCall:
 
     def close_stream(self) -> None:
         if self._heard and can_poll(self.session.client.protocol_version):
-            in_loop(self._loop, self.channel.hang_up)
+            in_loop(self.session.loop, self.channel.hang_up)

@@ -23,7 +23,7 @@ from .jsonrpc import (
 )
 from .parties import ClientInfo
 from .policy import Policy
-from .running import FAILURES, Answer, Outcome, Tasks, answer_message, outcome, said_in, tell
+from .running import FAILURES, Answer, Answerer, Outcome, Tasks, answer_message, outcome, tell, why_cancelled
 from .service import Call, Result, Service
 from .service import Session as AnySession
 from .session import Session
@@ -60,8 +60,9 @@ class Handshake:
         for call in calls:
             answer = self._answer if len(call.session.calls) < self._policy.calls else self._refuse
             call.session.calls.add(call)
-            call.task = self._tasks.start(outcome(answer, call))
-            call.task.add_done_callback(partial(self._done, call, waiting, all_said))
+            over = partial(self._over, call, waiting, all_said)
+            call.task = self._tasks.start(_run(answer, call, over))
+            call.task.add_done_callback(partial(_tell_if_cancelled, call, over))
         if not waiting:
             all_said()
 
@@ -91,16 +92,12 @@ class Handshake:
         """Wait for what was stopped, within a bound."""
         await self._tasks.wait(self._policy.close_seconds)
 
-    def _done(
-        self,
-        call: HandshakeCall,
-        waiting: set[HandshakeCall],
-        all_said: Callable[[], None],
-        task: asyncio.Task[Outcome],
+    def _over(
+        self, call: HandshakeCall, waiting: set[HandshakeCall], all_said: Callable[[], None], said: Outcome
     ) -> None:
         call.session.calls.discard(call)
         if not call.unwanted:
-            call.channel.send(answer_message(call.id, said_in(task, call.why_stopped)), Kind.ANSWER)
+            call.channel.send(answer_message(call.id, said), Kind.ANSWER)
         waiting.discard(call)
         if not waiting:
             all_said()
@@ -145,3 +142,14 @@ class Handshake:
         if uri in session.watched:  # the client asked twice, and the other one was faster
             self._followed.end(uri)
         session.watched.add(uri)
+
+
+async def _run(answer: Answerer, call: HandshakeCall, over: Callable[[Outcome], None]) -> None:
+    """In the call's own task to the end: whatever runs behind it runs a turn of the event loop later."""
+    over(await outcome(answer, call))
+
+
+def _tell_if_cancelled(call: HandshakeCall, over: Callable[[Outcome], None], task: asyncio.Task[None]) -> None:
+    """It may not even have begun."""
+    if task.cancelled():
+        over(why_cancelled(call.why_stopped))

@@ -56,9 +56,12 @@ def _told(method: str) -> RpcError:
 
 
 def said_in(task: asyncio.Task[Outcome], why_stopped: RpcError | None) -> Outcome:
-    """What came of a call. If it was cancelled and there is no reason, it was its own doing, and somebody waits."""
-    if not task.cancelled():
-        return task.result()
+    """What came of a call."""
+    return why_cancelled(why_stopped) if task.cancelled() else task.result()
+
+
+def why_cancelled(why_stopped: RpcError | None) -> RpcError:
+    """If there is no reason, it was the call's own doing, and somebody waits."""
     return why_stopped or RpcError(INTERNAL_ERROR, "The call was cancelled from inside the server.")
 
 

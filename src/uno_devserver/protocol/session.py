@@ -37,13 +37,13 @@ class Session:
         self.calls: set[HandshakeCall] = set()
         self._standing = standing
         self._relayed = relayed  # what it is asked comes from another server, which may know more than we do
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._asks: dict[str, asyncio.Future[RpcResponse]] = {}
         self._last_ask = 0
 
     def notify(self, method: str, params: Params | None = None) -> None:
         if wants_log(self.log_level, method, params):
-            in_loop(self._loop, self._standing.send, notification_message(method, params))
+            in_loop(self.loop, self._standing.send, notification_message(method, params))
 
     def announce(self, data: bytes) -> None:
         """Something changed."""
@@ -70,7 +70,7 @@ class Session:
             raise RpcError(BUSY, f"{self.policy.asks} questions wait for this client already.")
         self._last_ask += 1
         ask_id = f"server-{self._last_ask}"  # no client calls its own requests so
-        answer = self._asks[ask_id] = self._loop.create_future()
+        answer = self._asks[ask_id] = self.loop.create_future()
         try:
             channel.send(request_message(ask_id, method, params), Kind.REQUEST)
             async with asyncio.timeout(self.policy.ask_seconds):

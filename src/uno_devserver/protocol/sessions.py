@@ -52,7 +52,7 @@ class HttpSession(Session):
         if self._ended or not (stream.needs_connection and stream.answered):
             self.forget(stream)
             return
-        self._kept[stream.name] = self._loop.call_later(self.policy.keep_answer_seconds, self.forget, stream)
+        self._kept[stream.name] = self.loop.call_later(self.policy.keep_answer_seconds, self.forget, stream)
         while len(self._kept) > 1 and (
             len(self._kept) > self.policy.kept_answers
             or sum(self._streams[name].size for name in self._kept) > self.policy.stream_bytes

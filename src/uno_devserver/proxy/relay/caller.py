@@ -48,7 +48,7 @@ class Caller:
     def begin(self, seconds: float, loop: asyncio.AbstractEventLoop) -> None:
         """A try, of which something is to be heard within so many seconds, again and again."""
         self._seconds, self._loop = seconds, loop
-        self._task = asyncio.current_task()
+        self._task = asyncio.current_task(loop)
         assert self._task is not None
         self._cancelling, self._expired = self._task.cancelling(), False
         self._heard()
