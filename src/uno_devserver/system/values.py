@@ -40,7 +40,7 @@ class Value:
         def __init__(self, *args, **kwargs):
             fields = self._fields
             if len(args) == len(fields) and not kwargs:  # the usual case, without the checks
-                self.__dict__.update(zip(fields, args, strict=True))
+                self.__dict__.update(zip(fields, args))  # noqa: B905  # as long as each other; saying so takes a third
                 return
             if len(args) > len(fields):
                 raise TypeError(f"{type(self).__name__} takes {len(fields)} fields, got {len(args)}")
