@@ -227,8 +227,8 @@ def test_any_text_has_a_value_or_a_problem_with_a_code(text: str) -> None:
 
 def test_a_word_that_begins_as_a_long_number_is_read_in_a_moment() -> None:
     digits = "1" * 400_000
-    start = time.perf_counter()
+    start = time.process_time()
 
     assert value(f"'{digits}x' == '{digits}y'") is False
     # Trying every place for the point would take minutes.
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5

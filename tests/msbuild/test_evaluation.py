@@ -118,11 +118,11 @@ def test_a_bomb_ends_in_a_problem_before_time_or_memory_do(
     content: str, package: Package, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(expressions, "MAX_STEPS", 100_000)  # a tenth of the time
-    start = time.perf_counter()
+    start = time.process_time()
 
     assert package.code(content) == "Limit"
 
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3
 
 
 def test_the_functions_are_imported_only_when_a_file_calls_one(package: Package) -> None:

@@ -106,11 +106,11 @@ def test_a_pattern_describes_paths_whether_they_exist_or_not(pattern: str, path:
 
 def test_many_stars_do_not_multiply_the_time() -> None:
     glob = parse("a*" * 100 + "b", "/p")
-    start = time.perf_counter()
+    start = time.process_time()
 
     assert glob is not None
     assert not glob.describes("a" * 250, Scope("/p", {}, None))
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 @pytest.mark.parametrize(

@@ -108,8 +108,8 @@ def test_semicolons_inside_a_list_do_not_separate() -> None:
 
 @pytest.mark.parametrize("part", ["@(", "@(a)", "@(a);", "@(a->'", "@(a->F(", "@(a->F(,", "@(a,'"])
 def test_a_very_long_text_is_searched_in_linear_time(part: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
 
     split_outside_lists(part * 20_000)
 
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2

@@ -88,11 +88,11 @@ def test_a_bad_word_has_msbuilds_code(condition: str, allowed: int, code: str) -
 
 @pytest.mark.parametrize("part", ["%(", "1 ", "'%(a)' ", "$(", "(", "'@(a)'"])
 def test_a_very_long_condition_is_cut_in_linear_time(part: str) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
 
     try:
         words("'" * (part == "%(") + part * 20_000)
     except EvaluationProblem:
         pass
 
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2

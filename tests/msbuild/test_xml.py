@@ -172,11 +172,11 @@ def test_a_million_nested_elements_are_a_problem_not_a_crash() -> None:
     ids=["a name", "attributes", "quotes", "comments", "instructions", "doctypes", "references"],
 )
 def test_a_megabyte_of_nonsense_is_refused_in_a_moment(data: bytes) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
 
     problem(data)
 
-    assert time.perf_counter() - start < 2
+    assert time.process_time() - start < 2
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\ufffe\uffff", min_codepoint=32))

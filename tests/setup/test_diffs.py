@@ -63,9 +63,9 @@ def test_patch_gets_from_the_old_content_to_the_new(tmp_path: Path, before: str,
 def test_five_megabytes_take_no_longer_than_a_person_waits() -> None:
     before = b'  "key": [1, 2, 3],\n}\n' * 250_000
     after = before[: len(before) // 2] + b"new\n" + before[len(before) // 2 :]
-    begin = time.monotonic()
+    begin = time.process_time()
 
     diff = unified_diff("/x", before, after)
 
     assert "+new" in diff
-    assert time.monotonic() - begin < 10, "half a second, on a machine that has nothing else to do"
+    assert time.process_time() - begin < 10, "half a second, on a machine that has nothing else to do"

@@ -109,11 +109,11 @@ def test_a_costly_pattern_sees_a_bounded_text_only() -> None:
     costly = Server("Slow", "stdio", {}, Detection(keys=("^Slow$",), commands=("(x+)y.*z",)))
     long = Entry("other", {"command": "x", "args": ["x" * 10_000_000]})
 
-    begun = time.perf_counter()
+    begun = time.process_time()
     found = matches((long,), (costly,), PLAIN)
 
     assert found == ()
-    assert time.perf_counter() - begun < 5  # without the bound: hours
+    assert time.process_time() - begun < 5  # without the bound: hours
 
 
 @pytest.mark.parametrize(

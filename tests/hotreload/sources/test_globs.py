@@ -77,10 +77,10 @@ def test_how_described_names_can_end(patterns: list[str], expected: set[str] | N
 
 def test_a_hostile_pattern_takes_no_time() -> None:
     globs = Globs(["**/a*a*a*a*b/**/**/a*a*b/**/*x"], "")
-    start = time.monotonic()
+    start = time.process_time()
 
     assert not globs.describe("/".join(["a" * 60] * 12))
-    assert time.monotonic() - start < 2
+    assert time.process_time() - start < 2
 
 
 @pytest.mark.parametrize(("pattern", "path"), [("*a" * 40 + "b", "a" * 200), ("**/a/" * 40 + "b", "a/" * 200 + "c")])

@@ -56,11 +56,11 @@ def test_a_real_number_may_be_text(value: FunctionValue, expected: float | None)
 
 
 def test_a_text_that_begins_as_a_long_number_is_refused_in_a_moment() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
 
     assert maybe_real("1" * 400_000 + "x") is None
     # Trying every place for the point would take minutes.
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def test_a_length_has_a_limit() -> None:

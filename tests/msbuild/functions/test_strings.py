@@ -96,10 +96,10 @@ def test_a_result_cannot_fill_the_memory(expression: str, call: Call, scope: Sco
 
 def test_a_long_text_is_split_by_as_many_characters_in_a_moment(call: Call, scope: Scope) -> None:
     scope.values["long"] = "ab" * 1_500_000
-    start = time.perf_counter()
+    start = time.process_time()
 
     parts = call("$(Long.Split($(Long)).Length)")
 
     # One pass per separator would take minutes.
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
     assert parts == "3000001"

@@ -390,9 +390,9 @@ def test_a_number_that_equals_nothing_does_not_stop_a_change() -> None:
 def test_a_long_file_is_changed_in_a_moment() -> None:
     text = "".join(f"[projects.\"/p{index}\"]\ntrust_level = '''{'x' * 2000}'''\n" for index in range(1000))  # 2 MB
 
-    began = time.monotonic()
+    began = time.process_time()
     assert added(text) == f"{text}\n{UNO_TABLE}"
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 # --- whatever is written
