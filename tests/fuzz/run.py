@@ -221,11 +221,12 @@ def _run(target: Target, share: int, seconds: int, seed: int) -> Outcome:
 
 
 def _environment() -> dict[str, str]:
-    """No test may touch the user's own files, a fuzzer even less."""
+    """The program beside these tests, wherever they are; and no file of the user's: a fuzzer may touch none."""
     home = WORK / "home"
     home.mkdir(parents=True, exist_ok=True)
     names = ("HOME", "XDG_DATA_HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME")
-    return {**os.environ, **dict.fromkeys(names, str(home)), "PYTHONPATH": str(ROOT / "tests")}
+    ours = os.pathsep.join((str(ROOT / "src"), str(ROOT / "tests")))
+    return {**os.environ, **dict.fromkeys(names, str(home)), "PYTHONPATH": ours}
 
 
 def _line(outcome: Outcome, found: int) -> str:
