@@ -36,7 +36,7 @@ setup: $(STAMP)  ## create .venv with everything the other targets need
 
 test: $(PROGRAMS)  ## lint, then every test
 	$(MAKE) --jobs 2 lint .compiled-tests
-	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal -rs
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist worksteal -rsfE
 
 # Beside mypy, which leaves a core idle: otherwise each worker would compile all tests. What fails here fails there, too.
 .compiled-tests: $(STAMP)
