@@ -8,9 +8,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
+from uno_devserver.system import tcp_peers
 from uno_devserver.system.tcp_peers import is_another_users
 
 NOBODY = 65534
@@ -51,6 +53,17 @@ def test_a_program_of_this_user_is_no_stranger(host: str) -> None:
         assert not is_another_users(ours.getpeername(), ours.getsockname())
 
 
+def test_a_program_that_connects_from_a_socket_of_both_families_is_no_stranger() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.create_connection(("::ffff:127.0.0.1", listener.getsockname()[1])) as theirs,
+    ):
+        ours, _ = listener.accept()
+        with ours:
+            assert theirs.family == socket.AF_INET6
+            assert not is_another_users(ours.getpeername(), ours.getsockname())
+
+
 @needs_two_users
 @pytest.mark.parametrize("host", LOOPBACK)
 def test_a_program_of_another_user_is_one(host: str) -> None:
@@ -70,6 +83,32 @@ def test_a_connection_that_does_not_exist_any_more_is_a_strangers() -> None:
         host, port = ours.getpeername()
 
         assert is_another_users((host, port ^ 1), ours.getsockname())
+
+
+def test_where_windows_shares_the_loopback_addresses_its_programs_are_no_strangers(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(tcp_peers, "MIRRORED", str(tmp_path))
+    with connection("127.0.0.1", os.geteuid()) as ours:
+        host, port = ours.getpeername()
+
+        assert not is_another_users((host, port ^ 1), ours.getsockname())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux is asked")
+def test_nobody_gets_in_because_no_more_files_can_be_opened_to_ask() -> None:
+    import resource
+
+    with connection("127.0.0.1", os.geteuid()) as ours:
+        peer, own = ours.getpeername(), ours.getsockname()
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+        try:
+            refused = is_another_users(peer, own)
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    assert refused
 
 
 def test_of_what_comes_from_elsewhere_nothing_is_known() -> None:

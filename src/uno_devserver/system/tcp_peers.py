@@ -6,6 +6,7 @@ a system does not tell, nobody is taken for a stranger.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import struct
@@ -20,6 +21,10 @@ NETLINK, SOCK_DIAG = 16, 4  # AF_NETLINK, and its protocol that tells of sockets
 BY_FAMILY, ERROR = 20, 2  # SOCK_DIAG_BY_FAMILY, NLMSG_ERROR
 REQUEST, ANY_STATE, NO_COOKIE = 1, 0xFFFFFFFF, 0xFFFFFFFF
 ANSWER_SECONDS = 1.0  # the kernel answers while we ask
+NO_FILES = (errno.EMFILE, errno.ENFILE)
+# It is there where WSL mirrors the network of Windows. Programs of Windows reach our loopback addresses then, and this
+# kernel does not know their sockets.
+MIRRORED = "/sys/class/net/loopback0"
 
 _HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence number, port id
 _QUESTION = struct.Struct("=BBBxI")  # family, protocol, extensions, states
@@ -36,9 +41,9 @@ def is_another_users(peer: Address, own: Address) -> bool:
     try:
         owner = _owner(peer, own)
         if owner is None:  # it has gone, unless the kernel tells of no socket at all
-            return _owner(own, peer) is not None
-    except (OSError, struct.error):
-        return False
+            return _owner(own, peer) is not None and not os.path.exists(MIRRORED)
+    except (OSError, struct.error) as error:
+        return isinstance(error, OSError) and error.errno in NO_FILES  # a crowd opens no door to strangers
     user, inode = owner
     # What a program has closed already is said to be root's, and has no inode: nobody knows whose it was.
     return inode == 0 if user == ROOT else user != os.geteuid()
