@@ -81,7 +81,7 @@ class Client:
     ) -> None:
         self.name = name
         self.tally = tally
-        self.conversation = Conversation(name)
+        self.conversation = Conversation(name, tally.broken)
         self.last: deque[str] = deque(maxlen=KEPT_ANSWERS)
         self.stderr: deque[str] = deque(maxlen=60)
         self.health: dict[str, Any] = {}
@@ -91,6 +91,7 @@ class Client:
         self._ids = 0
         self._lock = threading.RLock()  # of the conversation
         self._deaf = threading.Event()  # it has died, and reads nothing any more
+        self._heard = threading.Event()  # its proxy has said something, so it runs
         self._ending = threading.Event()  # its end is the client's, or the driver's, doing
         self.calling = threading.Event()
         self.process = ClientProcess(argv, cwd, env)
@@ -159,6 +160,8 @@ class Client:
 
     def dies(self, *, pipes_stay: bool) -> None:
         """As by kill -9, in the middle of everything; `pipes_stay`: some other process has inherited its ends."""
+        if pipes_stay and self.process.awake_proxy() is not None:
+            self._heard.wait(END_SECONDS)  # while Python starts, nobody looks yet at whom the proxy belongs to
         proxy = self._begin_end()
         self.process.kill()
         if not pipes_stay:
@@ -229,6 +232,7 @@ class Client:
             self._break(PROXY_STAYS, f"it ended with exit code {code}; stderr: {' / '.join(list(self.stderr)[-20:])}")
 
     def _take(self, line: bytes) -> None:
+        self._heard.set()
         with self._lock:
             request, message = self.conversation.hears(line)
             if request is not None:

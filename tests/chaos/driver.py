@@ -87,8 +87,6 @@ class Driver:
         now = time.monotonic()
         world = self.world
         broken = list(world.tally.broken)
-        for client in world.clients:
-            broken += client.conversation.broken
         if now - self._checked > CHECK_SECONDS:
             self._checked = now
             broken += [late for client in world.clients for late in client.conversation.overdue(now)]
@@ -103,7 +101,8 @@ class Driver:
     # --- when they stop
 
     def _recover(self) -> None:
-        """All is mended: every client must have a server that works, and what ran must be what was answered."""
+        """All is mended: every client must have a server that works, and an answer to everything that it asked while
+        it was not, before it is killed in the next round; and what ran must be what was answered."""
         world = self.world
         world.mend(everything=True)
         world.withdraw_orders()
@@ -112,6 +111,8 @@ class Driver:
             client.slow_until = 0.0
             self._wait(lambda client=client: self._works(client), began, client)  # type: ignore[misc]
         self.recoveries.append(time.monotonic() - began)
+        while any(client.conversation.awaits_any_from_before(began) for client in world.clients):
+            self._pass(STEP_SECONDS)  # to what is overdue
         outcomes = list(world.tally.outcomes)
         self._found(broken_in_ledger(outcomes, world.ledger()))
 

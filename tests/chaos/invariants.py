@@ -98,9 +98,7 @@ class Conversation:
     broken: list[Broken] = field(default_factory=list)
     waiting: dict[int, Request] = field(default_factory=dict)
     _answered: set[int] = field(default_factory=set)
-    _may_be_nobodys: int = (
-        0  # lines that were sent and are no messages: each may be answered with an error without an id
-    )
+    _may_be_nobodys: int = 0  # lines that were sent and are no messages: each may have one error without an id
 
     def asks(self, request: Request) -> None:
         self.waiting[request.id] = request
@@ -139,6 +137,9 @@ class Conversation:
         else:
             self.broken.append(Broken(NO_OTHER_ANSWER, f"{self.name}: nobody asked for {line[:600]!r}"))
         return request, message
+
+    def awaits_any_from_before(self, moment: float) -> bool:
+        return any(not each.cancelled and each.at < moment for each in list(self.waiting.values()))
 
     def overdue(self, now: float, bound: float = ANSWER_SECONDS) -> list[Broken]:
         late = [each for each in list(self.waiting.values()) if not each.cancelled and now - each.at > bound]

@@ -89,12 +89,15 @@ class Relay:
 
 
 def _garbled(data: bytes, manner: str) -> bytes:
-    """Never an answer that looks well: a proxy could not know that it is wrong."""
+    """Never an answer that looks well: a proxy could not know that it is wrong. Nor fewer bytes, unless the way is cut:
+    a proxy would rightly wait for the rest, for minutes."""
     if manner == "noise before":
         return NOISE + data
     if manner == "half and a cut":
         return data[: len(data) // 2]
-    return NOISE if manner == "noise instead" else OTHER_STATUS
+    if manner == "noise instead":
+        return NOISE * (1 + len(data) // len(NOISE))
+    return OTHER_STATUS.ljust(len(data), b"x")
 
 
 def _listen(port: int) -> socket.socket:

@@ -16,7 +16,7 @@ import pytest
 from chaos import clients, driver
 from chaos.clients import Client, Tally
 from chaos.driver import Driver, left_over
-from chaos.invariants import NO_TRACEBACK, NOTHING_LEFT, PROXY_GOES, PROXY_STAYS, RECOVERS, VALID_LINES
+from chaos.invariants import ANSWER_SECONDS, NO_TRACEBACK, NOTHING_LEFT, PROXY_GOES, PROXY_STAYS, RECOVERS, VALID_LINES
 from chaos.record import Run, failure
 from chaos.run import chaos
 from chaos.world import World
@@ -27,6 +27,7 @@ SEED = 9
 SHORT_SECONDS = 4.0
 
 
+@pytest.mark.timeout(2 * ANSWER_SECONDS)  # only where an answer never comes
 def test_a_short_run_breaks_nothing() -> None:
     run = chaos(SEED, SHORT_SECONDS, ["swap", "shared"], may_mount=False)
 

@@ -96,7 +96,6 @@ class World:
     def replace(self, client: Client) -> None:
         """A client has ended: its user starts another one."""
         self.clients.remove(client)
-        self.tally.broken.extend(client.conversation.broken)
         self.start_client()
 
     # --- mending
