@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -33,6 +34,22 @@ def clean_environment(**more: str) -> dict[str, str]:
 def machine() -> str:
     system = f"{platform.system()} {platform.machine()}"
     return f"{os.cpu_count()} cores, {system}, Python {platform.python_version()}, {time.strftime('%Y-%m-%d')}"
+
+
+def _commit() -> str:
+    """Of this checkout; whether anything in it was changed since is not told."""
+    try:
+        asked = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=HERE, capture_output=True, text=True)
+    except OSError:
+        return "unknown"
+    return asked.stdout.strip() or "unknown"
+
+
+COMMIT = _commit()  # when the run begins: at the end of an hour another one may be checked out
+
+
+def machine_and_commit() -> str:
+    return f"{machine()}, commit {COMMIT}"
 
 
 def conditions(rounds: int) -> str:
@@ -70,6 +87,7 @@ def save(name: str, rounds: int, rows: Sequence[Mapping[str, object]], report: s
     RESULTS.mkdir(exist_ok=True)
     data = {
         "date": time.strftime("%Y-%m-%d"),
+        "commit": COMMIT,
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import platform
-import time
 from collections import Counter
 from collections.abc import Sequence
+
+from benchmarks import figures
 
 from chaos.driver import Driver
 from chaos.invariants import INVARIANTS, Broken
@@ -42,13 +41,12 @@ class Run:
 
 def report(run: Run) -> str:
     answers = ", ".join(f"{count:,} {what}" for what, count in run.answers.most_common())
-    machine = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, Python {platform.python_version()}"
     head = (
-        f"{machine}, {time.strftime('%Y-%m-%d')}. Seed {run.seed}, {run.seconds / 60:.1f} minutes, "
+        f"{figures.machine_and_commit()}. Seed {run.seed}, {run.seconds / 60:.1f} minutes, "
         f"{len(run.worlds)} worlds ({', '.join(run.worlds)}), "
         f"{run.clients} clients: **{run.injected:,} faults, {len(run.broken)} broken invariants**."
     )
-    figures = (
+    counts_told = (
         f"{run.calls:,} calls were made: {answers}. {run.ran:,} runs are in the ledgers. Proxies connected to "
         f"{run.connections:,} servers, one after another. After {len(run.recoveries)} rounds everything had to "
         f"work again, and did within {max(run.recoveries, default=0.0):.1f} s. "
@@ -57,7 +55,7 @@ def report(run: Run) -> str:
     lines = [
         head,
         "",
-        figures,
+        counts_told,
         "",
         "| fault | " + " | ".join(run.worlds) + " |",
         "|---|" + "---:|" * len(run.worlds),
@@ -82,8 +80,6 @@ def failure(run: Run) -> str:
 
 
 def save(run: Run) -> None:
-    from benchmarks.figures import save as save_figures
-
     row = {
         "seed": run.seed,
         "minutes": round(run.seconds / 60, 1),
@@ -99,7 +95,7 @@ def save(run: Run) -> None:
         "fullDisk": run.disk,
         "invariants": dict.fromkeys(INVARIANTS, "held"),
     }
-    save_figures("chaos", 1, [row], report(run))
+    figures.save("chaos", 1, [row], report(run))
 
 
 def _scene(driver: Driver) -> str:

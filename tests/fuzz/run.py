@@ -261,9 +261,9 @@ def _save(outcomes: Sequence[Outcome], crashes: dict[str, list[Path]], seed: int
     ]
     total = sum(outcome.inputs for outcome in outcomes)
     found = sum(map(len, crashes.values()))
-    when = f"{time.strftime('%Y-%m-%d')}, seed {seed}"
     report = [
-        f"{total:,} inputs to {len(outcomes)} targets in {seconds / 60:.0f} minutes, {found} findings ({when}).",
+        f"{figures.machine_and_commit()}, seed {seed}.",
+        f"{total:,} inputs to {len(outcomes)} targets in {seconds / 60:.0f} minutes, {found} findings.",
         "",
         "| target | what holds for every input | inputs | edges | features | findings |",
         "|---|---|---:|---:|---:|---:|",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+
+from benchmarks import figures
 
 from soak.samples import MEMORY, OF_FOLDER, OF_PROCESS, Series
 from soak.tally import Tally
@@ -38,10 +38,7 @@ def text(rows: Sequence[Row], tally: Tally, minutes: float, seed: int) -> str:
 
 
 def save(rows: Sequence[Row], tally: Tally, minutes: float, seed: int) -> None:
-    from benchmarks import figures  # only where it is run as a program: it needs the repository's folder
-
-    commit = _commit()
-    run = {"what": "the run", "minutes": minutes, "seed": seed, "commit": commit}
+    run = {"what": "the run", "minutes": minutes, "seed": seed}
     record: list[dict[str, object]] = [{**run, "counts": dict(tally.counts), "wrong": tally.problems}]
     for row in rows:
         trends = {
@@ -51,17 +48,8 @@ def save(rows: Sequence[Row], tally: Tally, minutes: float, seed: int) -> None:
         series: dict[str, Sequence[float]] = {"seconds": row.series.times, **row.series.values}
         samples = {what: " ".join(map(str, values)) for what, values in series.items()}  # a line, and not one for each
         record.append({"what": row.series.name, "grows": row.grows, "trends": trends, "samples": samples})
-    where = f"{figures.machine()}{commit and f', commit {commit}'}."
-    figures.save("soak", 1, record, f"{where}\n\n{text(rows, tally, minutes, seed)}")
-
-
-def _commit() -> str:
-    """Empty where there is no repository."""
-    asked = ["git", "rev-parse", "--short", "HEAD"]
-    try:
-        return subprocess.run(asked, cwd=Path(__file__).parent, capture_output=True, text=True).stdout.strip()
-    except OSError:
-        return ""
+    told = f"{figures.machine_and_commit()}.\n\n{text(rows, tally, minutes, seed)}"
+    figures.save("soak", 1, record, told)
 
 
 def _processes(rows: Sequence[Row]) -> list[str]:

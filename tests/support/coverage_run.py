@@ -134,6 +134,8 @@ def problems(modules: Sequence[Module], reasons: Mapping[str, str]) -> list[str]
 def _report(modules: Sequence[Module]) -> str:
     total = _total(modules)
     lines = [
+        f"{figures.machine_and_commit()}.",
+        "",
         "| | of | taken |",
         "|---|---:|---:|",
         f"| branches | {total.branches} | {_percent(total.branches, total.missed_branches):.1f} % |",
