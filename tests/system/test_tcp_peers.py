@@ -73,8 +73,9 @@ def test_a_program_of_another_user_is_one(host: str) -> None:
 
 @needs_two_users
 @pytest.mark.parametrize("host", LOOPBACK)
-def test_one_that_has_closed_its_end_already_does_not_pass_for_root(host: str) -> None:
-    with connection(host, NOBODY, "goes") as ours:
+@pytest.mark.parametrize("user", [NOBODY, tcp_peers.ROOT])  # newer kernels know whose it was; of root all say the same
+def test_one_that_has_closed_its_end_already_does_not_pass_for_root(host: str, user: int) -> None:
+    with connection(host, user, "goes") as ours:
         assert is_another_users(ours.getpeername(), ours.getsockname())
 
 
@@ -83,6 +84,13 @@ def test_a_connection_that_does_not_exist_any_more_is_a_strangers() -> None:
         host, port = ours.getpeername()
 
         assert is_another_users((host, port ^ 1), ours.getsockname())
+
+
+def test_where_the_kernel_tells_of_no_socket_at_all_nobody_is_a_stranger() -> None:
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # and does not listen: a port of which there is nothing to tell
+
+        assert not is_another_users(("127.0.0.1", 1), silent.getsockname())
 
 
 def test_where_windows_shares_the_loopback_addresses_its_programs_are_no_strangers(

@@ -390,6 +390,27 @@ def test_a_program_of_another_user_is_refused_unless_everybody_may_come(serve: S
     assert server.client().ask().status == 200
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="others keep nothing of a connection that was reset")
+def test_what_somebody_has_left_who_has_gone_before_anybody_looked_is_not_done(serve: Serve) -> None:
+    asked: list[str] = []
+
+    async def handler(request: Request) -> Answer:
+        asked.append(request.path)
+        return Response(200, b"hello")
+
+    server = serve(handler)
+
+    async def leave() -> None:  # in the event loop, which so cannot look before
+        gone = socket.create_connection(("127.0.0.1", server.port))
+        gone.sendall(GET.replace(b"/", b"/gone", 1))
+        _reset(gone)
+
+    server.do(leave())
+
+    assert server.client().ask().status == 200
+    assert "/gone" not in asked
+
+
 def test_there_is_an_end_to_the_number_of_connections(serve: Serve) -> None:
     server = serve(max_connections=3)
     clients = [server.client() for _ in range(3)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -17,6 +18,7 @@ from support.machine import Machine
 from support.servers import Processes, wait_until
 from uno_devserver.instances.health_report import ConnectionState
 from uno_devserver.instances.probe import HostKind
+from uno_devserver.proxy.health import status_file
 from uno_devserver.proxy.health.health import ProxyFacts, UpstreamFacts
 from uno_devserver.proxy.health.status_file import StatusFile, running_proxies
 from uno_devserver.proxy.options import Options
@@ -83,6 +85,29 @@ def test_at_the_end_the_file_is_gone_and_nothing_comes_after(tmp_path: Path) -> 
     wait_until(lambda: not own_file(tmp_path).exists())
     status.update(FACTS)
     assert os.listdir(tmp_path / "proxies") == []
+
+
+def test_facts_that_change_all_the_time_are_written_all_the_same(status: StatusFile, tmp_path: Path) -> None:
+    written: set[int] = set()
+    changes = itertools.count()
+
+    def changed() -> bool:
+        status.update(FACTS.replace(generation=next(changes)))
+        written.update(cast(int, each["generation"]) for each in running_proxies(str(tmp_path)))
+        return len(written) >= 3
+
+    wait_until(changed)
+
+
+def test_the_end_does_not_wait_until_facts_have_settled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status_file, "QUIET_SECONDS", 1000.0)
+    monkeypatch.setattr(status_file, "REMOVE_SECONDS", 10.0)
+    status = StatusFile(str(tmp_path))
+    status.update(FACTS)
+
+    status.remove()
+
+    assert not status._thread.is_alive()
 
 
 def test_where_nothing_can_be_written_the_proxy_does_not_care(tmp_path: Path) -> None:

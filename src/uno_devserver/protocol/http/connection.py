@@ -87,7 +87,9 @@ class Connection(asyncio.BufferedProtocol):
         self._open_ones.add(self)
         if len(self._open_ones) > self._settings.max_connections:
             self._inbox.refuse(Problem(503, f"{self._settings.max_connections} connections are open already"))
-        elif not self._settings.everybody and _is_strangers(transport):
+        elif not self._settings.everybody and is_another_users(
+            transport.get_extra_info("peername"), transport.get_extra_info("sockname")
+        ):
             self._inbox.refuse(Problem(403, "programs of other users of this machine are not served"))
         self._task = loop.create_task(self._serve())
         self._tasks.add(self._task)
@@ -259,8 +261,3 @@ def _running_task() -> asyncio.Task[None]:
     task = asyncio.current_task()
     assert task is not None
     return task
-
-
-def _is_strangers(transport: asyncio.BaseTransport) -> bool:
-    peer = transport.get_extra_info("peername")  # None: it has gone, and left a request perhaps
-    return peer is None or is_another_users(peer, transport.get_extra_info("sockname"))
