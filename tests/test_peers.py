@@ -57,6 +57,20 @@ def test_the_table_has_medians_and_bare_starts_and_says_no_where_one_cannot() ->
     assert len(table) == len(ROWS) + 2
 
 
+def test_a_proxy_that_fails_in_a_later_round_is_shown_with_the_rounds_that_it_did() -> None:
+    # given
+    told = measured()
+    told.samples["healed", THEIRS] = [20.0, 20.0]  # type: ignore[index]
+    told.reasons["healed", THEIRS] = "nothing good within 15 s"  # type: ignore[index]
+
+    # when
+    line = next(line for line in render(told).splitlines() if "kill -9" in line)
+
+    # then
+    assert line.count("rounds") == 1
+    assert "| 20 ms (4.0), in 2 of 3 rounds |" in line
+
+
 def test_a_row_in_which_another_is_ahead_is_told_and_the_server_alone_is_no_rival() -> None:
     # given
     told = measured(healed=9.0, rate=11.0)

@@ -94,7 +94,10 @@ def _cell(measured: Measured, row: Row, name: str, unit: float) -> str:
         return NO if (row.key, name) in measured.reasons else NOTHING
     value = median(samples)
     ratio = f" ({_ratio(value / unit)})" if row.unit == "ms" else ""
-    told = f"{figure(value, row.unit)}{ratio}"
+    some = (
+        f", in {len(samples)} of {measured.rounds} rounds" if len(samples) < measured.rounds else ""
+    )  # then it failed
+    told = f"{figure(value, row.unit)}{ratio}{some}"
     return f"**{told}**" if name == OURS else told
 
 
