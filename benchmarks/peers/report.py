@@ -94,9 +94,8 @@ def _cell(measured: Measured, row: Row, name: str, unit: float) -> str:
         return NO if (row.key, name) in measured.reasons else NOTHING
     value = median(samples)
     ratio = f" ({_ratio(value / unit)})" if row.unit == "ms" else ""
-    some = (
-        f", in {len(samples)} of {measured.rounds} rounds" if len(samples) < measured.rounds else ""
-    )  # then it failed
+    failed_later = len(samples) < measured.rounds
+    some = f", in {len(samples)} of {measured.rounds} rounds" if failed_later else ""
     told = f"{figure(value, row.unit)}{ratio}{some}"
     return f"**{told}**" if name == OURS else told
 
