@@ -41,6 +41,10 @@ def fits(pattern: str, path: str) -> bool:
         ("**/gen/**", "src/gen/x.py", True),
         ("**/gen/**", "src/general/x.py", False),
         ("src/**/**/x.py", "src/x.py", True),
+        ("**/gen", "general/gen", True),  # a name that only begins so is no place where it fits
+        ("**/a*/b", "ab/ac/b", True),
+        ("**/x.py", "a\nb/x.py", True),
+        ("db/**", "db/a\nb", True),
     ],
 )
 def test_a_pattern_describes_paths_from_the_root(pattern: str, path: str, expected: bool) -> None:
