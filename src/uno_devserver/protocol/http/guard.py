@@ -29,7 +29,7 @@ def refusal(headers: Mapping[str, str], *, bind: str | None = None, own_names: C
     host = _host_of(headers["host"])
     origin = headers.get("origin")
     if origin is None:
-        if headers.get("sec-fetch-site", "none").lower() == "cross-site":
+        if headers.get("sec-fetch-site") == "cross-site":
             return "requests of other web sites are not served; only pages of this machine may ask"
         return None
     site = _ORIGIN.fullmatch(origin)
