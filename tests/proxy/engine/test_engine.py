@@ -37,6 +37,33 @@ def spawn(*_, **__):
 launch.spawn = spawn
 engine.run(Options(os.getcwd()), Board(None, {}, Lists(), dict), Inbox(), None, Timeline())
 """
+# Runs the engine while its Host starts, until all of these have been imported.
+WHILE_IT_STARTS = """
+import os, sys, time
+from types import SimpleNamespace
+from uno_devserver.instances import launch
+from uno_devserver.protocol.parties import ServerInfo
+from uno_devserver.proxy.engine import engine
+from uno_devserver.proxy.board import Board, Lists
+from uno_devserver.proxy.inbox import Inbox
+from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.timeline import Timeline
+
+def starting(*_, **__):
+    latest = time.monotonic() + 10
+    while not set(sys.argv[1:]) <= set(sys.modules) and time.monotonic() < latest:
+        time.sleep(0.01)
+    os.write(1, " ".join(sorted(sys.modules)).encode())
+    os._exit(0)
+
+launch.spawn = lambda *_, **__: SimpleNamespace(pid=os.getpid())
+launch.wait_until_ready = starting
+board = Board(ServerInfo("proxy", "1"), {}, Lists(), dict)
+engine.run(Options(os.getcwd()), board, Inbox(), None, Timeline())
+"""
+# What a proxy needs as soon as its Host is connected.
+AFTER_IT = {"discovery.discover", "hotreload.channel", "hotreload.own_authority", "system.inotify"}
+AFTER_IT |= {"proxy.engine.reloading", "proxy.health.status_file", "proxy.relay.pipeline"}
 # What takes milliseconds to import, and has them while the Host starts.
 HEAVY = {"asyncio", "typing", "msgspec", "httptools", "psutil", "inspect", "logging", "dataclasses", "concurrent"}
 
@@ -66,6 +93,22 @@ def test_the_launch_waits_for_nothing_that_only_the_rest_needs(proxies: Proxies,
     imported = set(result.stdout.split())
     assert "uno_devserver.instances.launch" in imported, result.stderr
     assert HEAVY & imported == set()
+
+
+def test_what_a_connected_host_leads_to_is_read_while_it_starts(proxies: Proxies, machine: Machine) -> None:
+    wanted = {f"uno_devserver.{name}" for name in AFTER_IT}
+
+    result = subprocess.run(
+        [sys.executable, "-P", "-c", WHILE_IT_STARTS, *wanted],
+        cwd=machine.workspace,
+        env=machine.variables(),
+        capture_output=True,
+        text=True,
+        timeout=BOUND,
+        check=True,
+    )
+
+    assert wanted - set(result.stdout.split()) == set(), result.stderr
 
 
 def test_a_tool_call_comes_through_and_the_timeline_tells_the_stages(proxies: Proxies) -> None:

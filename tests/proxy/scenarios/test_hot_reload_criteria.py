@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
+import signal
 import threading
 import time
 from pathlib import Path
@@ -572,6 +574,28 @@ def test_a_typed_command_in_a_workspace_with_a_config_is_reloaded_as_that_says(p
     server.config.pop("mcpServer")
     server.write_config()
     client = hot(proxies, "--", server.argv[0], "-IS", str(server.source))
+    server.say("two")
+
+    renew(client, "two")
+
+
+def test_a_typed_command_without_a_config_has_nothing_of_hot_reload_until_it_starts_again_with_one(
+    proxies: Proxies,
+) -> None:
+    server = PythonServer(proxies.machine)
+    config = server.machine.workspace / ".devtools" / "host.config.jsonc"
+    config.unlink(missing_ok=True)
+    client = proxies.connected("--", server.argv[0], "-IS", str(server.source), env={"PYTHONPROFILEIMPORTTIME": "1"})
+    os.kill(client.health()["hostProcessId"], signal.SIGKILL)
+    client.wait_connected(2)
+
+    assert "no .devtools/host.config.jsonc" in client.health()["proxy"]["hotReloadOff"]
+    assert "uno_devserver.proxy.engine.loop" in client.stderr
+    assert "uno_devserver.proxy.engine.reloading" not in client.stderr
+
+    write(config, "{}")
+    os.kill(client.health()["hostProcessId"], signal.SIGKILL)
+    client.wait_connected(3)
     server.say("two")
 
     renew(client, "two")

@@ -70,6 +70,7 @@ class Begun:
         self.channel_name = channel_name()  # of the control channel, should there be one
         self.is_host = False
         self.content: str | None = None  # the digest of the code that was launched, if there is any to be watched
+        self.unknown_code: str | None = None  # why it cannot even be known where that is
         self.upstream = self._first(options)
         if self.upstream is not None:
             self._look_at_code(options)
@@ -93,7 +94,11 @@ class Begun:
 
     def _look_at_code(self, options: Options) -> None:
         """Before it is launched, so that no save comes between unseen. A Host is looked at by its start."""
-        if not self.is_host and options.url is None:
-            from .reload_subject import content_at_launch
+        if self.is_host:
+            return
+        from .reload_subject import content_at_launch, unknown_code
 
+        if self.decision is None:
+            self.unknown_code = unknown_code(options)
+        if self.unknown_code is None:
             self.content = content_at_launch(options, self.decision.workspace if self.decision else None, os.environ)

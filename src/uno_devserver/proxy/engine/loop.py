@@ -5,16 +5,19 @@ Whatever hangs, it is over within its bound when the inbox says so: the front, a
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import traceback
 from typing import TYPE_CHECKING, Any
 
 from ...issues import UserError
 from ...protocol.eras import MODERN_VERSIONS
+from ...protocol.running import Tasks
 from ...protocol.stdio import Stdio
 from ...system.folders import folders
 from ...system.log import ERROR, log
 from ...system.threads import apart
+from ...workspace.addins import workspace_addins
 from ..relay.relay import Relay
 from .announcements import Announcements
 from .chores import Chores
@@ -22,6 +25,7 @@ from .faces import Faces
 from .keeper import Keeper
 from .knowledge import Knowledge
 from .offering import Offering
+from .reload_subject import unknown_code
 from .upkeep import NOBODY
 
 if TYPE_CHECKING:
@@ -39,6 +43,7 @@ if TYPE_CHECKING:
 CLOSE_SECONDS = 0.23  # the front gives us 0.25 s
 READY_SECONDS = 1.0  # some clients never say that they are initialized
 TOOLS_SECONDS = 30.0  # --mcp-wait-tools-list: what clients allow for their start
+LOOK_SECONDS = 1.0  # a start does not wait longer for a look at the disk, which takes microseconds as a rule
 LINGER_SECONDS = 1.0  # a start that works is over by then
 CATALOGUE_SECONDS = 60.0  # --force-generate-tool-cache: a Host has 30 s to start, and its add-ins as long to load
 
@@ -117,7 +122,11 @@ class _Engine:
         self._offering.adapted = self._chores.listed_anew
         self._begun = begun
         self._reloading: Reloading | None = None  # None: it is too early for it
+        self._tasks = Tasks()
         self.keeper.launching = self._launching
+        if begun.unknown_code is not None:
+            self._knowledge.learn(hot_reload_off=begun.unknown_code)
+            self._offering.adapt(hot_reload=False, lists_follow=True)
         if begun.workspaces is not None:
             self._place(begun)
 
@@ -144,8 +153,10 @@ class _Engine:
         if self.keeper.placement is not None:
             self.keeper.placement.begin()
         # A Host reads its code within milliseconds, and is in a hurry; a start that failed early has begun it already.
-        if not self._begun.is_host and self._reloading is None:
+        if not self._begun.is_host and self._begun.unknown_code is None and self._reloading is None:
             self._relay.await_pipeline(self._reload())
+        elif self.keeper.placement is not None and self.keeper.running is None:
+            _thread.start_new_thread(_read_ahead, (self.keeper.placement.workspace.working_directory,))
         if self._board.holds_tools:
             self._loop.call_later(TOOLS_SECONDS, self._release_tools)
         await self._faces.open()
@@ -166,6 +177,7 @@ class _Engine:
 
     async def close(self) -> None:
         """Everything at the same time, and no longer than we have."""
+        self._tasks.cancel()
         placement = self.keeper.placement
         if placement is not None:
             placement.close()
@@ -236,6 +248,9 @@ class _Engine:
         if self._reloading is not None:
             self._reloading.settled()
             return
+        if self._begun.unknown_code is not None:
+            self._tasks.start(self._look_for_code())
+            return
         arranging = self._reload()
         if self._knowledge.facts.trusted:  # else nothing of the workspace runs that could be edited
             self._relay.await_pipeline(arranging)
@@ -271,9 +286,31 @@ class _Engine:
     async def _launching(self) -> None:
         """Of all starts but the first."""
         if self._reloading is None:
+            await self._look_for_code()
+        if self._reloading is not None:
+            await self._reloading.launching()
+
+    async def _look_for_code(self) -> None:
+        """Begin to reload code, unless it is unknown where that is: then not even what does so is imported."""
+        if self._begun.unknown_code is not None:
+            looking = self._tasks.start(apart(lambda: unknown_code(self._options)))
+            await asyncio.wait([looking], timeout=LOOK_SECONDS)
+            if not looking.done() or looking.result() is not None:
+                return
+        if self._reloading is None:
             self._reload()
-        assert self._reloading is not None
-        await self._reloading.launching()
 
     def _release_tools(self) -> None:
         self._board.holds_tools = False
+
+
+def _read_ahead(folder: str) -> None:
+    """Import, while a Host starts, what comes when it is connected: before the calls that wait for it."""
+    from ...discovery import discover  # noqa: F401
+    from ..health import status_file  # noqa: F401
+    from . import reloading  # noqa: F401
+
+    if workspace_addins(folder):
+        from ...hotreload import channel, own_authority  # noqa: F401
+        from ...system import inotify  # noqa: F401
+        from ..relay import pipeline  # noqa: F401

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 NOT_TRUSTED = "the workspace is not trusted ('uno-devserver trust')"
 NO_CONFIG = f"no {CONFIG} says where the code of the command is"
+BEHIND_URL = "the code of a server behind a URL is not known"
 _SPECIAL = re.compile(r"[*?{}\\]")  # in patterns; there is no way to quote them
 
 
@@ -52,7 +53,7 @@ def subject_of(
     A text, the end of a sentence: why code is not reloaded.
     """
     if options.url is not None:
-        return "the code of a server behind a URL is not known"
+        return BEHIND_URL
     if workspace is not None:
         folder, path = workspace.working_directory, workspace.config
     else:
@@ -74,6 +75,13 @@ def subject_of(
     if not trusted and not unagreed:
         return NOT_TRUSTED
     return Subject(folder, packages, config.replace(issues=()))
+
+
+def unknown_code(options: Options) -> str | None:
+    """Why nobody can tell where the code of a server is that depends on no workspace; None where somebody may."""
+    if options.url is not None:
+        return BEHIND_URL
+    return NO_CONFIG if find_config(options.directory) is None else None
 
 
 def content_at_launch(options: Options, workspace: Workspace | None, environ: Mapping[str, str]) -> str | None:
