@@ -24,12 +24,12 @@ from chaos.worlds import ConfiguredWorld
 from support.reloading import poll
 
 SEED = 9
-SHORT_SECONDS = 4.0
+SHORT_SEED, SHORT_SECONDS = 1471, 4.0  # the disk is full, servers are killed, and so is the owner of one; an edit
 
 
 @pytest.mark.timeout(2 * ANSWER_SECONDS)  # only where an answer never comes
 def test_a_short_run_breaks_nothing() -> None:
-    run = chaos(SEED, SHORT_SECONDS, ["swap", "shared"], may_mount=False)
+    run = chaos(SHORT_SEED, SHORT_SECONDS, ["swap", "shared"], may_mount=False)
 
     assert not run.broken, failure(run)
     assert run.injected >= 4, "two in each world"

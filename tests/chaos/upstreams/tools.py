@@ -44,8 +44,11 @@ def write_down(key: str, tool: str) -> None:
 
 
 def run(name: str, arguments: dict[str, Any]) -> str:
-    """A call as it should be; the text of its answer."""
-    write_down(arguments["key"], name)
+    """A call as it should be; the text of its answer. Where the disk is full for us, too, it is not run."""
+    try:
+        write_down(arguments["key"], name)
+    except OSError as error:
+        return f"no room in the ledger: {error}"
     time.sleep(arguments.get("pause", 0.0))  # the moment in which a fault hits a call that has had its effect
     return f"done {arguments['key']}"
 
