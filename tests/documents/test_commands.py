@@ -148,7 +148,9 @@ OF_OTHERS = {
     "--mcp-app",
     "--metadata-updates",
     "--option",
+    "--quick",
     "--reload",
+    "--stateful",
     "--tick-seconds",
 }
 
