@@ -150,6 +150,7 @@ def _above(path: str) -> Iterator[str]:
 
 TS_SEED = b'{"extends": "./base.json", "compilerOptions": {"paths": {"a/*": ["./src/*"]}}, "include": ["src/**/*"]}'
 IMPORT_SEED = b"import a, {b} from './a';\nexport * from \"b\"; const c = require('c') // d\n"
+COMMENTS_SEED = bytes([0, *[12] * 30, 16, *[12] * 3, 29, 34])  # between an import and what it never names
 HOSTILE_SEED = b"*a" * 12 + b"b\n" + b"**/a/" * 12 + b"b\n" + b"a" * 40 + b"/a" * 40
 
 TARGETS = (
@@ -176,7 +177,7 @@ TARGETS = (
         "ts-imports",
         "the same names each time, however broken the source",
         check_ts_imports,
-        lambda: [RAW + IMPORT_SEED, BUILT + bytes(range(40))],
+        lambda: [RAW + IMPORT_SEED, BUILT + bytes(range(40)), BUILT + COMMENTS_SEED],
         TS_WORDS,
     ),
     Target(

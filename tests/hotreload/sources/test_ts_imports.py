@@ -150,6 +150,12 @@ def test_a_file_in_utf_16_is_read() -> None:
         b"/*" * 100_000 + b"import",
         b"import(" + b"/**/" * 50_000,
         b"\\" * 100_001 + b"import",
+        b"import " + b"/* c */" * 30 + b"} /* c */ 'm' {",
+        b"from/*" * 20_000,
+        b"=/[" * 20_000 + b"import",
+        b")/[" * 20_000 + b"]/ import",
+        b"a/[" * 20_000 + b"]/ import",
+        b"/\\" * 20_000 + b"import",
     ],
 )
 def test_no_text_takes_long(text: bytes) -> None:

@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LOOK_BACK = 200  # bytes: over the spaces to the word before; a line is rarely indented so far
+LOOK_AHEAD = 300  # bytes: over what may be a regular expression behind a closing bracket; few have a hundred
 
+# Atomic: a comment ends at its first end, else a row of them could be read in 2ⁿ ways.
+_BLOCK_COMMENT = rb"(?>/\*[\s\S]*?\*/)"
 # Possessive: what has matched as a gap stays one, so that a page of spaces is read once.
-_GAP = rb"(?:\s|//[^\n]*\n|/\*[\s\S]*?\*/)*+"
+_GAP = rb"(?:\s|//[^\n]*\n|" + _BLOCK_COMMENT + rb")*+"
 _DOUBLE = rb'"[^"\\\n]*(?:\\[\s\S][^"\\\n]*)*"'
 _SINGLE = rb"'[^'\\\n]*(?:\\[\s\S][^'\\\n]*)*'"
 _TEXT = rb"(?:" + _DOUBLE + rb"|" + _SINGLE + rb")"
@@ -48,12 +51,14 @@ _EXPECTS_VALUE = frozenset(
 
 # What may stand between the keyword and the name; never the next keyword, else a page of them would be read for each.
 _NAMES = (
-    rb"(?:[\s,*{}]|(?!(?:import|export)\b(?!\s+as\b))[\w$\\\x80-\xff]++|//[^\n]*\n|/\*[\s\S]*?\*/|"
+    rb"(?:[\s,*{}]|(?!(?:import|export)\b(?!\s+as\b))[\w$\\\x80-\xff]++|//[^\n]*\n|"
+    + _BLOCK_COMMENT
+    + rb"|"
     + _TEXT
     + rb"(?=\s*(?:as\b|[,}])))*?"
 )
 _FROM = rb"(?<![\w$])from" + _GAP + rb"(" + _TEXT + rb")"
-_FROM_TEXT = re.compile(rb"from" + _GAP + rb"[\"']")
+_FROM_TEXT = re.compile(rb"from\s*+[\"'/]")  # not over comments, else one without an end would be read for each
 _STATIC = re.compile(_GAP + rb"(?:(" + _TEXT + rb")|" + _NAMES + _FROM + rb")")
 _EQUALS_REQUIRE = re.compile(
     _GAP + rb"(?:type" + _GAP + rb")?[\w$\x80-\xff]+" + _GAP + rb"=" + _GAP + rb"require" + _GAP + rb"\("
@@ -112,6 +117,7 @@ class _Scanner:
         self._data = data
         self._javascript = javascript
         self._comment_end = -1
+        self._no_regex_before = 0  # the end of a line on which a slash turned out to begin none
         self.static: list[str] = []
         self.dynamic: list[str] = []
         self.required: list[str] = []
@@ -164,19 +170,27 @@ class _Scanner:
                 for match in _DOC_IMPORT.finditer(data, start, token.end()):
                     self.static.append(_name(match.group(1) or match.group(2) or match.group(3)))
             return token.end()
+        regex = self._regex(start)
+        return start + 1 if regex is None else regex.end()
+
+    def _regex(self, start: int) -> re.Match[bytes] | None:
+        """The regular expression that begins at a slash, if one does. No line is read again and again for that."""
+        data, before = self._data, self._before(start)
+        if before.endswith((b'"', b"'", b"`", b"<")):  # behind < it is the end of a JSX element
+            return None
+        word = _WORD_BEFORE.search(before)
+        if word and word.group() not in _EXPECTS_VALUE:
+            return None
+        if before.endswith((b")", b"]", b"}")):
+            regex = _REGEX.match(data, start, start + LOOK_AHEAD)
+            return regex if regex and _USED_AS_REGEX.match(data, regex.end()) else None
+        if start < self._no_regex_before:
+            return None
         regex = _REGEX.match(data, start)
         if regex is None:
-            return start + 1
-        before = self._before(start)
-        if not before:
-            return regex.end()
-        last = before[-1:]
-        if last in b")]}":
-            return regex.end() if _USED_AS_REGEX.match(data, regex.end()) else start + 1
-        if last in b"\"'`<":  # behind < it is the end of a JSX element
-            return start + 1
-        word = _WORD_BEFORE.search(before)
-        return start + 1 if word and word.group() not in _EXPECTS_VALUE else regex.end()
+            end = data.find(b"\n", start)
+            self._no_regex_before = len(data) if end < 0 else end
+        return regex
 
     def _before(self, place: int) -> bytes:
         """The end of what stands before, without spaces; nothing if that is a comment."""
