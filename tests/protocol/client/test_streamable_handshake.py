@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
+import warnings
 from functools import partial
 from typing import Any
 
@@ -235,6 +237,23 @@ async def test_a_request_that_is_cancelled_is_taken_back() -> None:
         await until(lambda: bool(server.posts("notifications/cancelled")))
         told = server.posts("notifications/cancelled")[0].json["params"]
         assert told["requestId"] == server.posts("tools/call")[0].json["id"]
+
+
+@asynchronous
+async def test_one_that_is_closed_before_it_takes_a_request_back_leaves_no_work_that_nobody_awaits() -> None:
+    server = HandshakeServer(call=never)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        async with connected(server) as connection:
+            call = asyncio.create_task(connection.request("tools/call", {}, TestPeer()))
+            await until(lambda: bool(server.posts("tools/call")))
+            call.cancel()
+            await asyncio.create_task(connection.close())  # begins when the call has ended, and nothing else yet
+            with pytest.raises(asyncio.CancelledError):
+                await call
+        gc.collect()
+
+    assert [str(each.message) for each in seen if "never awaited" in str(each.message)] == []
 
 
 @asynchronous

@@ -7,6 +7,7 @@ answer whose stream was cut is taken up where the server allows that. Whatever e
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ from .streamable_resuming import pause, resumed_answer, resuming
 from .subscribing import Backoff, tell_of_all_lists
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Awaitable, Callable
 
     import msgspec
 
@@ -185,7 +186,7 @@ class HandshakeConnection:
                 if self._closed:
                     raise Lost("The connection is closed.", sent=False)
                 self._begin(session)
-                self._in_background(self._restore())
+                self._in_background(self._restore)
             return self._session
 
     async def _restore(self) -> None:
@@ -212,7 +213,7 @@ class HandshakeConnection:
                 message = await resumed_answer(self._endpoint, session.headers, cut, request_id, hear)
         except asyncio.CancelledError:
             cancelled = {"requestId": request_id, "reason": "The client does not want to know any more."}
-            self._in_background(self._post(notification_message("notifications/cancelled", cancelled)))
+            self._in_background(partial(self._post, notification_message("notifications/cancelled", cancelled)))
             raise
         except NotMcp as other:
             error = RpcError(INTERNAL_ERROR, f"The server {other}.")
@@ -238,13 +239,11 @@ class HandshakeConnection:
         if reply.status >= 400:
             log.debug(f"{self._endpoint.url} did not take a message: HTTP {reply.status}")
 
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        if self._closed:
-            work.close()
-            return
-        task = asyncio.create_task(_quietly(work))
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
+    def _in_background(self, work: Callable[[], Awaitable[None]]) -> None:
+        if not self._closed:
+            task = asyncio.create_task(_quietly(work))
+            self._background.add(task)
+            task.add_done_callback(self._background.discard)
 
     # --- what belongs to no request
 
@@ -292,8 +291,9 @@ def _forgot_session(status: int, code: int) -> bool:
     return status == 400 and code in (SESSION_REQUIRED, SESSION_NOT_FOUND)
 
 
-async def _quietly(work: Coroutine[Any, Any, None]) -> None:
+async def _quietly(work: Callable[[], Awaitable[None]]) -> None:
+    """Not an awaitable that exists already: a task that is cancelled before its first step would never await it."""
     try:
-        await work
+        await work()
     except Lost as lost:
         log.debug(f"something could not be said: {shown(str(lost))}")
