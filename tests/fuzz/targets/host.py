@@ -111,11 +111,8 @@ def check_arguments(data: bytes) -> None:
 # --- edits of files by an app -----------------------------------------------------------------------------------------
 
 
-MARKS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf", b"\0\0\xfe\xff")
-
-
 def check_text_file(data: bytes) -> None:
-    """A file that is read and written again has the same bytes; a replacement changes nothing else."""
+    """A file that is read and written again has the same bytes; one that is changed stays in its encoding."""
     content, _, rest = data.partition(b"\xff\x00\xff")
     try:
         file = decode(content)
@@ -125,14 +122,18 @@ def check_text_file(data: bytes) -> None:
     old, _, new = rest.decode("utf-8", "replace").partition("|")
     results, after = plan([Edit("a", old, new)], file)
     assert len(results) == 1
-    if after is None or after == file or after.text.startswith("\0"):  # UTF-16 that begins so looks like UTF-32
+    if after is None or after == file:
         return
     try:
         written = encode(after)
-    except UnicodeEncodeError:
-        return  # the new text has no form in the file's encoding, which is told
-    if after.mark or not written.startswith(MARKS):  # else others take what is left for another encoding
-        assert decode(written).text == after.text
+    except ValueError as problem:  # the new text has no form in the file's encoding, or would make it another one
+        told(problem)
+        return
+    again = decode(written)
+    assert again.encoding == after.encoding
+    assert encode(again) == written
+    if not re.search("[\ud800-\udfff]", after.text):  # bytes that were no text may be some when they come together
+        assert again.text == (after.text if after.mark else after.text.removeprefix("\ufeff"))
 
 
 # --- who may ask ------------------------------------------------------------------------------------------------------
@@ -158,7 +159,10 @@ TRUSTED = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 def check_access(data: bytes) -> None:
-    """Only names of this machine and addresses get in, no foreign origin does, and nobody without the token."""
+    """Only names of this machine and addresses get in, no foreign site does, and nobody without the token.
+
+    To the inspector's page anybody may link; it has a token besides.
+    """
     pieces = Pieces(data)
     headers: dict[str, str] = {}
     for name in HEADER_NAMES:
@@ -166,14 +170,17 @@ def check_access(data: bytes) -> None:
             headers[name] = "".join(pieces.choice(HEADER_WORDS) for _ in range(pieces.number(5)))
     rest = pieces.rest().decode("latin-1")
     query, _, path = rest.partition("\n")
-    welcome = refusal(headers) is None
-    if welcome:
+    origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none").lower()
+    served, shown = refusal(headers) is None, stranger(headers) is None
+    if served or shown:
         assert not _is_foreign(headers["host"])
-        assert not _is_foreign(headers.get("origin", "").lower().removeprefix("http://").removeprefix("https://"))
         assert not set(headers["host"]) & set("@/\\#?, ")
-    if stranger(headers) is None:
-        assert welcome
-        assert headers.get("origin", "").lower() in ("", f"http://{headers['host'].lower()}") or "origin" not in headers
+    if served:
+        assert not _is_foreign((origin or "").lower().removeprefix("http://").removeprefix("https://"))
+        assert origin is not None or site != "cross-site"
+    if shown:
+        assert origin is None or origin.lower() == f"http://{headers['host'].lower()}"
+        assert site in ("same-origin", "none") or headers["sec-fetch-dest"] == "document"
     if is_known(Request("GET", path or "/", query, headers, b""), "secret-token"):
         assert "secret-token" in (headers.get("authorization", "") + query + path)
     own_names(rest[:60], None)
@@ -356,7 +363,7 @@ TARGETS = (
     ),
     Target(
         "file-edits",
-        "the same bytes when read and written again",
+        "the same bytes when read and written again, the same encoding when changed",
         check_text_file,
         lambda: [
             "a\r\nb".encode("utf-16") + b"\xff\x00\xffa|c",
@@ -364,18 +371,22 @@ TARGETS = (
             "é".encode("utf-32") + b"\xff\x00\xff\xc3\xa9|",
             b"\xff\xfe\x00\xd8\xff\x00\xffx|y",
             b"a\xffb\xff\x00\xffb|c",
+            b"\xef\xef\xbbu\xbb\xff\x00\xffu",
+            b"u\xff\xfea\xff\x00\xffu",
         ],
         (b"\xff\xfe", b"\xfe\xff", b"\xff\xfe\x00\x00", b"\xef\xbb\xbf", b"\xff\x00\xff", "|", "\r\n"),
         400,
     ),
     Target(
         "access",
-        "no foreign name, origin or token gets in",
+        "no foreign name, site or token gets in",
         check_access,
         lambda: [
             bytes([1, 1, 0, 1, 2, 10, 0, 0, 0, 0]) + b"token=secret-token\n/",
             bytes(range(60)),
             bytes([1, 2, 1, 9, 1, 3, 10, 1, 9]),
+            bytes([1, 1, 8, 1, 2, 10, 8]),
+            bytes([1, 1, 0, 0, 1, 1, 23, 1, 1, 24, 1, 1, 25]),
         ],
         ("token=secret-token", "/mcp/secret-token", "secret-tokem", "&"),
         300,

@@ -176,6 +176,17 @@ def test_a_mark_for_a_file_that_has_none_is_written(page: Path) -> None:
     assert page.read_bytes() == b"\xef\xbb\xbftwo"
 
 
+@pytest.mark.parametrize("content", [b"one\xff\xfea", "\ufeffone\0a".encode("utf-16-le")])
+def test_an_edit_after_which_the_file_would_be_read_in_another_encoding_is_refused(page: Path, content: bytes) -> None:
+    page.write_bytes(content)
+
+    result = edit(page, Edit("Main.xaml", "one", ""))[0]
+
+    assert result.result == FAILED
+    assert "its first bytes would be the mark of utf-" in (result.error or "")
+    assert page.read_bytes() == content
+
+
 def test_bytes_that_are_not_valid_text_survive(page: Path) -> None:
     page.write_bytes(b"caf\xe9 one\x80\xff\n")
 

@@ -81,7 +81,7 @@ def _edit_file(path: str, edits: Sequence[Edit]) -> tuple[EditResult, ...]:
         return results
     except Refused as refused:
         result, reason = refused.result, str(refused)
-    except (OSError, ValueError) as error:  # ValueError: the new text has no form in the file's encoding
+    except (OSError, ValueError) as error:  # ValueError: see `encode`
         result, reason = FAILED, f"'{path}' could not be changed: {getattr(error, 'strerror', None) or error}."
     return tuple(EditResult(edit.path, result, reason) for edit in edits)
 

@@ -41,12 +41,19 @@ class TextFile(Value):
 
 def decode(data: bytes) -> TextFile:
     """UnicodeDecodeError only for a file that its mark calls UTF-16 or UTF-32 and that has a byte too many or so."""
-    for mark, encoding in _MARKS:
-        if data.startswith(mark):
-            text = data[len(mark) :].decode(encoding, _LOSSLESS.get(encoding, "surrogatepass"))
-            return TextFile(text, encoding, mark)
-    return TextFile(data.decode("utf-8", "surrogateescape"))
+    mark, encoding = _mark_of(data)
+    return TextFile(data[len(mark) :].decode(encoding, _LOSSLESS.get(encoding, "surrogatepass")), encoding, mark)
 
 
 def encode(file: TextFile) -> bytes:
-    return file.mark + file.text.encode(file.encoding, _LOSSLESS.get(file.encoding, "surrogatepass"))
+    """ValueError for a text that has no form in the file's encoding, or that would be read in another one next time."""
+    data = file.mark + file.text.encode(file.encoding, _LOSSLESS.get(file.encoding, "surrogatepass"))
+    _, encoding = _mark_of(data)
+    if encoding != file.encoding:
+        raise ValueError(f"its first bytes would be the mark of {encoding}, and it is in {file.encoding}")
+    return data
+
+
+def _mark_of(data: bytes) -> tuple[bytes, str]:
+    """What a file begins with, and the encoding that this stands for."""
+    return next(((mark, encoding) for mark, encoding in _MARKS if data.startswith(mark)), (b"", "utf-8"))
