@@ -33,6 +33,7 @@ METHODS = (
     "prompts/list", "resources/templates/list", "notifications/initialized", "notifications/cancelled", "no/such",
 )  # fmt: skip
 BATCHES = "2025-03-26"  # the only version that has them
+MAX_DIGITS = 4300  # that Python reads of a number; an answer may have more, in what an upstream wrote
 NAMES = (
     "jsonrpc", "id", "method", "params", "result", "error", "name", "uri", "cursor", "arguments", "_meta",
     "protocolVersion", "capabilities", "clientInfo", "requestId", "code", "message", "data",
@@ -72,7 +73,7 @@ def check_front(data: bytes) -> None:
 
 
 def _read(line: bytes) -> Any:
-    return json.loads(line, parse_int=lambda digits: int(digits[:20]))  # more digits than Python reads are in order
+    return json.loads(line, parse_int=lambda digits: int(digits[:MAX_DIGITS]))
 
 
 def _requests(line: bytes) -> list[dict[str, Any]]:
@@ -124,6 +125,9 @@ def _answer(request_id: object) -> bytes:
 def check_front_messages(data: bytes) -> None:
     """The same, of messages that are built."""
     check_front(data[:1] + document(BUILT + data[1:], NAMES, VALUES))
+
+
+LONG_ID = b"\0\0\5\2\3\xfc\0\2\x91\x16\x1a\x1b\x1c\x1d."  # an id of 400 digits, and the version twice
 
 
 def front_seeds() -> list[bytes]:
@@ -363,7 +367,10 @@ TARGETS = (
         JSON_WORDS + ("\n",),
     ),
     Target(
-        "front-messages", "the same, of messages that are built", check_front_messages, lambda: [bytes(range(40)) * 3]
+        "front-messages",
+        "the same, of messages that are built",
+        check_front_messages,
+        lambda: [bytes(range(40)) * 3, LONG_ID],
     ),
     Target(
         "front-lines", "the same lines however they are cut", check_lines, lambda: uncut(*message_seeds()), ("\n", "\r")

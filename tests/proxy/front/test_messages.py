@@ -55,7 +55,7 @@ def test_the_last_of_two_members_of_one_name_counts() -> None:
     assert decoded(b'{"id":1,"id":2}') == {"id": 2}
 
 
-@pytest.mark.parametrize("request_id", [0, -1, 2**80, "", "1", "grün", "\ud800", '"\n'])
+@pytest.mark.parametrize("request_id", [0, -1, 2**80, 10**400, "", "1", "grün", "\ud800", '"\n'])
 def test_ids_come_back_as_they_came(request_id: int | str) -> None:
     for line in (answer_line(request_id, {}), error_line(request_id, RpcError(-32000, "no"))):
         assert json.loads(line)["id"] == request_id
