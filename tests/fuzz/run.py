@@ -1,20 +1,20 @@
 """Fuzz every parser: `python tests/fuzz/run.py [--inputs N] [--seconds N] [--target NAME …] [--seed N] [--save]`.
 
 Each target runs in a process of its own, two at a time, until it has tried its share of the inputs or its time is
-over; what is missing then is tried by the faster half of them. What counts is the number that libFuzzer says it has
-executed. A finding is told with its input and the command that repeats it, and makes the exit code 1. `--list` tells
-what is promised of which parser; `--repeat FILE` tries one input.
+over; what is missing then is tried by the faster half of them, round by round, until all inputs are tried or the
+seconds are over. What counts is the number that libFuzzer says it has executed. A finding is told with its input and
+the command that repeats it. Exit code 1: there is one, or a process failed, or there were too few inputs.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import random
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,18 +28,19 @@ if __name__ == "__main__":
 from benchmarks import figures
 
 from fuzz import scratch
+from fuzz.children import Children
+from fuzz.rounds import LEAST_SECONDS, Outcome, added, fastest, seconds_each
 from fuzz.table import TARGETS, named
 from fuzz.target import Target, attempt
-from uno_devserver.system.values import Value
+from support.long_runs import interruptible, need, positive, positive_count
 
 ROOT = Path(__file__).parents[2]
 WORK = ROOT / "benchmarks" / "work" / "fuzz"  # corpora and findings
 CHILD = Path(__file__).with_name("child.py")
 AT_A_TIME = 2
-NICENESS = 10  # a long run is nobody's only work
 INPUTS = 1_500_000
-SECONDS = 60  # for a target and round
-MAX_ROUNDS = 8  # of handing on what slow targets have left; more will not help
+MOST_INPUTS = 2**31 - 1  # what libFuzzer can count
+SECONDS = 3600.0  # three times what all of them take on two cores that are not busy
 # By the clock, for what never comes back: far above what an input may cost (see target.MAX_SECONDS), since on a busy
 # machine two seconds of the processor may be a minute.
 HANG_SECONDS = 300
@@ -51,38 +52,33 @@ _MEMORY = re.compile(r"stat::peak_rss_mb:\s*(\d+)")
 _COVERED = re.compile(r"cov: (\d+) ft: (\d+)")
 
 
-class Outcome(Value):
-    """Of one target, in all rounds so far."""
-
-    target: str
-    inputs: int = 0
-    seconds: float = 0.0
-    edges: int = 0
-    features: int = 0
-    memory: int = 0  # MB, at most
-    failure: str = ""  # why a process ended that should not have
-
-
 def main() -> int:
     options = _options()
-    targets = [named(name) for name in options.target] if options.target else list(TARGETS)
+    targets = [named(name) for name in dict.fromkeys(options.target)] if options.target else list(TARGETS)
     if options.list:
         for target in targets:
             print(f"{target.name}: {target.promise}")
         return 0
     if options.repeat:
-        attempt(targets[0], Path(options.repeat).read_bytes())
+        attempt(targets[0], options.repeat.read_bytes())
         print("The promise holds for this input.")
         return 0
-    begin = time.monotonic()
     seed = options.seed or random.randrange(1, 2**31)
-    print(f"{len(targets)} targets, {options.inputs:,} inputs, seed {seed}")
+    with interruptible(f"seed {seed}"):
+        return _whole_run(targets, options, seed)
+
+
+def _whole_run(targets: Sequence[Target], options: argparse.Namespace, seed: int) -> int:
+    begin = time.monotonic()
+    wanted = f"{options.inputs:,} inputs" if options.inputs else "as many inputs as they can"
+    print(f"{len(targets)} targets, {wanted} within {options.seconds:g} s, seed {seed}", flush=True)
     for target in targets:
         _prepare(target)
     with tempfile.TemporaryDirectory(prefix="uno-fuzz-", dir=scratch.base()) as folder:
         os.environ[scratch.VARIABLE] = folder  # for the children, which leave all their files
-        outcomes = _fuzz(targets, options.inputs, options.seconds, seed)
+        outcomes = _fuzz(targets, options.inputs or MOST_INPUTS, options.seconds, seed)
     crashes = {target.name: _findings(target) for target in targets}
+    print("in all rounds:")
     for outcome in outcomes.values():
         print(_line(outcome, len(crashes[outcome.target])))
     total = sum(outcome.inputs for outcome in outcomes.values())
@@ -96,19 +92,47 @@ def main() -> int:
         print(f"\n{outcome.target}: {outcome.failure}")
     if options.save:
         _save(list(outcomes.values()), crashes, seed, time.monotonic() - begin)
-    return 1 if found or failures else 0
+    missing = max(0, (options.inputs or 1) - total)
+    if missing:
+        print(f"Too few inputs: {missing:,} are missing, and the time is over; --seconds gives it more")
+    return 1 if found or failures or missing else 0
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--inputs", type=int, default=INPUTS, help="in all")
-    parser.add_argument("--seconds", type=int, default=SECONDS, help="per target and round")
-    parser.add_argument("--target", action="append", choices=[target.name for target in TARGETS], metavar="NAME")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--save", action="store_true", help="record it in benchmarks/results and docs/proof.md")
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("--repeat", metavar="FILE", help="try this input of the one --target")
-    return parser.parse_args()
+    parser = argparse.ArgumentParser(
+        prog="python tests/fuzz/run.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--inputs",
+        type=positive_count,
+        help=f"how many in all ({INPUTS:,}; with --seconds alone: as many as there is time for)",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=positive,
+        help=f"for the whole run, shared by its targets, each of which has at least one ({SECONDS:g})",
+    )
+    parser.add_argument(
+        "--target",
+        action="append",
+        choices=[target.name for target in TARGETS],
+        metavar="NAME",
+        help="this one, and others where it is given again (all of --list)",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the mutations (another one each time)")
+    parser.add_argument("--save", action="store_true", help="record it in benchmarks/results and docs/proof.md (no)")
+    parser.add_argument("--list", action="store_true", help="tell what is promised of which parser, and do nothing")
+    parser.add_argument("--repeat", type=Path, metavar="FILE", help="try this input of the one --target, and no other")
+    options = parser.parse_args()
+    if options.repeat and len(options.target or ()) != 1:
+        parser.error("--repeat needs one --target, the parser that the input is for; --list names them")
+    if options.repeat and not options.repeat.is_file():
+        parser.error(f"no such file: {options.repeat}; findings are kept in {WORK.relative_to(ROOT)}/findings")
+    if not (options.repeat or options.list):
+        need(parser, "atheris")
+    if options.seconds is None:
+        options.seconds, options.inputs = SECONDS, options.inputs or INPUTS
+    return options
 
 
 def _prepare(target: Target) -> None:
@@ -140,42 +164,33 @@ def _findings(target: Target) -> list[Path]:
     return sorted(path for path in _findings_folder(target).iterdir() if path.suffix != ".json")
 
 
-def _fuzz(targets: Sequence[Target], inputs: int, seconds: int, seed: int) -> dict[str, Outcome]:
+def _fuzz(targets: Sequence[Target], inputs: int, seconds: float, seed: int) -> dict[str, Outcome]:
     outcomes = {target.name: Outcome(target.name) for target in targets}
-    able = list(targets)
-    for round_number in range(MAX_ROUNDS):
-        left = inputs - sum(outcome.inputs for outcome in outcomes.values())
-        if left <= 0 or not able:
+    able, ends = list(targets), time.monotonic() + seconds
+    for number in itertools.count(1):
+        missing = inputs - sum(outcome.inputs for outcome in outcomes.values())
+        left = ends - time.monotonic()
+        if missing <= 0 or left < LEAST_SECONDS or not able:
             break
-        share = -(-left // len(able))
-        with ThreadPoolExecutor(AT_A_TIME) as pool:
-            results = pool.map(lambda target: _run(target, share, seconds, seed + round_number), able)  # noqa: B023
-        done = dict(zip((target.name for target in able), results, strict=True))
-        for name, result in done.items():
-            outcomes[name] = _sum(outcomes[name], result)
-        able = _fastest([done[target.name] for target in able])
+        print(f"round {number}:", flush=True)
+        results = _round(able, -(-missing // len(able)), seconds_each(left, len(able), AT_A_TIME), seed + number - 1)
+        for result in results:
+            outcomes[result.target] = added(outcomes[result.target], result)
+        able = [named(one.target) for one in fastest(results)]
     return outcomes
 
 
-def _fastest(results: Sequence[Outcome]) -> list[Target]:
-    """The faster half of those that have not failed: they have tried the most in the same time, or took the least."""
-    sound = sorted((one for one in results if not one.failure), key=lambda one: one.seconds / max(one.inputs, 1))
-    return [named(one.target) for one in sound[: max(len(sound) // 2, 1)]]
+def _round(targets: Sequence[Target], share: int, seconds: int, seed: int) -> list[Outcome]:
+    children = Children()
+    with ThreadPoolExecutor(AT_A_TIME) as pool:
+        try:
+            return list(pool.map(lambda target: _run(target, share, seconds, seed, children), targets))
+        finally:  # also when somebody ends us: the pool waits for what runs
+            pool.shutdown(wait=False, cancel_futures=True)
+            children.end()
 
 
-def _sum(one: Outcome, other: Outcome) -> Outcome:
-    return Outcome(
-        one.target,
-        one.inputs + other.inputs,
-        one.seconds + other.seconds,
-        max(one.edges, other.edges),
-        max(one.features, other.features),
-        max(one.memory, other.memory),
-        one.failure or other.failure,
-    )
-
-
-def _run(target: Target, share: int, seconds: int, seed: int) -> Outcome:
+def _run(target: Target, share: int, seconds: int, seed: int, children: Children) -> Outcome:
     findings = _findings_folder(target)
     arguments = [
         f"-runs={share}",
@@ -194,17 +209,7 @@ def _run(target: Target, share: int, seconds: int, seed: int) -> Outcome:
     begin = time.monotonic()
     log = WORK / f"{target.name}.log"
     with log.open("wb") as output:
-        child = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=_environment(), start_new_session=True
-        )
-        os.setpriority(os.PRIO_PROCESS, child.pid, NICENESS)
-        try:
-            code = child.wait(seconds + HANG_SECONDS + GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            code = -1
-        finally:
-            child.kill()
-            child.wait()
+        code = children.run(command, _environment(), output, seconds + HANG_SECONDS + GRACE_SECONDS)
     said = log.read_text("utf-8", "replace")
     covered = _COVERED.findall(said)
     executed, memory = _EXECUTED.search(said), _MEMORY.search(said)
