@@ -174,6 +174,7 @@ def test_a_mistyped_mcp_app_is_told_what_was_meant(machine: Machine) -> None:
         ["mcp", "start", "--inspector="],
         ["mcp", "start", "--upstream-url", "ftp://127.0.0.1/mcp"],
         ["mcp", "start", "--upstream-url", "http://"],
+        ["mcp", "start", "--upstream-url", "http://user:password@127.0.0.1/mcp"],
         ["mcp", "start", "--upstream-url", "http://127.0.0.1/mcp", "--metadata-updates"],
         ["mcp", "start", "--upstream-url", "http://127.0.0.1/mcp", "--port", "5000"],
         ["mcp", "start", "--port", "5000", "--", "python", "server.py"],
@@ -202,6 +203,15 @@ def test_a_wrong_call_exits_2_with_the_next_step_in_text_and_in_json(machine: Ma
     assert text.stderr.startswith("error: ")
     assert "\nnext: " in text.stderr
     assert set(machine_readable.json["error"]) == {"code", "message", "nextStep"}
+
+
+def test_a_password_in_a_url_is_refused_at_once_and_not_repeated(machine: Machine) -> None:
+    result = machine.run("mcp", "start", "--upstream-url", "https://user:secret@host/path-secret/mcp?key=secret")
+
+    assert result.exit_code == 2
+    assert "as in the URL of https://host/…, is not supported" in result.stderr
+    assert "behind '--'" in result.stderr
+    assert "secret" not in result.stderr
 
 
 # --- global options -----------------------------------------------------------------------------------------------

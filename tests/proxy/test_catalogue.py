@@ -98,6 +98,9 @@ def test_every_upstream_has_its_own(tmp_path: Path, state: str) -> None:
             Options(two, command=("python", "server.py")),
             Options(one, url="http://127.0.0.1:1/mcp"),
             Options(one, url="http://127.0.0.1:2/mcp"),
+            Options(one, url="http://127.0.0.1:2/mcp?key=one"),
+            Options(one, url="http://127.0.0.1:2/mcp?key=two"),
+            Options(one, url="http://127.0.0.1:2/one/mcp"),
         )
     ]
 
@@ -105,7 +108,7 @@ def test_every_upstream_has_its_own(tmp_path: Path, state: str) -> None:
         save(state, identity, SEEN.replace(saved_at=float(number)))
 
     kept = [load(state, identity)[0] for identity in identities]
-    assert [catalogue.saved_at if catalogue else None for catalogue in kept] == [0, 1, 2, 3, 4, 5, 6]
+    assert [catalogue.saved_at if catalogue else None for catalogue in kept] == list(range(len(identities)))
 
 
 def test_behind_a_link_is_the_same_workspace(tmp_path: Path) -> None:
@@ -119,12 +122,16 @@ def test_a_server_at_an_address_is_the_same_from_everywhere() -> None:
     assert identity_of(Options("/a", url="http://h/mcp")) == identity_of(Options("/b", url="http://h/mcp"))
 
 
-def test_a_file_name_tells_no_secrets_of_an_address(state: str) -> None:
-    name = os.path.basename(path_of(state, Identity("", url="https://user:password@host/mcp?key=secret")))
+def test_neither_a_file_nor_its_name_tells_secrets_of_an_address(state: str) -> None:
+    identity = identity_of(Options("/a", url="https://host/path-secret/mcp?key=query-secret"))
 
-    assert name.startswith("host-")
-    assert "password" not in name
-    assert "secret" not in name
+    save(state, identity, SEEN)
+
+    path = Path(path_of(state, identity))
+    assert path.name.startswith("host-")
+    assert "secret" not in path.name
+    assert "secret" not in path.read_text("utf-8")
+    assert load(state, identity)[0] == SEEN
 
 
 def test_a_file_of_another_workspace_is_not_used_though_it_has_our_name(state: str) -> None:

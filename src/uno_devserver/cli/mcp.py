@@ -81,7 +81,15 @@ def _check_url(url: str, invocation: Invocation) -> None:
     if invocation.child:
         message = "Both --upstream-url and a command behind '--' are given; only one server can be behind the proxy."
         raise UserError("BadValue", message, "Leave one of them out.", exit_code=2)
+    from ..system.urls import has_credentials, shown_url
+
     scheme, _, rest = url.partition("://")
     if scheme.lower() not in ("http", "https") or not rest.strip("/"):
-        message = f"The value '{url}' of --upstream-url is no HTTP address."
+        message = f"The value '{shown_url(url)}' of --upstream-url is no HTTP address."
         raise UserError("BadValue", message, "Write it as http://127.0.0.1:8000/mcp.", exit_code=2)
+    if has_credentials(url):
+        message = f"A user name or password before the host, as in the URL of {shown_url(url)}, is not supported."
+        next_step = (
+            "Leave it out. Where the server needs it, write a command behind '--' that reads it from a variable."
+        )
+        raise UserError("BadValue", message, next_step, exit_code=2)

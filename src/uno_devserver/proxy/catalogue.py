@@ -43,7 +43,7 @@ class Identity(Value):
 
     workspace: str  # the folder, where it matters to the upstream
     command: tuple[str, ...] = ()
-    url: str | None = None
+    url: str | None = None  # as others may see it, and a digest of the whole, which may hold a key
 
 
 class Catalogue(Value):
@@ -59,7 +59,9 @@ class Catalogue(Value):
 
 def identity_of(options: Options) -> Identity:
     if options.url is not None:
-        return Identity("", url=options.url)
+        from ..system.urls import shown_url
+
+        return Identity("", url=f"{shown_url(options.url)} {sha256(options.url.encode('utf-8', 'surrogatepass'))}")
     return identity_in(options.directory).replace(command=options.command)
 
 
@@ -79,7 +81,7 @@ def circumstances(options: Options, kept: Catalogue | None) -> Circumstances:
 def path_of(state: str, identity: Identity) -> str:
     """The file, in the folder of our own state."""
     if identity.url is not None:
-        host = identity.url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+        host = identity.url.partition("://")[2].partition(" ")[0].partition("/")[0]
         name = name_for(os.path.join(os.sep, identity.url), shown=host)
     else:
         path = os.path.join(identity.workspace, " ".join(identity.command))

@@ -35,6 +35,8 @@ class Options(Value):
     def upstream_name(self) -> str:
         """What is behind the proxy, at the beginning of a sentence."""
         if self.url is not None:
+            from ..system.urls import shown_url  # most proxies need none of it, and are quicker without
+
             return f"The server at {shown_url(self.url)}"
         return f"The server '{command_name(self.command)}'" if self.command else "The Host"
 
@@ -50,10 +52,3 @@ def command_name(command: tuple[str, ...]) -> str:
 
 def _file_name(path: str) -> str:
     return re.split(r"[\\/]", path)[-1] or path
-
-
-def shown_url(url: str) -> str:
-    """As others may see it: the query may hold a key, and before the host may be a password."""
-    scheme, mark, rest = url.partition("?")[0].partition("://")
-    host, slash, path = rest.partition("/")
-    return f"{scheme}{mark}{host.rpartition('@')[2]}{slash}{path}"

@@ -261,16 +261,24 @@ async def test_a_redirect_on_the_same_server_is_followed_and_remembered(status: 
     assert server.seen[1].json == server.seen[0].json
 
 
-@pytest.mark.parametrize("location", ["http://example.com/other", "https://127.0.0.1/other", "//x/other", "mailto:x"])
+@pytest.mark.parametrize(
+    ("location", "told"),
+    [
+        ("http://example.com/mcp?key=1", "http://example.com/mcp"),
+        ("https://127.0.0.1/other", "https://127.0.0.1/…"),
+        ("//x/other", "/…"),
+        ("mailto:x", "…"),
+    ],
+)
 @asynchronous
-async def test_a_redirect_to_another_server_is_not_followed(location: str) -> None:
+async def test_a_redirect_to_another_server_is_not_followed(location: str, told: str) -> None:
     server = always(b"", 307, Location=location)
     async with RawServer(server) as raw:
         with pytest.raises(Refusal, match="redirects to") as refusal:
             await connect_http(raw.url, TestPeer(), modern_first=False)
 
     assert refusal.value.status == 307
-    assert location in str(refusal.value)
+    assert f"redirects to {told}, which is not followed" in str(refusal.value)
     assert [asked.target for asked in server.seen] == ["/mcp", "/mcp"]  # in either era
 
 
@@ -279,7 +287,7 @@ async def test_a_redirect_to_another_server_is_not_followed(location: str) -> No
 async def test_a_redirect_that_would_lose_the_message_is_not_followed(status: int) -> None:
     server = always(b"", status, Location="/elsewhere")
     async with RawServer(server) as raw:
-        with pytest.raises(Refusal, match="redirects to /elsewhere"):
+        with pytest.raises(Refusal, match="redirects to /…, "):
             await connect_http(raw.url, TestPeer(), modern_first=False)
 
     assert [asked.target for asked in server.seen] == ["/mcp", "/mcp"]  # in either era
@@ -293,5 +301,5 @@ async def test_redirects_in_circles_end() -> None:
             visitor.answer(status=308, Location=asked.target + "x")
 
     async with RawServer(script) as raw:
-        with pytest.raises(Refusal, match="redirects to /mcpxxx"):
+        with pytest.raises(Refusal, match="redirects to /…, "):
             await connect_http(raw.url, TestPeer(), modern_first=False)

@@ -559,4 +559,4 @@ def test_an_address_that_is_no_mcp_server_is_an_upstream_error() -> None:
     )
 
     assert issues(facts) == [("UpstreamError", "Fatal")]
-    assert "http://127.0.0.1:9/" in issue(facts, "UpstreamError")["remediation"]
+    assert "http://127.0.0.1:9/" in issue(facts, "UpstreamError")["message"]

@@ -5,6 +5,10 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -205,11 +209,71 @@ def test_what_the_server_prints_is_in_the_log_of_the_proxy(proxies: Proxies) -> 
 
 
 def test_a_key_in_the_url_of_a_server_is_for_nobody_but_that_server(proxies: Proxies) -> None:
-    client = proxies.start("--upstream-url", f"http://127.0.0.1:{free_port()}/mcp?key=secret")
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp/path-secret?key=query-secret"
+    client = proxies.start("--upstream-url", url, "--log-level", "Trace")
     client.initialize()
 
     report = client.wait_state("Degraded")
 
-    assert "/mcp cannot be reached" in json.dumps(report)
+    assert f"http://127.0.0.1:{port}/… cannot be reached" in json.dumps(report, ensure_ascii=False)
     for told in (report, client.call_result("echo"), client.notifications, client.stderr):
         assert "secret" not in json.dumps(told)
+
+
+def test_nor_does_anybody_see_the_key_while_that_server_is_connected(proxies: Proxies, tmp_path: Path) -> None:
+    log_file = tmp_path / "proxy.log"
+    with _hosted("/mcp/path-secret?key=query-secret") as url:
+        client = proxies.connected("--upstream-url", url, "--log-level", "Trace", "-fl", str(log_file))
+        client.wait_health(lambda _: "greet" in client.tools(), "with the server's tools")
+        commands = [
+            proxies.machine.run(*command) for command in (("health", "--json"), ("list", "--json"), ("health",))
+        ]
+        report = client.health()
+
+    assert report["proxy"]["upstream"]["endpoint"] == url.partition("/mcp")[0] + "/…"
+    files = [path for path in (log_file, *proxies.machine.state.rglob("*")) if path.is_file()]
+    assert any("catalogue" in str(path) and b"greet" in path.read_bytes() for path in files)
+    for told in (json.dumps(report), client.stderr, *(command.stdout + command.stderr for command in commands)):
+        assert "secret" not in told
+    for path in files:
+        assert "secret" not in path.name
+        assert b"secret" not in path.read_bytes(), path
+
+
+@contextmanager
+def _hosted(target: str) -> Iterator[str]:
+    """A server with one tool that is there for whoever has the key, and for nobody else."""
+    results = {
+        "initialize": {
+            "protocolVersion": "2025-11-25",
+            "capabilities": {"tools": {}},
+            "serverInfo": {"name": "hosted", "version": "1"},
+        },
+        "tools/list": {"tools": [{"name": "greet", "inputSchema": {"type": "object"}}]},
+    }
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            message = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            result = results.get(message["method"]) if self.path == target else None
+            answer = {"result": result} if result else {"error": {"code": -32601, "message": "no such method"}}
+            body = json.dumps({"jsonrpc": "2.0", "id": message.get("id"), **answer}).encode()
+            self.send_response(200 if "id" in message else 202)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_GET(self) -> None:
+            self.send_error(405)
+
+        def log_message(self, *args: object) -> None:
+            """Nobody reads it."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}{target}"
+        finally:
+            server.shutdown()

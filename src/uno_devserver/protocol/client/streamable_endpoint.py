@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...system.log import log
+from ...system.urls import shown_url
 from ..http.client import HttpClient, Origin, encode_headers, split_url
 from ..http.client_connection import HttpFailure, Reply, TooLong
 from ..jsonrpc import INTERNAL_ERROR, RpcError, shown
@@ -54,7 +55,7 @@ class Endpoint:
         """`headers` go with every request, e.g. a token. ValueError: no such URL, or no such header."""
         origin, self._target = split_url(url)
         self._headers = encode_headers(headers or {})
-        self.url = f"{origin}{self._target.partition('?')[0]}"  # to be shown; a query may hold a secret
+        self.url = shown_url(f"{origin}{self._target}")
         self._http = HttpClient(origin)
 
     async def send(self, method: str, headers: bytes, body: bytes | None = None) -> Reply:
@@ -155,7 +156,7 @@ def media_type(reply: Reply) -> str:
 
 def _no_message(reply: Reply, body: bytes, garbage: Garbage) -> NotMcp:
     if location := reply.headers.get("location"):
-        return NotMcp(f"redirects to {shown(location)}, which is not followed", reply.status)
+        return NotMcp(f"redirects to {shown(shown_url(location))}, which is not followed", reply.status)
     if not body.strip():
         return NotMcp(f"answered with HTTP {reply.status} and nothing else", reply.status)
     kind = media_type(reply)

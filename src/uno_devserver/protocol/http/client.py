@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ...system.urls import shown_url
 from ...system.values import Value
 from .client_connection import ClientConnection, HttpFailure, Reply
 from .heads import check, encoded
@@ -55,7 +56,7 @@ def split_url(url: str) -> tuple[Origin, str]:
     found = _URL.fullmatch(url.strip())
     port = int(found["port"]) if found and found["port"] else None
     if found is None or port == 0 or (port or 0) > 65535:
-        shown = re.sub(r"//[^/]*@", "//…@", url.partition("?")[0])  # the rest may be secret
+        shown = shown_url(url)
         raise ValueError(f"'{shown}' is no URL of an HTTP server; http://<host>:<port>/<path> is what it takes")
     scheme, host = found["scheme"].lower(), found["host"].strip("[]").lower()
     target = found["target"] or "/"

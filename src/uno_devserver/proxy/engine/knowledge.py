@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...instances.health_report import ConnectionState
+from ...system.urls import shown_url
 from ..health.health import ProxyFacts, UpstreamFacts, report
-from ..options import shown_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

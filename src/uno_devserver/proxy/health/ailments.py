@@ -10,7 +10,6 @@ from ...instances.health_report import ConnectionState
 from ...instances.probe import HostKind
 from ...issues import ADDINS_DO, REMEDIES, Issue, fatal, warning
 from ...workspace.addins import FOLDER as ADDINS
-from ..options import shown_url
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -153,7 +152,7 @@ def _out_of_reach(facts: ProxyFacts) -> Iterator[Issue]:
     """A server elsewhere has no crashes that we could see, nor could we start it."""
     what = facts.upstream_name
     if facts.connect_error:
-        step = f"Make sure that {shown_url(facts.options.url or '')} is the address of an MCP server."
+        step = "Make sure that the URL of --upstream-url is the address of an MCP server."
         yield fatal("UpstreamError", f"{what} cannot be used over MCP: {facts.connect_error.rstrip('.')}.", step)
         return
     why = f": {facts.last_end.reason}" if facts.last_end else ""

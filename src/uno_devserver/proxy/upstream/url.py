@@ -14,8 +14,8 @@ from ...issues import fatal
 from ...protocol.client.streamable import connect_http
 from ...protocol.http.client import split_url
 from ...system.threads import apart, wait_or
+from ...system.urls import shown_url
 from ...system.values import Value
-from ..options import shown_url
 from .upstream import Ending, StartFailure
 
 if TYPE_CHECKING:
