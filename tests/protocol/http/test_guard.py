@@ -7,6 +7,7 @@ import socket
 import pytest
 
 from uno_devserver.protocol.http.guard import guard_for, own_names, refusal
+from uno_devserver.protocol.http.messages import joined
 
 LOCAL_HOSTS = [
     "localhost",
@@ -123,9 +124,16 @@ def test_pages_of_other_sites_may_not(origin: str, bind: str | None) -> None:
     assert repr(origin) in reason
 
 
+@pytest.mark.parametrize(
+    "sites", [["cross-site"], ["none", "cross-site"], ["cross-site", "none"], ["Cross-Site"], [""]]
+)
 @pytest.mark.parametrize("bind", [None, "0.0.0.0"])
-def test_what_another_site_embeds_or_links_to_is_refused_although_a_browser_names_no_origin(bind: str | None) -> None:
-    reason = refusal({"host": "localhost:5000", "sec-fetch-site": "cross-site"}, bind=bind)
+def test_what_another_site_embeds_or_links_to_is_refused_although_a_browser_names_no_origin(
+    bind: str | None, sites: list[str]
+) -> None:
+    sent = joined([(b"Host", b"localhost:5000"), *((b"Sec-Fetch-Site", site.encode()) for site in sites)])
+
+    reason = refusal(sent, bind=bind)
 
     assert reason == "requests of other web sites are not served; only pages of this machine may ask"
 

@@ -16,6 +16,8 @@ Guard = Callable[[Mapping[str, str]], str | None]
 
 _AUTHORITY = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\[\]\\,]+)(?::\d{0,5})?")
 _ORIGIN = re.compile(r"https?://(?P<authority>[^/]+)")
+# Of Sec-Fetch-Site; none: the user typed the address. A browser sends one of them, so two in one header are nobody's.
+_NEAR = ("none", "same-origin", "same-site")
 
 
 def refusal(headers: Mapping[str, str], *, bind: str | None = None, own_names: Collection[str] = ()) -> str | None:
@@ -29,7 +31,7 @@ def refusal(headers: Mapping[str, str], *, bind: str | None = None, own_names: C
     host = _host_of(headers["host"])
     origin = headers.get("origin")
     if origin is None:
-        if headers.get("sec-fetch-site") == "cross-site":
+        if headers.get("sec-fetch-site", "none") not in _NEAR:
             return "requests of other web sites are not served; only pages of this machine may ask"
         return None
     site = _ORIGIN.fullmatch(origin)
