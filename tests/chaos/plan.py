@@ -38,7 +38,7 @@ class Fault:
 
     def __str__(self) -> str:
         manner = f" ({self.manner})" if self.manner else ""
-        return f"{self.kind}{manner}, pick {self.pick:.3f}, {self.seconds:.2f} s"
+        return f"{self.kind}{manner}" + (f", for {self.seconds:.2f} s" if self.seconds else "")
 
 
 CLIENTS = {

@@ -41,13 +41,15 @@ class Run:
 
 def report(run: Run) -> str:
     answers = ", ".join(f"{count:,} {what}" for what, count in run.answers.most_common())
+    unanswered = run.calls - run.answers.total()
     head = (
         f"{figures.machine_and_commit()}. Seed {run.seed}, {run.seconds / 60:.1f} minutes, "
         f"{len(run.worlds)} worlds ({', '.join(run.worlds)}), "
         f"{run.clients} clients: **{run.injected:,} faults, {len(run.broken)} broken invariants**."
     )
     counts_told = (
-        f"{run.calls:,} calls were made: {answers}. {run.ran:,} runs are in the ledgers. Proxies connected to "
+        f"{run.calls:,} calls were made: {answers}; {unanswered:,} had no answer, since their client or proxy was "
+        f"killed or left, or they were taken back. {run.ran:,} runs are in the ledgers. Proxies connected to "
         f"{run.connections:,} servers, one after another. After {len(run.recoveries)} rounds everything had to "
         f"work again, and did within {max(run.recoveries, default=0.0):.1f} s. "
         f"No request waited for its answer for longer than {run.longest_silence:.1f} s. A full disk was {run.disk}."

@@ -8,7 +8,6 @@ all the time (invariants.py). The seed decides which fault comes when (plan.py);
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 import threading
 import time
@@ -22,6 +21,7 @@ from chaos.driver import Driver
 from chaos.plan import plan
 from chaos.record import Run, failure, report, save
 from chaos.worlds import WORLDS
+from support.long_runs import interruptible, positive
 
 MINUTES = 30.0
 SEED = 9
@@ -29,19 +29,24 @@ TELL_SECONDS = 60.0
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python tests/chaos/run.py", description=__doc__)
-    parser.add_argument("--seed", type=int, default=SEED)
-    parser.add_argument("--minutes", type=float, default=MINUTES)
-    parser.add_argument("--worlds", nargs="+", choices=tuple(WORLDS), default=list(WORLDS))
+    parser = argparse.ArgumentParser(
+        prog="python tests/chaos/run.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seed", type=int, default=SEED, help=f"decides which fault comes when ({SEED})")
+    parser.add_argument("--minutes", type=positive, default=MINUTES, help=f"for which faults come ({MINUTES:g})")
+    parser.add_argument(
+        "--worlds", nargs="+", choices=tuple(WORLDS), default=list(WORLDS), help="which of them (all four)"
+    )
     parser.add_argument("--list", action="store_true", help="show the plan, and do nothing")
-    parser.add_argument("--save", action="store_true", help="keep the figures, and put them into the documents")
+    parser.add_argument("--save", action="store_true", help="record it in benchmarks/results and docs/proof.md (no)")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     if options.list:
+        print(f"seed {options.seed}, {options.minutes:g} minutes")
         for world in options.worlds:
             show(world, options.seed, 60 * options.minutes)
         return 0
-    run = chaos(options.seed, 60 * options.minutes, options.worlds)
+    with interruptible(f"seed {options.seed}"):
+        run = chaos(options.seed, 60 * options.minutes, options.worlds)
     print(report(run))
     if run.broken:
         print(failure(run))

@@ -127,7 +127,7 @@ class HttpWorld(World):
 
     def _serve(self) -> subprocess.Popen[bytes]:
         line = [sys.executable, "-S", str(UPSTREAMS / "over_http.py"), str(self._port)]
-        return subprocess.Popen(line, env=self.machine.variables(), stdin=subprocess.DEVNULL)
+        return subprocess.Popen(line, env=self.machine.variables(), stdin=subprocess.DEVNULL, start_new_session=True)
 
     def foreign_processes(self) -> list[str]:
         return [each for each in super().foreign_processes() if not each.startswith(f"{self.server.pid}:")]

@@ -9,9 +9,10 @@ from benchmarks import figures
 
 from soak.samples import MEMORY, OF_FOLDER, OF_PROCESS, Series
 from soak.tally import Tally
-from soak.trend import MIB, TOLERATED_BYTES, Trend, count_grows, memory_grows, trend
+from soak.trend import MIB, TOLERATED_BYTES, WARM_UP_SECONDS, Trend, count_grows, memory_grows, trend
 
 KIB = 1024
+LEAST_MINUTES = WARM_UP_SECONDS / 60 + 10  # in less, a leak of the tolerated size is smaller than a breath
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,9 @@ def judge(series: Sequence[Series]) -> list[Row]:
 
 
 def text(rows: Sequence[Row], tally: Tally, minutes: float, seed: int) -> str:
-    return "\n".join([*_processes(rows), "", *_folders(rows), "", _summary(rows, tally, minutes, seed), ""])
+    return "\n".join(
+        [*_processes(rows, minutes), "", *_folders(rows, minutes), "", _summary(rows, tally, minutes, seed), ""]
+    )
 
 
 def save(rows: Sequence[Row], tally: Tally, minutes: float, seed: int) -> None:
@@ -52,7 +55,7 @@ def save(rows: Sequence[Row], tally: Tally, minutes: float, seed: int) -> None:
     figures.save("soak", 1, record, told)
 
 
-def _processes(rows: Sequence[Row]) -> list[str]:
+def _processes(rows: Sequence[Row], minutes: float) -> list[str]:
     lines = [
         "| process | resident memory | a trend of | open files | threads | children | |",
         "|---|---:|---:|---:|---:|---:|---|",
@@ -65,13 +68,13 @@ def _processes(rows: Sequence[Row]) -> list[str]:
                 f"{memory.first / MIB:.1f} → {memory.last / MIB:.1f} MiB",
                 f"{memory.per_hour / MIB:+.2f} MiB/h",
                 *(_change(row.trends[what]) for what in ("fds", "threads", "children")),
-                _verdict(row),
+                _verdict(row, "memory", minutes),
             ]
             lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 
-def _folders(rows: Sequence[Row]) -> list[str]:
+def _folders(rows: Sequence[Row], minutes: float) -> list[str]:
     lines = ["| folder | files | KiB | |", "|---|---:|---:|---|"]
     for row in rows:
         if all(what in row.trends for what in OF_FOLDER):
@@ -80,7 +83,7 @@ def _folders(rows: Sequence[Row]) -> list[str]:
                 row.series.name,
                 _change(row.trends["files"]),
                 f"{size.first / KIB:.0f} → {size.last / KIB:.0f}",
-                _verdict(row),
+                _verdict(row, "size", minutes),
             ]
             lines.append(f"| {' | '.join(cells)} |")
     return lines
@@ -103,5 +106,7 @@ def _change(seen: Trend) -> str:
     return f"{seen.first:g} → {seen.last:g}"
 
 
-def _verdict(row: Row) -> str:
-    return f"GROWS: {', '.join(row.grows)}" if row.grows else "pass"
+def _verdict(row: Row, what: str, minutes: float) -> str:
+    if row.grows:
+        return f"GROWS: {', '.join(row.grows)}"
+    return "pass" if minutes >= LEAST_MINUTES else f"too short to judge {what}"

@@ -23,7 +23,9 @@ from soak import report
 from soak.samples import Sampler, Series
 from soak.tally import Loops, Tally
 from soak.worlds import LONG, WORLDS, World
+from support.long_runs import interruptible, positive
 
+MINUTES = 60.0
 SAMPLE_SECONDS = 10.0
 SAMPLES = 60  # at least, however short the run is
 NICE = 5  # the machine may have other things to do
@@ -35,7 +37,8 @@ def main() -> int:
     seed = int(time.time()) if options.seed is None else options.seed
     tally = Tally()
     print(f"soak: {options.minutes:g} minutes, seed {seed}", flush=True)
-    series = soak(60 * options.minutes, seed, tally)
+    with interruptible(f"seed {seed}"):
+        series = soak(60 * options.minutes, seed, tally)
     judged = report.judge(series)
     text = report.text(judged, tally, options.minutes, seed)
     print(text)
@@ -88,12 +91,19 @@ def _end(world: World, tally: Tally) -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument(
-        "--seed", type=int, help="which edits break the build, and when what happens; else by the clock"
+    parser = argparse.ArgumentParser(
+        prog="python tests/soak/run.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--save", action="store_true")
+    parser.add_argument(
+        "--minutes",
+        type=positive,
+        default=MINUTES,
+        help=f"for which it lives ({MINUTES:g}); under {report.LEAST_MINUTES:g} nothing can be said of memory",
+    )
+    parser.add_argument(
+        "--seed", type=int, help="decides which edits break the build, and when what happens (by the clock)"
+    )
+    parser.add_argument("--save", action="store_true", help="record it in benchmarks/results and docs/proof.md (no)")
     return parser.parse_args()
 
 

@@ -49,6 +49,24 @@ def test_a_process_that_grows_is_named_with_what_grows() -> None:
     assert "| state: one | 20 → 20 | 5 → 5 | pass |" in told
 
 
+def test_a_run_too_short_to_see_a_leak_does_not_pass() -> None:
+    # given
+    process, folder = Series("proxy: one"), Series("state: one")
+    for number in range(60):
+        process.add(number, {"rss": 40_000_000, "uss": 1, "fds": 14, "threads": 3, "children": 1})
+        folder.add(number, {"files": 20, "bytes": 5000})
+    rows = report.judge([process, folder])
+
+    # when
+    short, long = (report.text(rows, Tally(), minutes, seed=1) for minutes in (14.9, 15.0))
+
+    # then
+    assert "| too short to judge memory |" in short
+    assert "| too short to judge size |" in short
+    assert "pass" not in short
+    assert long.count("| pass |") == 2
+
+
 def test_what_goes_wrong_in_a_loop_is_told_and_the_loop_goes_on() -> None:
     tally = Tally()
     loops = Loops(tally)
