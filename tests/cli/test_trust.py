@@ -48,6 +48,29 @@ def test_what_may_run_is_shown_and_kept(workspace: WorkspaceBuilder, machine: Ma
     assert _trusts(machine)
 
 
+def test_a_dry_run_shows_the_same_and_agrees_to_nothing(workspace: WorkspaceBuilder, machine: Machine) -> None:
+    workspace.file(ADDIN, "").file("server/package.json", '{"bin": "main.js", "scripts": {"build": "tsc"}}')
+    workspace.file(CONFIG, '{"mcpServerRoot": "../server", "hotReloads": {}}')
+
+    shown, data = machine.run("trust", "--dry-run"), machine.run("trust", "--dry-run", "--json").json
+
+    assert not machine.state.exists()
+    assert not _trusts(machine)
+    assert (shown.exit_code, shown.stdout.splitlines()[0]) == (
+        0,
+        f"Code of the workspace {machine.workspace} would be allowed to run.",
+    )
+    assert shown.stdout.splitlines()[-1] == trust.NOT_YET
+    assert "kept in" not in shown.stdout
+    agreed = machine.run("trust", "--json").json
+    assert len(agreed["commands"]) == 2
+    assert (data.pop("dryRun"), data.pop("trusted"), agreed.pop("trusted")) == (True, False, True)
+    assert Path(agreed.pop("agreement")).exists()
+    assert data == agreed
+    again = machine.run("trust", "--dry-run", "--json").json
+    assert again["trusted"] is True, "what was agreed to before stays"
+
+
 def test_programs_get_the_same_as_json(workspace: WorkspaceBuilder, machine: Machine) -> None:
     workspace.file(ADDIN, "")
 
@@ -194,6 +217,7 @@ def test_a_list_takes_nothing_back(workspace: WorkspaceBuilder, machine: Machine
     machine.run("trust")
 
     assert machine.run("trust", "--list", "--revoke").exit_code == 2
+    assert machine.run("trust", "--dry-run", "--revoke").exit_code == 2
     assert _trusts(machine)
 
 

@@ -242,6 +242,7 @@ COMMANDS = (
         "Agree that code of the workspace may run, or take that back",
         "trust:run",
         (
+            Option(("--dry-run",), "Show what would be allowed, and agree to nothing"),
             Option(("--revoke",), "Take it back"),
             Option(("--list",), "Show all workspaces that were agreed to"),
             _SOLUTION,

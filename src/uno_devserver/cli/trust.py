@@ -1,4 +1,4 @@
-"""`trust`: the user agrees that code of the workspace may run, sees what that is, and can take it back."""
+"""`trust`: the user sees what code of the workspace would run, agrees that it may, and can take it back."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..workspace.trust import Agreement, Question
     from .parse import Invocation
 
+NOT_YET = "Nothing was agreed to. 'uno-devserver trust' agrees."
 REMARK = "A changed config asks anew; edited code does not. 'uno-devserver trust --revoke' takes it back."
 NOTHING_YET = "Nothing yet: it has no add-ins, and its config names no commands."
 STILL_RUNS = "A Host that runs keeps what it has loaded; 'uno-devserver stop' ends it."
@@ -31,21 +32,25 @@ def run(invocation: Invocation) -> Result:
     if invocation.arguments:
         message = f"'trust' does not take '{invocation.arguments[0]}'."
         raise UserError("UnexpectedArgument", message, "Name the folder with --solution-dir.", exit_code=2)
+    one_at_most = [f"--{name}" for name in ("dry-run", "revoke", "list") if invocation.on(name)]
+    if len(one_at_most) > 1:
+        message = f"'trust' does one thing at a time, not {' and '.join(one_at_most)}."
+        raise UserError("BadValue", message, f"Leave all but one of {', '.join(one_at_most)} out.", exit_code=2)
     if invocation.on("list"):
-        return _list(invocation)
+        return _list()
     named = invocation.value("solution-dir")
     workspace = resolve(absolute(named or "."), explicit=named is not None)
     solution = invocation.value("solution")
     if solution is not None:
         workspace = select_solution(workspace, solution)
     try:
-        return _revoke(workspace) if invocation.on("revoke") else _agree(workspace)
+        return _revoke(workspace) if invocation.on("revoke") else _agree(workspace, dry_run=invocation.on("dry-run"))
     except OSError as error:
         message = f"The answer could not be kept in {error.filename or folders().state}: {error.strerror}."
         raise UserError("StateNotWritable", message, "Make the folder writable, then run it again.") from error
 
 
-def _agree(workspace: Workspace) -> Result:
+def _agree(workspace: Workspace, *, dry_run: bool) -> Result:
     if not workspace.resolved:
         issue = workspace.issues[0]
         raise UserError(issue.code, f"There is nothing to agree to. {issue.message}", issue.remediation)
@@ -61,22 +66,27 @@ def _agree(workspace: Workspace) -> Result:
         message = f"{asked.config or seen.config} was saved while it was read, so what would be shown is not what runs."
         raise UserError("ConfigInvalid", message, "Run it again.")
     state = folders().state
-    agree(state, asked, "trust")
     path = agreement_path(state, asked.directory)
-    rows = (Row("config", asked.config or "none"), Row("kept in", path))
-    shown = Bullets("What may run", (*asked.addins, *commands) or (NOTHING_YET,))
+    rows: tuple[Row, ...] = (Row("config", asked.config or "none"),)
+    if not dry_run:
+        agree(state, asked, "trust")
+        rows += (Row("kept in", path),)
+    shown = Bullets(
+        "What would be allowed" if dry_run else "What may run", (*asked.addins, *commands) or (NOTHING_YET,)
+    )
     wrong = Bullets("Problems of the config", problems, Style.BAD)
     data = {
         "workspaceDirectory": asked.directory,
-        "trusted": True,
+        "trusted": not dry_run or is_trusted(os.environ, asked.directory),
         "addIns": list(asked.addins),
         "commands": list(commands),
         "config": asked.config,
         "problems": list(problems),
-        "agreement": path,
+        **({"dryRun": True} if dry_run else {"agreement": path}),
     }
-    title = f"Code of the workspace {asked.directory} may run."
-    return Result(data, Report(title, (Section("", rows), shown, wrong, Section(REMARK, ()))))
+    title = f"Code of the workspace {asked.directory} {'would be allowed to' if dry_run else 'may'} run."
+    remark = NOT_YET if dry_run else REMARK
+    return Result(data, Report(title, (Section("", rows), shown, wrong, Section(remark, ()))))
 
 
 def may_run(asked: Question) -> tuple[str, ...]:
@@ -92,10 +102,7 @@ def may_run(asked: Question) -> tuple[str, ...]:
     return tuple(commands_of(asked.directory, config).in_words())
 
 
-def _list(invocation: Invocation) -> Result:
-    if invocation.on("revoke"):
-        message = "'trust' either takes an agreement back or lists all, not both."
-        raise UserError("BadValue", message, "Leave --list or --revoke out.", exit_code=2)
+def _list() -> Result:
     found = agreements(folders().state)
     by_environment = os.environ.get(VARIABLE, "").strip() == "1"
     data = {
