@@ -15,7 +15,7 @@ unexport PYTHONDONTWRITEBYTECODE
 .PHONY: help setup test .compiled-tests test-dotnet test-clients lint screenshots conformance bench chaos fuzz soak coverage release-check demo clean
 
 help:  ## what can be done here
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 15
 
 # The program and what it depends on: enough for the demo, which is the first thing that people try.
 $(RUNNABLE): pyproject.toml
@@ -76,13 +76,13 @@ bench: $(STAMP) $(PROGRAMS)  ## measure everything, and other MCP proxies beside
 chaos: $(STAMP)  ## break everything on purpose, for half an hour (ARGS='--seed 7 --minutes 5')
 	$(BIN)/python tests/chaos/run.py $(SAVE) $(ARGS)
 
-fuzz: $(PROOF)  ## a million hostile inputs to every parser
+fuzz: $(PROOF)  ## over a million hostile inputs to all parsers (ARGS='--target xml --seconds 60')
 	$(BIN)/python tests/fuzz/run.py $(SAVE) $(ARGS)
 
-soak: $(STAMP)  ## an hour of calls, edits and restarts: nothing may grow
+soak: $(STAMP)  ## an hour of calls, edits and restarts: nothing may grow (ARGS='--minutes 20 --seed 4')
 	$(BIN)/python tests/soak/run.py $(SAVE) $(ARGS)
 
-coverage: $(PROOF) $(PROGRAMS)  ## every test, with the branches that they take, also in the processes they start
+coverage: $(PROOF) $(PROGRAMS)  ## every test, with the branches that they take, also in the processes they start (ARGS='tests/msbuild': those of a part, unjudged)
 	$(BIN)/python tests/support/coverage_run.py $(SAVE) $(ARGS)
 
 release-check: $(PROOF)  ## build the wheel and try it in empty environments, with every Python that is here

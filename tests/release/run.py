@@ -21,17 +21,46 @@ if __name__ == "__main__":
 
 from release.building import Built, build, problems_of
 from release.machine import ReleaseMachine
-from release.pythons import Python, of_path, on_this_machine
+from release.pythons import OLDEST, Python, of_path, on_this_machine
 from release.smoke import ENVIRONMENT, FROM_RUNNER, Check
 from release.ways import by_pip, by_pipx, by_uv_tool, by_uvx, from_checkout
+from support.long_runs import interruptible, need
 
 LONGEST = 1000  # characters of a problem: its end says most
 
 Installed = Callable[[ReleaseMachine, Built, Python], None]
 
 
-def main(arguments: argparse.Namespace) -> int:
-    pythons = [of_path(path) for path in arguments.python] or on_this_machine()
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python tests/release/run.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--python",
+        action="append",
+        type=_supported,
+        default=[],
+        metavar="PATH",
+        help="an interpreter to try it with, and others where it is given again (all that are here)",
+    )
+    options = parser.parse_args()
+    need(parser, "uv")
+    with interruptible():
+        return _release(sorted(options.python) or on_this_machine())
+
+
+def _supported(path: str) -> Python:
+    oldest = ".".join(map(str, OLDEST))
+    try:
+        python = of_path(path)
+    except (OSError, ValueError, subprocess.SubprocessError):
+        raise argparse.ArgumentTypeError(f"{path} is no released Python; name one from {oldest} on") from None
+    if python.number < OLDEST:
+        raise argparse.ArgumentTypeError(f"{path} is Python {python.version}; name one from {oldest} on")
+    return python
+
+
+def _release(pythons: list[Python]) -> int:
     if not pythons:
         print("no Python that this program supports was found; name one with --python")
         return 1
@@ -81,6 +110,4 @@ def _told(name: str, problems: list[str], seconds: float) -> tuple[str, bool]:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--python", action="append", default=[], help="an interpreter to try it with, instead of all")
-    sys.exit(main(parser.parse_args()))
+    sys.exit(main())

@@ -1,13 +1,15 @@
-"""Every test, and the branches of `src` that it takes: `python tests/support/coverage_run.py [--save] [for pytest]`.
+"""Every test, and the branches of `src` that it takes: `python tests/support/coverage_run.py [--save] [ARGS …]`.
 
 The processes that tests start count too, with whatever environment: all run with a Python of their own, a virtual
 environment that lives as long as the run, in which each start begins the measurement. The run fails where the total is
 below 90 %, where a module is and nothing here says why, and where something here says why and it is not. Tests do not
-decide: some hold times that the measurement prolongs, and `make test` judges them.
+decide: some hold times that the measurement prolongs, and `make test` judges them. ARGS go to pytest, as `-k words` or
+`tests/msbuild`: then the modules that were measured are printed, and nothing is judged, which only all tests can be.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -19,14 +21,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).parents[2]))
+    sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
 
 from benchmarks import figures
+
+from support.long_runs import interruptible, need
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "uno_devserver"
 SETTINGS = ROOT / "pyproject.toml"
 WANTED = 90.0
+RAN = (0, 1)  # what pytest says when all tests were run, with or without failures
 
 # They hold which modules are imported, and how long that takes; coverage imports its own, and takes its time.
 LEFT_OUT = ("tests/test_hot_path.py", "tests/proxy/test_hot_path.py")
@@ -55,18 +60,34 @@ class Module(NamedTuple):
         return _percent(self.statements + self.branches, self.missed + self.missed_branches)
 
 
-def main(arguments: Sequence[str]) -> int:
-    saving = "--save" in arguments
-    with tempfile.TemporaryDirectory(prefix="u") as folder:
-        python = measuring_python(Path(folder), SOURCE)
-        _run_tests(python, [argument for argument in arguments if argument != "--save"])
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="python tests/support/coverage_run.py",
+        usage="%(prog)s [--help] [--save] [ARGS ...]",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--save", action="store_true", help="record it in benchmarks/results and docs/proof.md (no)")
+    options, for_pytest = parser.parse_known_args()
+    need(parser, "coverage")
+    if options.save and for_pytest:
+        parser.error("only a run of all tests is recorded; leave --save out, or what is for pytest")
+    with interruptible(), tempfile.TemporaryDirectory(prefix="u") as folder:
+        code = _run_tests(measuring_python(Path(folder), SOURCE), for_pytest)
+        if code not in RAN:
+            print(f"pytest ended with {code} before the tests had run: nothing is judged; see above")
+            return 1
         modules = combined(Path(folder), SOURCE)
+    if for_pytest:
+        print(figures_of_a_part(modules))
+        return 0
     missed = problems(modules, REASONS)
     report = _report(modules)
     print(report)
     for problem in missed:
         print(f"MISS: {problem}")
-    if saving:
+    if options.save:
         figures.save("coverage", 1, [module._asdict() for module in [_total(modules), *modules]], report)
     return 1 if missed else 0
 
@@ -93,10 +114,10 @@ def measuring_python(folder: Path, source: Path) -> str:
     return str(folder / "venv" / "bin" / "python")
 
 
-def _run_tests(python: str, arguments: Sequence[str]) -> None:
+def _run_tests(python: str, arguments: Sequence[str]) -> int:
     left_out = [f"--ignore={path}" for path in LEFT_OUT]
     pytest = [python, "-m", "pytest", "-n", "4", "--dist", "worksteal", *left_out, *arguments]
-    subprocess.run(pytest, cwd=ROOT)
+    return subprocess.run(pytest, cwd=ROOT, stdin=subprocess.DEVNULL).returncode
 
 
 def combined(folder: Path, source: Path) -> list[Module]:
@@ -131,6 +152,17 @@ def problems(modules: Sequence[Module], reasons: Mapping[str, str]) -> list[str]
     return found
 
 
+def figures_of_a_part(modules: Sequence[Module]) -> str:
+    taken = [module for module in modules if module.missed < module.statements]
+    lines = ["Only a part of the tests was run, so nothing is judged. Modules of which something was run:", ""]
+    lines += [
+        "| module | taken |",
+        "|---|---:|",
+        *(f"| `{module.name}` | {module.percent:.1f} % |" for module in taken),
+    ]
+    return "\n".join(lines)
+
+
 def _report(modules: Sequence[Module]) -> str:
     total = _total(modules)
     lines = [
@@ -155,4 +187,4 @@ def _percent(of: int, missed: int) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from support.coverage_run import Module, combined, measuring_python, problems
+from support.coverage_run import Module, combined, figures_of_a_part, measuring_python, problems
 from support.files import write
 
+TESTS = Path(__file__).parents[1]
 GOOD = Module("good.py", 100, 0, 100, 0)
 BAD = Module("bad.py", 10, 5, 10, 5)
 
@@ -60,3 +62,32 @@ ended.acquire()
     assert (process.stdout, process.stderr) == (b"", b"")
     work = next(module for module in combined(tmp_path, source) if module.name == "work.py")
     assert work == Module("work.py", statements=4, missed=1, branches=2, missed_branches=1)
+
+
+@pytest.mark.parametrize(
+    ("program", "arguments", "sentence"),
+    [
+        ("support/coverage_run.py", ["--save", "-k", "words"], "only a run of all tests is recorded"),
+        ("release/run.py", ["--python", "/nope"], "/nope is no released Python; name one from 3.11 on"),
+        ("release/run.py", ["--python", "/bin/true"], "/bin/true is no released Python"),
+        ("chaos/run.py", ["--minutes", "0"], "argument --minutes: '0' is no number above 0"),
+        ("soak/run.py", ["--minutes", "nan"], "argument --minutes: 'nan' is no number above 0"),
+    ],
+)
+def test_what_a_proof_cannot_be_made_with_is_a_sentence(program: str, arguments: list[str], sentence: str) -> None:
+    if "coverage" in program:
+        pytest.importorskip("coverage", reason="make coverage installs it")
+
+    process = subprocess.run([sys.executable, str(TESTS / program), *arguments], capture_output=True, text=True)
+
+    assert process.returncode == 2
+    assert sentence in process.stderr
+    assert "Traceback" not in process.stderr
+
+
+def test_of_a_part_of_the_tests_only_the_modules_that_ran_are_told() -> None:
+    told = figures_of_a_part([GOOD, BAD, Module("never.py", 10, 10, 4, 4)])
+
+    assert "nothing is judged" in told
+    assert "| `bad.py` | 50.0 % |" in told
+    assert "never.py" not in told
