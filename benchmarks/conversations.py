@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 LIMIT_SECONDS = 20.0
 INITIALIZE = {
@@ -37,7 +37,13 @@ INITIALIZED = b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
 class Pipes:
     """A proxy that was just started, and its client."""
 
-    def __init__(self, command: Sequence[str], environ: Mapping[str, str], folder: Path) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        environ: Mapping[str, str],
+        folder: Path,
+        stderr: int | IO[bytes] = subprocess.DEVNULL,
+    ) -> None:
         self.started = time.perf_counter()
         self.process = subprocess.Popen(
             list(command),
@@ -45,7 +51,7 @@ class Pipes:
             env=dict(environ),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=stderr,
             bufsize=0,
         )
         assert self.process.stdin is not None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -12,10 +14,11 @@ import psutil
 import pytest
 from benchmarks import plot
 from benchmarks.conversations import NoAnswer
-from benchmarks.peers.experiments import ROWS
-from benchmarks.peers.installed import ALONE, OURS
+from benchmarks.peers import __main__ as comparison
+from benchmarks.peers.experiments import ROWS, Arena, Experiment, bound
+from benchmarks.peers.installed import ALONE, OURS, Peer
 from benchmarks.peers.report import Measured, behind, render, rows
-from benchmarks.peers.sessions import OnPipes, Session, end, memory, started_server
+from benchmarks.peers.sessions import OnPipes, Session, end, memory, opened, started_server
 from benchmarks.reloads import PLAIN
 
 THEIRS, UNABLE = "their-proxy", "another"
@@ -55,6 +58,68 @@ def test_the_table_has_medians_and_bare_starts_and_says_no_where_one_cannot() ->
     assert table["calls with 32 in flight"] == ["**10/s**", "5/s", "no", "10/s"]
     assert table["added to a call"][-1] == "–", "without a proxy there is nothing to add"
     assert len(table) == len(ROWS) + 2
+
+
+def test_ours_is_bold_only_where_no_column_is_better() -> None:
+    # given
+    told = measured(list=9.0, rate=11.0)
+    told.samples["first", ALONE] = [9.0]  # type: ignore[index]
+
+    # when
+    bold = {line.split("|")[1].strip() for line in render(told).splitlines() if "| **10" in line}
+
+    # then
+    better = {"launch → `tools/list`", "calls with 32 in flight", "launch → first call, server running"}
+    assert bold == {row.title for row in ROWS} - better
+
+
+def test_a_busy_machine_has_longer_bounds_and_a_quick_one_no_shorter() -> None:
+    assert bound(15.0, bare=0.010) == 15.0
+    assert bound(15.0, bare=0.100) == 60.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--rounds", "0"], "'0' is no whole number above 0"),
+        (["--save", "--quick"], "figures of 2 rounds say too little to be kept"),
+    ],
+)
+def test_a_comparison_that_says_nothing_is_refused(arguments: list[str], sentence: str) -> None:
+    command = [sys.executable, "-m", "benchmarks.peers", *arguments]
+
+    process = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True)
+
+    assert process.returncode == 2
+    assert sentence in process.stderr
+
+
+def test_a_proxy_that_dies_is_told_with_its_last_words_and_the_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # given
+    dying = [sys.executable, "-c", "import sys; sys.exit('no such option')"]
+
+    def asks(peer: Peer, _: Arena) -> dict[str, float]:
+        if peer.name == UNABLE:
+            with opened(OnPipes(dying, tmp_path)) as session:
+                session.process.wait()
+                session.ask("ping", {})
+        return {"cold": 1.0}
+
+    monkeypatch.setattr(comparison, "EXPERIMENTS", (Experiment(asks, ("cold",)),))
+    monkeypatch.setattr(comparison, "running_host", lambda: nullcontext("http://127.0.0.1:1/mcp"))
+    monkeypatch.setattr(Arena, "begin_round", lambda *_: None)
+    peers = [Peer(name, "1", lambda _: []) for name in (UNABLE, THEIRS)]
+
+    # when
+    told = comparison.measure(peers, rounds=2)
+
+    # then
+    assert told.samples == {("cold", THEIRS): [1.0, 1.0]}
+    assert told.reasons["cold", UNABLE].startswith("BrokenPipeError")
+    assert told.reasons["cold", UNABLE].endswith("no such option")
+    assert "another, cold: no: BrokenPipeError" in capsys.readouterr().err
 
 
 def test_a_proxy_that_fails_in_a_later_round_is_shown_with_the_rounds_that_it_did() -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import signal
 import subprocess
 import sys
 import time
@@ -26,6 +27,7 @@ from benchmarks.peers.experiments import EXPERIMENTS, Arena, Experiment
 from benchmarks.peers.installed import OURS, Peer, installed
 from benchmarks.peers.report import Measured, behind, render, rows
 from benchmarks.peers.servers import running_host
+from benchmarks.peers.sessions import why
 
 ROUNDS = 15
 QUICK_ROUNDS = 2
@@ -33,25 +35,40 @@ PR_SET_CHILD_SUBREAPER = 36
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds, to try it")
-    parser.add_argument("--save", action="store_true", help="keep the samples, and put the figures into the documents")
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=_positive, default=ROUNDS, help=f"of which medians are shown ({ROUNDS})")
+    parser.add_argument("--quick", action="store_true", help=f"{QUICK_ROUNDS} rounds, to try it (no)")
+    parser.add_argument("--save", action="store_true", help="keep the samples, with figures in the documents (no)")
     options = parser.parse_args()
+    rounds = QUICK_ROUNDS if options.quick else options.rounds
+    if options.save and rounds < ROUNDS:
+        parser.error(f"figures of {rounds} rounds say too little to be kept; --save needs --rounds {ROUNDS} or more")
     _adopt_orphans()
-    measured = measure(installed(), QUICK_ROUNDS if options.quick else max(1, options.rounds))
-    left = _end_what_is_left()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends as by Ctrl+C, and the Host with it
+    try:
+        measured = measure(installed(), rounds)
+    except KeyboardInterrupt:
+        print("Interrupted", file=sys.stderr)
+        return 128 + signal.SIGINT
+    finally:
+        left = _end_what_is_left()
     print(render(measured))
     for sentence in behind(measured):
         print(f"NOT AHEAD: {sentence}")
-    for (row, name), reason in measured.reasons.items():
-        print(f"{name}, {row}: {reason}", file=sys.stderr)
     if left:
         print(f"These had to be ended after the run: {', '.join(left)}", file=sys.stderr)
     if options.save:
         save("peers", measured.rounds, rows(measured), render(measured))
         plot.main()
     return 1 if any(name == OURS for _, name in measured.reasons) else 0
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number above 0")
+    return int(text)
 
 
 def measure(peers: list[Peer], rounds: int) -> Measured:
@@ -64,7 +81,7 @@ def measure(peers: list[Peer], rounds: int) -> Measured:
         try:
             for number in range(rounds + 1):  # the first one warms caches, ours too, and finds out who can do what
                 unit = _bare_start()
-                arena.begin_round()
+                arena.begin_round(unit / 1000)
                 if number:
                     bare.append(unit)
                     direct.append(arena.direct_call)
@@ -74,9 +91,10 @@ def measure(peers: list[Peer], rounds: int) -> Measured:
                             continue
                         try:
                             figures = experiment.run(peer, arena)
-                        except SystemExit as reason:
-                            reasons.update({(row, peer.name): str(reason) for row in experiment.rows})
-                            arena.drop(peer, experiment.rows[0])
+                        except (Exception, SystemExit) as error:  # whatever it is, the others are measured
+                            reason = why(error) + arena.drop(peer, experiment.rows[0])
+                            reasons.update({(row, peer.name): reason for row in experiment.rows})
+                            print(f"{peer.name}, {experiment.rows[0]}: no: {reason}", file=sys.stderr)
                             continue
                         for row, value in figures.items() if number else ():
                             samples[row, peer.name].append(value)

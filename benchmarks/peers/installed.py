@@ -44,11 +44,13 @@ def installed() -> list[Peer]:
     HOME.mkdir(parents=True, exist_ok=True)
     for name in PYTHON_PEERS:
         if not (HOME / name / "bin" / name).exists():
+            _announce(name)
             venv.create(HOME / name, with_pip=True)
             _run([str(HOME / name / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check", name])
     packages = HOME / "npm"
     bins = packages / "node_modules" / ".bin"
     if not all((bins / name).exists() for name in NODE_PEERS):
+        _announce(*NODE_PEERS)
         packages.mkdir(exist_ok=True)
         (packages / "package.json").write_text('{"private": true}', "utf-8")
         _run([NODE, NPM, "install", "--ignore-scripts", "--no-audit", "--no-fund", *NODE_PEERS], packages)
@@ -93,6 +95,11 @@ def installed() -> list[Peer]:
     ]
 
 
+def _announce(*names: str) -> None:
+    into = HOME.relative_to(WORK.parents[1])
+    print(f"downloading and installing {', '.join(names)}, once, into {into}", file=sys.stderr, flush=True)
+
+
 def environment() -> dict[str, str]:
     """`fastmcp run --reload` starts itself again by its bare name, so it must be found."""
     path = os.pathsep.join((str(HOME / "fastmcp" / "bin"), os.environ["PATH"]))
@@ -117,7 +124,9 @@ def _node_version(name: str) -> str:
 
 
 def _run(command: Command, folder: Path = HOME) -> None:
-    subprocess.run(command, cwd=folder, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    if done.returncode:
+        raise SystemExit("It could not be installed, see above; it needs a network. Run it again, then.")
 
 
 def _printed(command: Command) -> str:

@@ -97,7 +97,13 @@ def _cell(measured: Measured, row: Row, name: str, unit: float) -> str:
     failed_later = len(samples) < measured.rounds
     some = f", in {len(samples)} of {measured.rounds} rounds" if failed_later else ""
     told = f"{figure(value, row.unit)}{ratio}{some}"
-    return f"**{told}**" if name == OURS else told
+    return f"**{told}**" if name == OURS and _is_best(measured, row) else told
+
+
+def _is_best(measured: Measured, row: Row) -> bool:
+    """Ours, of all columns that have a figure: also of the one without a proxy."""
+    medians = {name: median(samples) for (key, name), samples in measured.samples.items() if key == row.key and samples}
+    return medians[OURS] == (max if row.unit == "/s" else min)(medians.values())
 
 
 def _ratio(ratio: float) -> str:

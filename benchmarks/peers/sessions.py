@@ -6,12 +6,14 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import os
 import socket
 import subprocess
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol, TypeVar
 
 import psutil
 
@@ -21,6 +23,7 @@ from benchmarks.peers.installed import Command, environment
 AGAIN_SECONDS = 0.25  # a call that is not answered may have got lost with the server; another one is made beside it
 PAUSE_SECONDS = 0.005  # after a refusal: a client that asks at once takes the processor from the one that it waits for
 KNOCK_SECONDS = 0.005  # between attempts to connect to a port that is not open yet
+LAST_LINES, LAST_BYTES = 5, 2000  # of the stderr of one that failed
 QUIT_SECONDS = 0.3  # then it is killed: some do not end with their input
 
 Message = dict[str, Any]
@@ -29,6 +32,7 @@ Message = dict[str, Any]
 class Session(Protocol):
     started: float
     process: subprocess.Popen[bytes]
+    stderr: IO[bytes]
 
     def shake_hands(self) -> None: ...
     def ask(self, method: str, params: Mapping[str, Any]) -> Message: ...
@@ -37,7 +41,8 @@ class Session(Protocol):
 
 class OnPipes(Pipes):
     def __init__(self, command: Command, folder: Path) -> None:
-        super().__init__(command, environment(), folder)
+        self.stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - `end` closes it
+        super().__init__(command, environment(), folder, self.stderr)
 
     def until(self, good: Callable[[Message], bool], call: Mapping[str, Any], seconds: float) -> None:
         """Call until it works: again after a refusal, and beside those that are not answered. After an error, as new
@@ -77,6 +82,7 @@ class OnHttp:
         self._session: dict[str, str] = {}
         self._connection: http.client.HTTPConnection | None = None
         self._last_id = 0
+        self.stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - `end` closes it
         self.started = time.perf_counter()
         self.process = subprocess.Popen(
             command,
@@ -84,7 +90,7 @@ class OnHttp:
             env=environment(),
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
+            stderr=self.stderr,
         )
 
     def shake_hands(self) -> None:
@@ -164,8 +170,35 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+Opened = TypeVar("Opened", bound=Session)
+
+
+@contextlib.contextmanager
+def opened(session: Opened) -> Iterator[Opened]:
+    """A session that ends here, well or not; why not is told with what its proxy said last."""
+    try:
+        yield session
+    except (Exception, SystemExit) as error:
+        raise NoAnswer(why(error) + last_words(session)) from error
+    finally:
+        end(session)
+
+
+def why(error: BaseException) -> str:
+    return str(error) if isinstance(error, SystemExit) else f"{type(error).__name__}: {error}"
+
+
+def last_words(session: Session) -> str:
+    """The end of its stderr, if it has said anything there."""
+    size = os.fstat(session.stderr.fileno()).st_size
+    text = os.pread(session.stderr.fileno(), LAST_BYTES, max(0, size - LAST_BYTES)).decode("utf-8", "replace")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return f"; its stderr ends with: {' / '.join(lines[-LAST_LINES:])}" if lines else ""
+
+
 def end(session: Session) -> None:
     """With all that it started."""
+    session.stderr.close()
     process = session.process
     started = _below(process.pid)
     for stream in (process.stdin, process.stdout):
