@@ -124,7 +124,8 @@ def _check_removal(
             continue
         names = [entry.name for entry in open_document(left, form, root, name_key).entries]
         assert names == [entry.name for number, entry in enumerate(document.entries) if number != index]
-        assert _without(meaning(left), root[0]) == _without(meaning(text), root[0])
+        if before := meaning(text):  # what has no meaning may get one: without an anchor that was there twice
+            assert _without(meaning(left), root[0]) == _without(before, root[0])
 
 
 def _others(document: Document) -> list[object]:

@@ -55,6 +55,11 @@ def test_entries_of_a_list_have_the_name_that_they_say() -> None:
     assert [entry.settings for entry in entries] == [{"name": "dev", "command": "x"}, {"command": "y"}, None]
 
 
+@pytest.mark.parametrize("items", ["- - ", "- []", "- [a]", "- [a, b, c]", "- x", "- "])
+def test_an_item_that_is_no_mapping_has_no_name(items: str) -> None:
+    assert [(entry.name, entry.settings) for entry in cont(f"mcpServers:\n{items}\n").entries] == [("", None)]
+
+
 def test_twins_are_both_entries() -> None:
     assert [entry.settings for entry in goose("extensions:\n  a: {x: 1}\n  a: {x: 2}\n").entries] == [
         {"x": 1},

@@ -108,8 +108,10 @@ class YamlDocument:
         settings = value if isinstance(value, dict) else None
         if self._name_key is None:
             return Entry(name_of(self._way[-1].items[2 * slot]), settings)
+        if settings is None:
+            return Entry("", None)
         name = [name_of(value) for key, value in referent(node).pairs if name_of(key) == self._name_key]
-        return Entry(name[-1] if settings is not None and name else "", settings)
+        return Entry(name[-1] if name else "", settings)
 
     def _value(self, slot: int) -> Node:
         servers = self._way[-1]
