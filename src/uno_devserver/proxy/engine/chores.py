@@ -1,5 +1,5 @@
 """What is done when a start has come to its end, behind the first calls: keeping the catalogue, asking the Host how it
-is, and looking at the disk. Nobody waits for it, and it is done one thing after the other.
+is, and looking at the disk. Nobody waits for it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .knowledge import Knowledge
     from .offering import Offering
 
+KEEP_SECONDS = 0.02  # calls that waited for the upstream go first; and whoever else asks meanwhile needs no other one
 BEHIND_SECONDS = 0.2  # the first calls come as soon as there is an upstream, and this can wait
 
 
@@ -25,16 +26,25 @@ class Chores:
         self._knowledge = knowledge
         self._offering = offering
         self._tasks = Tasks()
+        self._keeps = False
         self._due = False
 
     def listed_anew(self) -> None:
-        self._tasks.start(self.keep())
+        if not self._keeps:
+            self._keeps = True
+            self._tasks.start(self._keep_behind())
 
     def settled(self) -> None:
         """A start has come to its end."""
+        self.listed_anew()
         if not self._due:
             self._due = True
-            self._tasks.start(self._do())
+            self._tasks.start(self._look())
+
+    async def close(self) -> None:
+        """What is to be kept is kept."""
+        if self._keeps:
+            await self.keep()
 
     async def keep(self) -> None:
         """Write the catalogue."""
@@ -49,8 +59,12 @@ class Chores:
             written, sdk = await apart(write_for_sdk)
             self._knowledge.learn(catalogue_written=written, catalogue_sdk=sdk)
 
-    async def _do(self) -> None:
+    async def _keep_behind(self) -> None:
+        await asyncio.sleep(KEEP_SECONDS)
+        self._keeps = False
         await self.keep()
+
+    async def _look(self) -> None:
         await asyncio.sleep(BEHIND_SECONDS)
         self._due = False
         placement = self._keeper.placement

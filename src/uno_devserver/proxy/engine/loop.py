@@ -44,6 +44,7 @@ CLOSE_SECONDS = 0.23  # the front gives us 0.25 s
 READY_SECONDS = 1.0  # some clients never say that they are initialized
 TOOLS_SECONDS = 30.0  # --mcp-wait-tools-list: what clients allow for their start
 LOOK_SECONDS = 1.0  # a start does not wait longer for a look at the disk, which takes microseconds as a rule
+BEHIND_CALLS_SECONDS = 0.02  # the calls that waited for a start go first
 LINGER_SECONDS = 1.0  # a start that works is over by then
 CATALOGUE_SECONDS = 60.0  # --force-generate-tool-cache: a Host has 30 s to start, and its add-ins as long to load
 
@@ -181,7 +182,7 @@ class _Engine:
         placement = self.keeper.placement
         if placement is not None:
             placement.close()
-        parts = (self.keeper, self._stdio, self._relay, self._faces, self._reloading)
+        parts = (self._chores, self.keeper, self._stdio, self._relay, self._faces, self._reloading)
         closing = [apart(self._knowledge.close), *(part.close() for part in parts if part is not None)]
         await asyncio.wait([asyncio.ensure_future(one) for one in closing], timeout=CLOSE_SECONDS)
 
@@ -249,7 +250,7 @@ class _Engine:
             self._reloading.settled()
             return
         if self._begun.unknown_code is not None:
-            self._tasks.start(self._look_for_code())
+            self._loop.call_later(BEHIND_CALLS_SECONDS, lambda: self._tasks.start(self._look_for_code()))
             return
         arranging = self._reload()
         if self._knowledge.facts.trusted:  # else nothing of the workspace runs that could be edited
