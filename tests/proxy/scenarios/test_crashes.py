@@ -14,6 +14,7 @@ from support.files import write
 from support.hosts import is_running
 from support.odd_servers import Notes, odd_server
 from support.proxies import Proxies
+from support.reloading import poll
 
 from .conftest import Workbench
 
@@ -209,7 +210,7 @@ def test_an_add_in_that_is_mended_while_its_host_starts_is_not_forgotten(proxies
 
     client.wait_health(lambda _: "mended" in client.tools(), "without the add-in that was mended")
     # A Host that had read the broken one may be known to be outdated only now: then this call begins its restart.
-    wait_for(lambda: not client.call_result("mended").get("isError"), "a Host with the mended add-in")
+    poll(lambda: not client.call_result("mended").get("isError"), "a Host with the mended add-in")
     assert client.call("mended") == "mended"
 
 
