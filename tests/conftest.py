@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -18,6 +19,9 @@ from uno_devserver.system import run
 # of them, again and again, cost everybody minutes.
 settings.register_profile("unhurried", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
+
+# `nohup make test` ignores it, and so would every process that tests start, and end with it.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.hookimpl(wrapper=True)
