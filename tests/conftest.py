@@ -20,8 +20,10 @@ from uno_devserver.system import run
 settings.register_profile("unhurried", deadline=None, max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("unhurried")
 
-# `nohup make test` ignores it, and so would every process that tests start, and end with it.
+# Under nohup, or behind a shell's `&`, these are ignored, and so they would be by every process that tests end by them.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)
