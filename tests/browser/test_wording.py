@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from browser.stage import evaluate
 from uno_devserver.issues import REMEDIES, Issue, fatal, warning
-from uno_devserver.proxy.health.ailments import with_step_here
+from uno_devserver.proxy.health.upstream_issues import with_step_here
 
 TRACE = 'Traceback (most recent call last):\n  File "a.py", line 1\nSyntaxError: invalid syntax'
 

@@ -22,7 +22,7 @@ from support.machine import RUN_SECONDS, Machine
 from support.ports import lasting_port
 from support.proxies import NEWEST_HANDSHAKE
 from uno_devserver.cli.parse import Invocation, parse
-from uno_devserver.instances.health_report import ConnectionState
+from uno_devserver.proxy.state import ConnectionState
 
 OPERATORS = {"|", "||", "&&", ";", ">", ">>", "<", "&"}
 PORT = re.compile(r"(--(?:httpPort|http|port|inspector) )[1-9]\d*")

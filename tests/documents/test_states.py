@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from documents.blocks import ROOT, blocks
-from uno_devserver.instances.health_report import ConnectionState
-from uno_devserver.proxy.engine.lifecycle import TRANSITIONS
+from uno_devserver.proxy.state import ConnectionState
+from uno_devserver.proxy.upstream.lifecycle import TRANSITIONS
 
 SAID_BELOW = {"Discovering", "Shutdown"}  # where everything leads
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from uno_devserver.protocol.policy import DEFAULT_POLICY
 from uno_devserver.protocol.service import Service
-from uno_devserver.protocol.stdio import Stdio
+from uno_devserver.proxy.front.session import Stdio
 
 from .conversations import MODERN, WAIT_SECONDS
 

@@ -9,7 +9,7 @@ import threading
 
 from uno_devserver.protocol.jsonrpc import decode
 from uno_devserver.protocol.service import Call, Result
-from uno_devserver.protocol.stdio import Stdio
+from uno_devserver.proxy.front.session import Stdio
 
 from .conversations import ScriptedService, text
 

@@ -21,12 +21,12 @@ from uno_devserver.issues import UserError
 from uno_devserver.proxy import main
 from uno_devserver.proxy.front import outlet
 from uno_devserver.proxy.main import serve
-from uno_devserver.proxy.front.messages import answer_line
+from uno_devserver.proxy.front.json_lines import answer_line
 from uno_devserver.proxy.options import Options
 
 odd = os.environ.get("ODD_ENGINE")
 
-def run(options, board, inbox, write, timeline):
+def run(options, state, inbox, write, timeline):
     if odd == "fails":
         raise RuntimeError("no engine today")
     if odd == "prints":

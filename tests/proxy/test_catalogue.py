@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from uno_devserver.proxy.catalogue import (
+from uno_devserver.proxy.lists.catalogue import (
     MAX_TOOLS,
     Catalogue,
     Identity,
@@ -18,9 +18,9 @@ from uno_devserver.proxy.catalogue import (
     path_of,
     save,
 )
-from uno_devserver.proxy.lists import Offered, entries
+from uno_devserver.proxy.lists.merge import Offered, entries
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.tools import Circumstances
+from uno_devserver.proxy.own_tools import Circumstances
 
 HERE = Identity("/work/app")
 BUILD = b'{"name":"build","x-unknown":{"n":1.50},"description":"gr\xc3\xbcn"}'

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from uno_devserver.proxy.catalogue import Catalogue, identity_of, save
-from uno_devserver.proxy.lists import Offered, entries
+from uno_devserver.proxy.lists.catalogue import Catalogue, identity_of, save
+from uno_devserver.proxy.lists.merge import Offered, entries
 from uno_devserver.proxy.options import Options
 
 # What may be imported, and below it what these import themselves. `typing` alone takes as long as a bare interpreter,

@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections import deque
 
-from uno_devserver.proxy.inbox import Inbox
+from uno_devserver.proxy.upstream.launcher import Inbox
 
 
 def test_what_waits_comes_in_order_when_it_is_opened_and_all_else_as_it_comes() -> None:

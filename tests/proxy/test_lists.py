@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from uno_devserver.proxy.lists import Offered, entries, merged
-from uno_devserver.proxy.tools import Circumstances
+from uno_devserver.proxy.lists.merge import Offered, entries, merged
+from uno_devserver.proxy.own_tools import Circumstances
 
 HOST = Circumstances(by_workspace=True, uses_host=True)
 NAMED = Circumstances(by_workspace=False, uses_host=False)

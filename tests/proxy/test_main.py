@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from uno_devserver.proxy.catalogue import Catalogue, identity_of, save
-from uno_devserver.proxy.lists import Offered, entries
+from uno_devserver.proxy.lists.catalogue import Catalogue, identity_of, save
+from uno_devserver.proxy.lists.merge import Offered, entries
 from uno_devserver.proxy.options import Options
 from uno_devserver.system.folders import folders
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import time
 
-from uno_devserver.proxy.timeline import Timeline
+from uno_devserver.proxy.state import Timeline
 
 
 def test_stages_are_counted_from_the_beginning_of_the_process() -> None:

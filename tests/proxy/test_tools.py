@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 from support.golden import GOLDEN
-from uno_devserver.proxy import tools
+from uno_devserver.proxy import own_tools as tools
 
 HOST = tools.Circumstances(by_workspace=True, uses_host=True)
 NAMED = tools.Circumstances(by_workspace=False, uses_host=False)

@@ -9,16 +9,13 @@ from typing import Any
 
 import msgspec
 
-from uno_devserver.instances.health_report import ConnectionState
 from uno_devserver.protocol.client.connection import Connection, Lost, Peer, Server
 from uno_devserver.protocol.eras import MODERN_VERSIONS, NEWEST_HANDSHAKE
 from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
 from uno_devserver.protocol.parties import ClientInfo, ServerInfo
 from uno_devserver.protocol.service import Params, Result, Session
-from uno_devserver.proxy.board import Board, Lists
-from uno_devserver.proxy.relay.link import Unavailable
-from uno_devserver.proxy.relay.policy import DEFAULT_RELAY_POLICY, RelayPolicy
-from uno_devserver.proxy.relay.relay import Relay
+from uno_devserver.proxy.calls.forwarding import DEFAULT_LIMITS, ProxyService, CallLimits, Unavailable
+from uno_devserver.proxy.state import ConnectionState, Lists, ProxyState
 
 CONNECTED = ConnectionState.CONNECTED
 RECONNECTING = ConnectionState.RECONNECTING
@@ -26,7 +23,7 @@ DEGRADED = ConnectionState.DEGRADED
 MODERN = MODERN_VERSIONS[0]
 
 # Waits that a test provokes are short; those that it must not see are long.
-QUICK = DEFAULT_RELAY_POLICY.replace(
+QUICK = DEFAULT_LIMITS.replace(
     first_pause_seconds=0.001, longest_pause_seconds=0.005, progress_seconds=0.005, grace_seconds=0.02
 )
 
@@ -253,32 +250,32 @@ def tool_call(name: str = "echo", session: Session | None = None, **more: Any) -
     return ScriptedCall("tools/call", {"name": name, "arguments": {}, **more}, session)
 
 
-def board_of(lists: Lists | None = None, health: Mapping[str, object] | None = None, **more: Any) -> Board:
+def board_of(lists: Lists | None = None, health: Mapping[str, object] | None = None, **more: Any) -> ProxyState:
     report = dict(health or {"status": "Healthy", "issues": []})
     server = ServerInfo("uno-devserver", "1.2.3", None, "Be nice.")
     declared = {"tools": {"listChanged": True}, "resources": {"subscribe": True}, "logging": {}}
-    return Board(server, declared, lists or Lists(), lambda: report, **more)
+    return ProxyState(server, declared, lists or Lists(), lambda: report, **more)
 
 
 class Scene:
-    """A relay between a scripted engine and its board."""
+    """A relay between a scripted engine and its state."""
 
     def __init__(
         self,
         state: ConnectionState = CONNECTED,
         *,
         modern: bool = False,
-        board: Board | None = None,
+        state: ProxyState | None = None,
         link: ScriptedLink | None = None,
-        policy: RelayPolicy = QUICK,
+        policy: CallLimits = QUICK,
     ) -> None:
         self.link = link or ScriptedLink(state, modern=modern)
-        self.board = board or board_of()
+        self.state = state or board_of()
         self.updated: list[str] = []
         self.roots_changed: list[Session] = []
-        self.relay = Relay(
+        self.relay = ProxyService(
             self.link,
-            self.board,
+            self.state,
             resource_updated=self.updated.append,
             roots_changed=self.roots_changed.append,
             policy=policy,

@@ -16,23 +16,21 @@ from uno_devserver.protocol.client.connection import Connection, Lost, Peer, Ser
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.parties import ServerInfo
 from uno_devserver.protocol.service import Params
-from uno_devserver.proxy.board import Board
-from uno_devserver.proxy.engine.announcements import Announcements
-from uno_devserver.proxy.engine.keeper import Keeper
-from uno_devserver.proxy.engine.knowledge import Knowledge
-from uno_devserver.proxy.engine.lifecycle import Lifecycle, Policy, Start
-from uno_devserver.proxy.engine.offering import Offering
-from uno_devserver.proxy.engine.policy import Policy as KeeperPolicy
-from uno_devserver.proxy.engine.starts import Starts
-from uno_devserver.proxy.lists import Offered, merged
+from uno_devserver.proxy.engine import Announcements
+from uno_devserver.proxy.lists.merge import Offered, merged
+from uno_devserver.proxy.lists.publisher import ListPublisher
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.timeline import Timeline
-from uno_devserver.proxy.tools import Circumstances
-from uno_devserver.proxy.upstream.upstream import Ending, StartFailure, StartObserver
+from uno_devserver.proxy.own_tools import Circumstances
+from uno_devserver.proxy.state import ProxyState, Timeline
+from uno_devserver.proxy.upstream.base import Ending, StartFailure, StartObserver
+from uno_devserver.proxy.upstream.keeper import Keeper
+from uno_devserver.proxy.upstream.launcher import Launcher
+from uno_devserver.proxy.upstream.lifecycle import KeeperLimits as KeeperLimits
+from uno_devserver.proxy.upstream.lifecycle import Lifecycle, Policy, Start
 
 PATIENCE = 10.0
 SWIFT = Policy(backoff_seconds=(0.0, 0.001, 0.002), retry_seconds=0.0)
-IMPATIENT = KeeperPolicy(hello_seconds=0.001, end_seconds=0.01, retry_seconds=0.01)
+IMPATIENT = KeeperLimits(hello_seconds=0.001, end_seconds=0.01, retry_seconds=0.01)
 
 
 class Lists:
@@ -144,7 +142,7 @@ class Kept:
         upstream: ScriptedUpstream | None,
         options: Options | None = None,
         *,
-        policy: KeeperPolicy = IMPATIENT,
+        policy: KeeperLimits = IMPATIENT,
         lifecycle: Policy = SWIFT,
         begins: bool = True,
     ) -> None:
@@ -153,18 +151,18 @@ class Kept:
         self.messages: list[tuple[str, str]] = []
         timeline = Timeline()
         lists, own = merged(Offered(), Circumstances(by_workspace=True, uses_host=True, fallback=False))
-        self.board = Board(ServerInfo("proxy", "1"), {}, lists, dict)
-        self.board.own_tools = own
-        self.knowledge = Knowledge(options, timeline, str(folder / "state"))
-        self.offering = Offering(options, self.board, str(folder / "state"), self.broadcasts.append)
+        self.state = ProxyState(ServerInfo("proxy", "1"), {}, lists, dict)
+        self.state.own_tools = own
+        self.state = ProxyState(options, timeline, str(folder / "state"))
+        self.offering = ListPublisher(options, self.state, str(folder / "state"), self.broadcasts.append)
         self.lifecycle = Lifecycle(lifecycle)
-        self.starts = Starts(timeline)
+        self.starts = Launcher(timeline)
         self.changes = self.settlings = 0
         begun = upstream if begins else None
         self.keeper = Keeper(
             self.lifecycle,
             self.starts,
-            self.knowledge,
+            self.state,
             self.offering,
             Announcements(self._heard),
             timeline,
@@ -182,11 +180,11 @@ class Kept:
 
     @property
     def facts(self) -> Any:
-        return self.knowledge.facts
+        return self.state.facts
 
     @property
     def tools(self) -> list[str]:
-        return [tool["name"] for tool in json.loads(self.board.lists.tools) if tool["name"][:4] != "uno_"]
+        return [tool["name"] for tool in json.loads(self.state.lists.tools) if tool["name"][:4] != "uno_"]
 
     async def until(self, condition: Callable[[], object], what: str = "it never came about") -> None:
         async with asyncio.timeout(PATIENCE):

@@ -15,10 +15,10 @@ import threading
 import time
 from collections import deque
 
-from ..instances.health_report import ConnectionState
 from ..issues import Severity
 from ..proxy.front.client_watch import CLIENT
 from ..proxy.health.status_file import status_of
+from ..proxy.state import ConnectionState
 from ..system.folders import folders
 from ..system.log import log
 from ..system.processes import GRACE_SECONDS

@@ -8,7 +8,7 @@ import sys
 from ..hotreload.builds import build_of
 from ..hotreload.package import Role
 from ..issues import Issue
-from ..proxy.engine.reload_subject import packages_of
+from ..proxy.reload.subject import packages_of
 from ..system.values import Value
 from ..workspace.server_command import server_command
 

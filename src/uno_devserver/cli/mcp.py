@@ -9,10 +9,10 @@ import os
 import time
 
 from ..issues import UserError
-from ..proxy.catalogue import identity_of, load, path_of
-from ..proxy.lists import counted
+from ..proxy.lists.catalogue import identity_of, load, path_of
+from ..proxy.lists.merge import counted
 from ..proxy.options import INSPECTOR_PORT, Options
-from ..proxy.tools import ALWAYS_OURS
+from ..proxy.own_tools import ALWAYS_OURS
 from ..system.folders import folders
 from ..system.log import log
 from .directory import absolute

@@ -6,10 +6,10 @@ What they say comes from files, which may say anything; a proxy of an older vers
 from __future__ import annotations
 
 from ..instances.health import judged
-from ..instances.health_report import ConnectionState
 from ..instances.probe import HostKind, Probe
 from ..issues import Issue, Severity
-from ..proxy.health.ailments import MENDED
+from ..proxy.health.upstream_issues import MENDED
+from ..proxy.state import ConnectionState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

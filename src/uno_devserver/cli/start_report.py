@@ -52,7 +52,7 @@ def _about_edits(running: Running, folder: str) -> str | None:
     bundled = running.plan is None or running.plan.program.kind is ProgramKind.BUNDLED
     if not bundled or not workspace_addins(folder):
         return None
-    from ..proxy.engine.reload_subject import packages_of
+    from ..proxy.reload.subject import packages_of
     from ..workspace.config import read_config
     from ..workspace.resolver import CONFIG
 

@@ -21,19 +21,6 @@ class HealthStatus(Enum):
     UNHEALTHY = "Unhealthy"
 
 
-class ConnectionState(Enum):
-    """How far a proxy is with its upstream."""
-
-    INITIALIZING = "Initializing"
-    DISCOVERING = "Discovering"
-    LAUNCHING = "Launching"
-    CONNECTING = "Connecting"
-    CONNECTED = "Connected"
-    RECONNECTING = "Reconnecting"
-    DEGRADED = "Degraded"
-    SHUTDOWN = "Shutdown"
-
-
 class ActiveServer(Value):
     server: Server
     in_workspace: bool
@@ -55,7 +42,7 @@ class HealthFacts(Value):
     left_out: tuple[str, ...] | None = None  # add-ins that it was launched without; empty: it would have found them
     ended_process: int | None = None  # the workspace's last Host, where it has gone without signing out
     log_file: str | None = None  # what the Host printed
-    connection: ConnectionState | None = None  # None: the command line, which does not stay connected
+    connection: str | None = None  # of a proxy with its upstream; None: the command line, which does not stay connected
     solutions: tuple[str, ...] | None = None  # found by a proxy's scan, relative; None: no scan
     upstream_issues: tuple[Issue, ...] | None = None  # a proxy's judgement of its connection; None: judge by `host`
 
@@ -78,7 +65,7 @@ class HealthReport(Value):
             "toolCount": host.tool_count,
             "unoSdkVersion": found["unoSdkVersion"] if found else None,
             "discoveryDurationMs": facts.discovery.duration_ms if facts.discovery else 0,
-            "connectionState": facts.connection.value if facts.connection else None,
+            "connectionState": facts.connection,
             "discoveredSolutions": None if facts.solutions is None else list(facts.solutions),
             **{name: found[name] if found else None for name in _RESOLUTION},
             "issues": [

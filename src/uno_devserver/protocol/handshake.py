@@ -54,11 +54,14 @@ class Handshake:
         session.watched.clear()
         tell(self._service.closed, session)
 
-    def start(self, calls: list[HandshakeCall], all_said: Callable[[], None]) -> None:
-        """Run calls that were made together. Each is answered on its channel, unless its client does not want that."""
+    def start(self, calls: list[HandshakeCall], all_said: Callable[[], None], answerer: Answerer | None = None) -> None:
+        """Run calls that were made together. Each is answered on its channel, unless its client does not want that.
+
+        `answerer`: who answers in place of the session and the service.
+        """
         waiting = set(calls)
         for call in calls:
-            answer = self._answer if len(call.session.calls) < self._policy.calls else self._refuse
+            answer = (answerer or self._answer) if len(call.session.calls) < self._policy.calls else self._refuse
             call.session.calls.add(call)
             over = partial(self._over, call, waiting, all_said)
             call.task = self._tasks.start(_run(answer, call, over))

@@ -12,7 +12,7 @@ from .jsonrpc import BUSY, RpcError, RpcRequest
 from .modern_calls import ModernCall
 from .parked import Parked
 from .policy import Policy
-from .running import Answer, Outcome, outcome, said_in, stopped
+from .running import Answer, Answerer, Outcome, outcome, said_in, stopped
 from .service import Call, Params, Service
 from .subscriptions import Subscription, Subscriptions
 
@@ -27,8 +27,18 @@ class Modern:
         self._subscriptions = Subscriptions(policy, followed)
         self._calls: set[ModernCall] = set()
 
-    def call(self, request: RpcRequest, envelope: Envelope, channel: Channel, heard: bool = True) -> ModernCall:
-        """Run the call that this request continues, or a new one; it is answered on `channel`."""
+    def call(
+        self,
+        request: RpcRequest,
+        envelope: Envelope,
+        channel: Channel,
+        heard: bool = True,
+        answer: Answerer | None = None,
+    ) -> ModernCall:
+        """Run the call that this request continues, or a new one; it is answered on `channel`.
+
+        `answer`: who answers a new one in place of the service.
+        """
         if request.method in REMOVED_IN_MODERN:
             raise method_not_found(request.method)
         state = request.params.get("requestState")
@@ -40,7 +50,7 @@ class Modern:
             raise RpcError(BUSY, f"{self._policy.calls} calls run already.")
         call = ModernCall(request, envelope, channel, heard, self._service, self._parked, self._policy)
         self._calls.add(call)
-        call.task = asyncio.create_task(outcome(self._answer, call))
+        call.task = asyncio.create_task(outcome(answer or self._answer, call))
         call.task.add_done_callback(partial(self._done, call))
         return call
 

@@ -1,315 +1,294 @@
-"""The proxy as a process: the front answers from the first moment, the engine comes behind it, and both go together.
+"""The proxy as a process: it answers from the first moment, the engine comes behind that, and both end together.
 
-The input is read by the main thread until the engine's event loop runs, and then there: handing each message from one
-thread to another takes as long as relaying it. It comes back here when the engine fails or hangs, the client reads too
-slowly, or the input has ended. Whatever hangs, the front answers, and the process is gone 300 ms after its client.
-Cheap to import.
+Everything happens in the main thread: first it waits for the client itself, and answers what needs no upstream; when
+the first start is under way and the engine is imported, which a second thread does meanwhile, the main thread becomes
+the engine's event loop. If the engine fails, it answers by itself again. Whatever hangs, the process is gone 300 ms
+after its client. Cheap to import.
 """
 
 from __future__ import annotations
 
 import _thread
 import os
-import select
 import sys
 import time
 
-from .. import __version__
-from ..protocol.parties import ServerInfo
+from ..issues import UserError
 from ..system.folders import folders
-from ..system.log import log
-from .board import Board
-from .catalogue import circumstances, identity_of, load
-from .front.engine_thread import EngineThread
+from ..system.log import ERROR, log
 from .front.front import Front
-from .front.lines import Lines
-from .front.outlet import Outlet
-from .front.streams import give_back, own_streams
-from .inbox import Inbox
-from .lists import Offered, merged
-from .timeline import Timeline
-from .tools import capabilities, instructions
+from .front.input import ClientInput
+from .front.output import ClientOutput, give_back, own_streams
+from .health.status_file import StatusFile
+from .lists.catalogue import circumstances, identity_of, load
+from .lists.merge import Offered, merged
+from .own_tools import capabilities, instructions
+from .state import ConnectionState, ProxyState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
-    from typing import Any
 
-    from ..issues import UserError
-    from .front.engine_thread import Run, Write
+    from .engine import Engine
+    from .first_start import FirstStart
     from .options import Options
 
-NAME = "uno-devserver"
-POLLS = hasattr(select, "poll")  # Windows does not
-READ_BYTES = 64 * 1024  # what a pipe holds
 # For the engine to stop its upstream, and for the client to take what is left: together the 300 ms that we have.
 ENGINE_SECONDS = 0.25
 OUTPUT_SECONDS = 0.04
-# While a client leaves too much unread, we read nothing of it, but look whether it is still there.
+# While a client leaves too much unread, nothing more of it is read.
 FULL_SECONDS = 0.1
-# Within which it is noticed that the engine's loop hangs, or that a client was given up, who reads and writes nothing.
-IDLE_MS = 1000
-HANG_SECONDS = 0.02  # for the loop to take what it has just read, when the input has ended
-SIGNAL_SECONDS = 0.1  # within which a signal is heeded, where only the engine is waited for
-# How long the front waits for its turn while the engine is busy, importing or relaying.
+IDLE_MS = 1000  # within which a client is noticed that was given up, and neither reads nor writes
+# How long the front waits for its turn while the engine is being imported.
 SWITCH_SECONDS = 0.0005
 # A client that waits for us has written already, and one that pauses longer than this does not notice what it costs
 # that the engine begins. Begun at once, it would delay the first answers by 1 to 4 ms, and be ready 1 ms sooner.
 START_MS = 5
 LATEST_SECONDS = 0.05  # for a client that never pauses, and asks for nothing but what the front knows
+# Of objects that may be in a cycle, until the collector looks through them. A call leaves none behind; at Python's own
+# 700 looking took a twentieth of what relaying takes.
+COLLECT_AFTER = 10_000
+NEXT_STEP = "Restart this MCP server in your client; with --log-level Debug its log tells more."
+ENDED = "The proxy has ended before it came to this."
 
 
-def serve(options: Options, run: Run | None = None) -> UserError | None:
+def serve(options: Options) -> UserError | None:
     """Be the proxy until the client has gone; the process ends with it.
 
     Only --force-generate-tool-cache returns: why it failed, or nothing.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     log.stamped = True  # we may run for days
-    return _Proxy(options, run or _run_engine).serve()
+    return Proxy(options).serve()
 
 
-class _Proxy:
-    def __init__(self, options: Options, run: Run) -> None:
+class Proxy:
+    def __init__(self, options: Options) -> None:
         self._options = options
         self._parent = os.getppid()
-        timeline, board = Timeline(), _first_board(options)
-        self._board = board
-        board.health = lambda: _first_health(options, timeline)
         self._source, self._sink = own_streams()
-        self._inbox, self._outlet = Inbox(), Outlet(self._sink)
-        self._front = Front(board, self._put, self._outlet.write, timeline)
-        self._engine = EngineThread(run, options, board, self._inbox, self._front.write, timeline)
+        self._state = first_state(options)
+        self._output = ClientOutput(self._sink)
+        self._front = Front(self._state, self._output, self._begin)
+        self._input = ClientInput(self._source)
+        self._begun = False  # the second thread works, or has
+        self._first: FirstStart | BaseException | None = None  # what came of it
+        self._loop: AbstractEventLoop | None = None
+        self._engine: Engine | None = None
+        self._runs = _thread.allocate_lock()  # held while the engine runs
         self._ending = _thread.allocate_lock()  # taken once, and never given back
-        self._woken, self._waking = os.pipe()
-        self._lines = Lines()
-        self._loop: AbstractEventLoop | None = None  # the engine's, which can read in our place
-        self._reads_here = True
-        self._given_back = False  # and nothing was read since
-        self._reading = _thread.allocate_lock()  # held while the loop reads
-        self._reads = 0  # of the loop
-        self._unread_after: int | None = None  # so many of them there was something to read, when last looked at
-        self._inbox.opened = self._engine_opened
 
     def serve(self) -> UserError | None:
         try:
             if self._options.only_catalogue:
-                self._begin()
-                while not self._engine.wait(SIGNAL_SECONDS):
-                    pass
-                self._board.end_by_force()
-                give_back(self._sink)
-                return self._engine.failure
-            self._end(self._listen() if POLLS else self._listen_without_polling())
+                return self._make_catalogue()
+            self._answer(until_ready=True)
+            self._run_engine()
+            self._answer()
+            self._end("the client closed our input")
         except KeyboardInterrupt:  # before signals are heeded
             self._end("it was interrupted")
         return None
 
-    def _put(self, message: tuple[str, Any]) -> None:
-        self._inbox.put(message)
-        kind, value = message
-        if kind == "read" or (kind == "message" and "id" in value):
-            self._begin()
+    # Without the engine.
+
+    def _answer(self, *, until_ready: bool = False) -> None:
+        """Answer what needs no upstream, until the client has gone or the engine is ready."""
+        latest = time.monotonic() + LATEST_SECONDS
+        while not self._input.ended and not self._output.gone:
+            if until_ready and self._first is not None:
+                return
+            if self._output.full:
+                self._output.wait(FULL_SECONDS)
+                continue
+            happened = self._input.wait(IDLE_MS if self._begun else START_MS)
+            if not happened or time.monotonic() > latest:
+                self._begin()
+            self._front.take(self._input.read())
 
     def _begin(self) -> None:
         """What comes behind the first answers."""
-        if self._engine.started:
+        if self._begun:
             return
+        self._begun = True
         self._heed_signals()
-        self._engine.start()
-        from .front.client_watch import watch_client
+        _thread.start_new_thread(self._prepare, ())
+        from .front.client_watch import watch_client, watch_input
 
         _thread.start_new_thread(watch_client, (self._parent, self._end))
+        _thread.start_new_thread(watch_input, (self._source, self._end))
 
-    def _listen(self) -> str:
-        """Take what the client writes, until it has gone; returns how one could see that."""
-        waiting = select.poll()
-        waiting.register(self._source, select.POLLIN)
-        waiting.register(self._sink, 0)  # errors are reported in any case
-        waiting.register(self._woken, select.POLLIN)
-        latest = time.monotonic() + LATEST_SECONDS
-        while True:
-            events = dict(waiting.poll(IDLE_MS if self._engine.started else START_MS))
-            if not events or time.monotonic() > latest:
-                self._begin()
-            if self._source in events and self._reads_here:
-                data, self._given_back = self._read(), False
-                for line in self._lines.finish() if data == b"" else self._lines.feed(data or b""):
-                    self._front.take(line)
-                if data == b"":
-                    return "the client closed our input"
-            elif self._woken in events:
-                os.read(self._woken, READ_BYTES)  # and the signal has been heeded
-            elif self._source in events or (not events and self._loop_hangs()):
-                self._take_over()
-            if self._reads_here:
-                waiting.register(self._source, select.POLLIN)  # once more, or still
-            if (self._sink in events and self._source not in events) or not self._client_reads():
-                return "the client does not read any more"
-            loop = self._loop
-            if self._reads_here and loop is not None and not self._given_back:
-                self._reads_here = False
-                waiting.register(self._source, 0)  # its end is reported in any case
-                self._hand_over(loop)
-
-    # Reading in the engine's loop.
-
-    def _engine_opened(self, loop: AbstractEventLoop | None) -> None:
-        """From its thread; None: it has failed, and there is no loop any more."""
-        self._outlet.gather(loop)
-        if POLLS:
-            self._loop = loop if _can_be_watched(self._source) else None
-            if loop is None:
-                self._take_back()
-            else:
-                self._wake()
-
-    def _hand_over(self, loop: AbstractEventLoop) -> None:
+    def _prepare(self) -> None:
+        """In the second thread: begin the first start, and import what comes behind it."""
         try:
-            loop.call_soon_threadsafe(loop.add_reader, self._source, self._read_in_loop, loop)
-        except RuntimeError:  # it has just ended
-            self._take_back()
+            from .first_start import FirstStart
 
-    def _read_in_loop(self, loop: AbstractEventLoop) -> None:
-        self._inbox.expect()
+            first = FirstStart(self._options, self._state.timeline)
+            from . import engine  # noqa: F401  # asyncio comes with it
+
+            self._first = first
+        except BaseException as error:  # also an exit: somebody still waits for answers
+            self._first = error
+        self._input.wake()
+
+    # With it.
+
+    def _run_engine(self) -> None:
+        first = self._first
+        if first is None or self._input.ended or self._output.gone:
+            return
         try:
-            self._take_in_loop(loop)
-            self._outlet.flush()  # what the front says does not depend on what the engine does
+            if isinstance(first, BaseException):
+                raise first
+            self._run(first)
+        except BaseException as error:
+            self._fail(error)
+
+    def _run(self, first: FirstStart) -> UserError | None:
+        import asyncio
+        import gc
+
+        from ..system.output import unhurried_output
+
+        gc.freeze()  # what has been imported stays for ever, and need not be looked through again and again
+        gc.set_threshold(COLLECT_AFTER)
+        gc.enable()  # the command line runs without
+        with self._runs, unhurried_output():
+            return asyncio.run(self._engine_loop(first))
+
+    async def _engine_loop(self, first: FirstStart) -> UserError | None:
+        import asyncio
+
+        from .engine import Engine
+
+        loop = asyncio.get_running_loop()
+        engine = Engine(self._options, self._state, self._front.write, self._output, first)
+        try:
+            if self._options.only_catalogue:
+                return await engine.make_catalogue()
+            self._loop, self._engine = loop, engine
+            self._input.attach(loop, self._readable)
+            self._front.open(engine)
+            await engine.run()
         finally:
-            self._inbox.hand_over()
+            self._input.detach(loop)
+            await engine.close()
+            self._front.close(ENDED)
+        return None
 
-    def _take_in_loop(self, loop: AbstractEventLoop) -> None:
-        with self._reading:
-            if self._reads_here:
-                loop.remove_reader(self._source)
-                return
-            self._reads += 1
-            data = self._read()
-            for line in self._lines.feed(data or b""):
-                self._front.take(line)
-            if data == b"" or self._outlet.full:  # the end is read there, too; and only there it can be waited
-                loop.remove_reader(self._source)
-                self._take_back()
+    def _readable(self) -> None:
+        self._front.take(self._input.read())
+        if self._input.ended or self._output.gone:
+            assert self._loop is not None
+            self._input.detach(self._loop)
+            why = "the client closed our input" if self._input.ended else "the client does not read any more"
+            _thread.start_new_thread(self._end, (why,))
+        elif self._output.full:
+            self._pause()
 
-    def _loop_hangs(self) -> bool:
-        """Whether it has left something unread since we last looked."""
-        self._outlet.flush()
-        before, self._unread_after = self._unread_after, None
-        unread = select.poll()
-        unread.register(self._source, select.POLLIN)
-        if not self._reads_here and unread.poll(0):
-            self._unread_after = self._reads
-        return before is not None and before == self._unread_after
+    def _pause(self) -> None:
+        """Read nothing while the client leaves too much unread."""
+        assert self._loop is not None
+        self._input.detach(self._loop)
+        self._loop.call_later(FULL_SECONDS, self._go_on)
 
-    def _take_over(self) -> None:
-        """Read here again, whatever the loop does."""
-        taken = self._reading.acquire(timeout=HANG_SECONDS)
-        self._given_back = self._reads_here = True
-        if taken:
-            self._reading.release()
+    def _go_on(self) -> None:
+        assert self._loop is not None
+        if self._output.gone:
+            _thread.start_new_thread(self._end, ("the client does not read any more",))
+        elif self._output.full:
+            self._loop.call_later(FULL_SECONDS, self._go_on)
+        else:
+            self._input.attach(self._loop, self._readable)
 
-    def _take_back(self) -> None:
-        self._given_back = self._reads_here = True
-        self._wake()
+    def _fail(self, failure: BaseException) -> None:
+        """Nothing can be passed on any more: whoever tries is told why, and so is whoever asks how we are."""
+        import traceback
 
-    def _wake(self) -> None:
+        from ..issues import fatal
+
+        why = f"Something went wrong inside uno-devserver: {type(failure).__name__}: {failure}"
+        log.write(ERROR, why)
+        log.debug("".join(traceback.format_exception(failure)))
+        self._loop = self._engine = None
+        self._state.learn(state=ConnectionState.DEGRADED)
+        self._state.blame("engine", (fatal("UpstreamError", f"{why}.", NEXT_STEP),))
+        self._state.holds_tools = False
+        self._front.close(f"{why}. {NEXT_STEP}")
+
+    def _make_catalogue(self) -> UserError | None:
+        """--force-generate-tool-cache."""
+        self._heed_signals()
+        self._prepare()
+        first = self._first
         try:
-            os.write(self._waking, b"\0")
-        except BlockingIOError:
-            pass  # it will wake
+            if not isinstance(first, BaseException):
+                assert first is not None
+                return self._run(first)
+            why = f"Something went wrong inside uno-devserver: {type(first).__name__}: {first}."
+            return UserError("Unexpected", why, NEXT_STEP)
+        finally:
+            _end_children()
+            give_back(self._sink)
 
-    def _read(self) -> bytes | None:
-        """Nothing at the end of the input; None where there is nothing yet."""
-        try:
-            return os.read(self._source, READ_BYTES)
-        except BlockingIOError:  # somebody has made it non-blocking, and somebody else was faster
-            return None
-        except OSError:  # a socket whose other end was closed with something unread, or a terminal that is gone
-            return b""
-
-    def _client_reads(self) -> bool:
-        """Wait while it leaves too much unread; False when it has gone meanwhile."""
-        if self._outlet.full:
-            leaving = select.poll()
-            leaving.register(self._source, 0)
-            while self._outlet.full and not self._outlet.wait(FULL_SECONDS):
-                if leaving.poll(0):
-                    return False
-        return not self._outlet.gone
-
-    def _listen_without_polling(self) -> str:
-        """On Windows nothing tells whether somebody has written; what else is to be done is done in threads."""
-        self._begin()
-        while data := self._read():
-            for line in self._lines.feed(data):
-                self._front.take(line)
-        for line in self._lines.finish():
-            self._front.take(line)
-        return "the client closed our input"
+    # The end.
 
     def _heed_signals(self) -> None:
         import signal
 
-        if POLLS:
-            # A signal that comes between looking for one and waiting would be heeded only when something else happens.
-            os.set_blocking(self._waking, False)
-            signal.set_wakeup_fd(self._waking, warn_on_full_buffer=False)
+        self._input.heed_signals()
         for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK"):
             number = getattr(signal, name, None)
             if number is not None and signal.getsignal(number) is not signal.SIG_IGN:  # nohup relies on that
                 signal.signal(number, lambda *_: _thread.start_new_thread(self._end, ("a signal asked for it",)))
 
     def _end(self, reason: str) -> None:
-        """From any thread; whoever comes second waits here for the end of the process."""
+        """Stop the engine and end the process. From any thread; whoever comes second waits here for the end."""
         self._ending.acquire()
         log.debug(f"Ending: {reason}.")
-        self._inbox.put(("end", reason))
-        if self._engine.started:
-            if not self._engine.wait(ENGINE_SECONDS):
-                self._engine.give_up()
-            self._board.end_by_force()  # what just starts, or does not let itself be ended in time
-        self._outlet.wait(OUTPUT_SECONDS)
+        loop, engine = self._loop, self._engine
+        if loop is not None and engine is not None:
+            try:
+                loop.call_soon_threadsafe(engine.stop)
+            except RuntimeError:
+                pass  # it has just ended
+            self._runs.acquire(timeout=ENGINE_SECONDS)
+        else:
+            self._front.close(ENDED)
+        if self._begun:
+            _end_children()  # what just starts, or does not let itself be ended in time
+            self._state.close()
+        self._output.wait(OUTPUT_SECONDS)
         # Threads may hang, and nothing is left that would have to be closed. A catalogue was not made then.
         os._exit(1 if self._options.only_catalogue else 0)
 
 
-def _can_be_watched(handle: int) -> bool:
-    """Whether an event loop takes it: pipes, and the sockets that Node gives its children; not files."""
-    import stat
-
-    mode = os.fstat(handle).st_mode
-    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
-
-
-def _first_board(options: Options) -> Board:
+def first_state(options: Options) -> ProxyState:
     """What is known before anything has been looked at: our own tools, and what the upstream had the last time."""
-    catalogue = None
+    catalogue, state_folder = None, folders().state
     if not options.force_fallback:  # then nobody knows yet which workspace it will be
-        catalogue, problem = load(folders().state, identity_of(options))
+        catalogue, problem = load(state_folder, identity_of(options))
         if problem:
             log.warn(problem)
     offered = catalogue.offered if catalogue else Offered()
-    lists, own = merged(offered, circumstances(options, catalogue).replace(fallback=options.force_fallback))
-    server = ServerInfo(NAME, __version__, instructions=instructions(catalogue.instructions if catalogue else None))
-    board = Board(
-        server,
-        capabilities(catalogue.capabilities if catalogue else {}),
-        lists,
-        dict,
+    lists, own_tools = merged(offered, circumstances(options, catalogue))
+    status_file = None if options.only_catalogue else StatusFile(state_folder)
+    state = ProxyState(
+        options,
+        lists=lists,
+        own_tools=own_tools,
+        capabilities=capabilities(catalogue.capabilities if catalogue else {}),
+        instructions=instructions(catalogue.instructions if catalogue else None),
         catalogue=catalogue,
-        holds_tools=options.wait_tools,
+        status_file=status_file,
     )
-    board.own_tools = own
-    return board
+    if status_file is not None:
+        status_file.write_first(options.directory)  # before the first answer: whoever has that finds the proxy
+    return state
 
 
-def _first_health(options: Options, timeline: Timeline) -> dict[str, object]:
-    from .health.health import ProxyFacts, report
-
-    return report(ProxyFacts(options, timeline=timeline.stages(), fallback=options.force_fallback))
-
-
-def _run_engine(options: Options, board: Board, inbox: Inbox, write: Write, timeline: Timeline) -> UserError | None:
-    from .engine import engine
-
-    return engine.run(options, board, inbox, write, timeline)
+def _end_children() -> None:
+    """By force, if the engine has started any."""
+    child = sys.modules.get("uno_devserver.instances.child")
+    if child is not None:
+        child.end_all()

@@ -11,7 +11,6 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from ..instances.health_report import ConnectionState
 from ..instances.probe import HEALTH_TOOL, HostKind
 from ..issues import Severity
 from ..protocol.client.messages import object_in
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 
 SETTLE_SECONDS = 15.0  # a .NET Host takes 1 to 3 s, a server that a runner has to build some more
 POLL_SECONDS = 0.1  # of a question that takes a millisecond
+DEGRADED = "Degraded"  # the connection state in the report of a proxy that has given up
 TOLD_ISSUES = 2  # the first says what is wrong, the second as a rule why
 MAX_CHARACTERS = 1000  # of what they say
 
@@ -67,7 +67,7 @@ async def _asked(connection: Connection, peer: Peer) -> Mapping[str, Any] | None
 
 
 def _is_settled(report: Mapping[str, Any]) -> bool:
-    if report.get("connectionState") == ConnectionState.DEGRADED.value:
+    if report.get("connectionState") == DEGRADED:
         return True
     # Our Host is asked by its proxy how its add-ins are, soon after it is connected; until then nobody knows this.
     unasked = report.get("hostKind") == HostKind.BUNDLED.value and report.get("ideChannelConnected") is None

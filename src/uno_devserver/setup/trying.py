@@ -17,8 +17,8 @@ from .. import __version__
 from ..instances.child import Output, spawn
 from ..instances.probe import HEALTH_TOOL
 from ..protocol.client.connection import Lost, Refusal
-from ..protocol.client.lines import PipeLines
 from ..protocol.client.messages import object_in
+from ..protocol.client.pipes import PipeLines
 from ..protocol.client.stdio import StdioConnection
 from ..protocol.client.streamable import connect_http
 from ..protocol.eras import NEWEST_HANDSHAKE

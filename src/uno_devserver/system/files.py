@@ -108,12 +108,13 @@ def write_atomic(
     like: os.stat_result | None = None,
     was: bytes | None = None,
     new: bool = False,
+    durable: bool = True,
 ) -> None:
     """Replace `path` by `data`, creating its folder; on any failure the old content stays.
 
     The new file has the owner and mode of `like`, and the attributes of the file that it replaces. Where `was` is no
     longer the content, somebody else has changed it meanwhile, which is a FileProblem; where a `new` file is there
-    already, that is a FileExistsError.
+    already, that is a FileExistsError. `durable`: it must be whole also after the machine has crashed.
     """
     folder = os.path.dirname(path) or "."
     make_folders(folder)
@@ -124,7 +125,8 @@ def write_atomic(
             stream.flush()
             if like is not None and os.name != "nt":
                 _make_alike(stream.fileno(), like, path)
-            os.fsync(stream.fileno())
+            if durable:
+                os.fsync(stream.fileno())
         if was is not None and read_bytes(path) != was:
             raise FileProblem(path, "another program changed it at the same moment")
         if new:

@@ -18,11 +18,10 @@ from uno_devserver.protocol.http.guard import refusal
 from uno_devserver.protocol.http.reader import RequestReader
 from uno_devserver.protocol.parties import ServerInfo
 from uno_devserver.protocol.sse import EventReader
-from uno_devserver.proxy.board import Board, Lists
 from uno_devserver.proxy.front.front import Front
-from uno_devserver.proxy.front.lines import Lines, TooLong
-from uno_devserver.proxy.timeline import Timeline
-from uno_devserver.proxy.tools import CAPABILITIES
+from uno_devserver.proxy.front.input import Lines, TooLong
+from uno_devserver.proxy.own_tools import CAPABILITIES
+from uno_devserver.proxy.state import Lists, ProxyState, Timeline
 
 from ..documents import BUILT, RAW, WORDS, document
 from ..pieces import UNCUT, cut_and_data
@@ -51,8 +50,8 @@ def check_front(data: bytes) -> None:
     batches, lines = data[:1] > b"\x7f", data[1:]
     written: list[bytes] = []
     inbox: list[tuple[str, Any]] = []
-    board = Board(ServerInfo("uno-devserver", "1"), dict(CAPABILITIES), Lists(), lambda: {"status": "Healthy"})
-    front = Front(board, inbox.append, written.append, Timeline())
+    state = ProxyState(ServerInfo("uno-devserver", "1"), dict(CAPABILITIES), Lists(), lambda: {"status": "Healthy"})
+    front = Front(state, inbox.append, written.append, Timeline())
     if batches:
         front.take(_request(0, "initialize", {"protocolVersion": BATCHES, "capabilities": {}, "clientInfo": {}}))
         written.clear()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from uno_devserver.proxy.engine.announcements import Announcements
+from uno_devserver.proxy.engine import Announcements
 
 
 def test_a_message_has_a_level_and_says_who_speaks_and_our_own_log_has_it_too(

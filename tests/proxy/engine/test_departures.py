@@ -6,7 +6,7 @@ import asyncio
 
 from protocol.conversations import asynchronous, until
 from support.upstreams import Lists, ScriptedRunning
-from uno_devserver.proxy.engine.departures import Departures
+from uno_devserver.proxy.upstream.keeper import Departures
 
 
 class Leaving(ScriptedRunning):

@@ -24,10 +24,10 @@ BEFORE_THE_LAUNCH = """
 import os, sys
 from uno_devserver.instances import launch
 from uno_devserver.proxy.engine import engine
-from uno_devserver.proxy.board import Board, Lists
-from uno_devserver.proxy.inbox import Inbox
+from uno_devserver.proxy.state import ProxyState, Lists
+from uno_devserver.proxy.upstream.launcher import Inbox
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.timeline import Timeline
+from uno_devserver.proxy.state import Timeline
 
 def spawn(*_, **__):
     sys.stdout.write(" ".join(sorted(sys.modules)))
@@ -35,7 +35,7 @@ def spawn(*_, **__):
     os._exit(0)
 
 launch.spawn = spawn
-engine.run(Options(os.getcwd()), Board(None, {}, Lists(), dict), Inbox(), None, Timeline())
+engine.run(Options(os.getcwd()), ProxyState(None, {}, Lists(), dict), Inbox(), None, Timeline())
 """
 # Runs the engine while its Host starts, until all of these have been imported.
 WHILE_IT_STARTS = """
@@ -44,10 +44,10 @@ from types import SimpleNamespace
 from uno_devserver.instances import launch
 from uno_devserver.protocol.parties import ServerInfo
 from uno_devserver.proxy.engine import engine
-from uno_devserver.proxy.board import Board, Lists
-from uno_devserver.proxy.inbox import Inbox
+from uno_devserver.proxy.state import ProxyState, Lists
+from uno_devserver.proxy.upstream.launcher import Inbox
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.timeline import Timeline
+from uno_devserver.proxy.state import Timeline
 
 def starting(*_, **__):
     latest = time.monotonic() + 10
@@ -58,8 +58,8 @@ def starting(*_, **__):
 
 launch.spawn = lambda *_, **__: SimpleNamespace(pid=os.getpid())
 launch.wait_until_ready = starting
-board = Board(ServerInfo("proxy", "1"), {}, Lists(), dict)
-engine.run(Options(os.getcwd()), board, Inbox(), None, Timeline())
+state = ProxyState(ServerInfo("proxy", "1"), {}, Lists(), dict)
+engine.run(Options(os.getcwd()), state, Inbox(), None, Timeline())
 """
 # What a proxy needs as soon as its Host is connected.
 AFTER_IT = {"discovery.discover", "hotreload.channel", "hotreload.own_authority", "system.inotify"}

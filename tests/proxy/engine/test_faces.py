@@ -19,10 +19,9 @@ from support.inspectors import HELLO, InspectorClient, Listening, last_port_take
 from support.relays import Scene
 from uno_devserver.issues import Issue
 from uno_devserver.protocol.jsonrpc import STOPPED
-from uno_devserver.proxy.engine.faces import MOST_SESSIONS, Faces, wanted_port
-from uno_devserver.proxy.engine.knowledge import Knowledge
+from uno_devserver.proxy.inspection.http_listeners import MOST_SESSIONS, HttpListeners, wanted_port
 from uno_devserver.proxy.options import INSPECTOR_PORT, Options
-from uno_devserver.proxy.timeline import Timeline
+from uno_devserver.proxy.state import ProxyState, Timeline
 from uno_devserver.system.log import log
 from uno_devserver.system.ports import is_free
 from uno_devserver.workspace.resolver import resolve
@@ -33,17 +32,17 @@ TRUSTING = {VARIABLE: "1"}
 
 
 class World:
-    """Faces of a proxy whose upstream does what the test says."""
+    """HttpListeners of a proxy whose upstream does what the test says."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.scene = Scene()
         chosen = Options(str(folder), command=("serve",), **options)
-        self.knowledge = Knowledge(chosen, Timeline(), str(folder / "state"))
-        self.faces = Faces(chosen, self.scene.relay, self.knowledge)
+        self.state = ProxyState(chosen, Timeline(), str(folder / "state"))
+        self.faces = HttpListeners(chosen, self.scene.relay, self.state)
 
     @property
     def http_port(self) -> int:
-        address = self.knowledge.facts.http_endpoint
+        address = self.state.facts.http_endpoint
         assert address
         return int(address.rpartition(":")[2].partition("/")[0])
 
@@ -55,9 +54,9 @@ class World:
 
     async def until_inspected(self) -> InspectorClient:
         async with asyncio.timeout(10):
-            while self.knowledge.facts.inspector is None:
+            while self.state.facts.inspector is None:
                 await asyncio.sleep(0.005)
-        return InspectorClient(self.knowledge.facts.inspector)
+        return InspectorClient(self.state.facts.inspector)
 
 
 @pytest.fixture
@@ -76,7 +75,7 @@ async def world_in(folder: Path, **options: Any) -> AsyncIterator[World]:
     finally:
         async with asyncio.timeout(5):
             await world.faces.close()
-        await asyncio.to_thread(world.knowledge.close)
+        await asyncio.to_thread(world.state.close)
 
 
 @asynchronous
@@ -143,7 +142,7 @@ async def test_those_who_ask_at_the_same_time_get_the_same_one(folder: Path) -> 
     async with world_in(folder) as world:
         urls = await asyncio.gather(*(world.faces.open_inspector(0) for _ in range(3)))
 
-        assert set(urls) == {world.knowledge.facts.inspector}
+        assert set(urls) == {world.state.facts.inspector}
 
 
 @asynchronous
@@ -152,7 +151,7 @@ async def test_a_port_that_cannot_be_had_is_an_issue_until_another_is_asked_for(
         async with world_in(folder, inspector_port=port) as world:
             refused = await world.faces.open_inspector(port)
             assert isinstance(refused, Issue)
-            assert world.knowledge.facts.issues == (refused,)
+            assert world.state.facts.issues == (refused,)
 
             log.recent.clear()
             world.faces.settled()
@@ -160,7 +159,7 @@ async def test_a_port_that_cannot_be_had_is_an_issue_until_another_is_asked_for(
             assert not log.recent, "it was tried, and said, once"
 
             assert isinstance(await world.faces.open_inspector(0), str)
-            assert list(world.knowledge.facts.issues) == []
+            assert list(world.state.facts.issues) == []
 
 
 # --- where it is wanted -----------------------------------------------------------------------------------------------

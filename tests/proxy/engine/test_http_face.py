@@ -14,20 +14,20 @@ from support.bundled import BOTH, Reply, ask
 from support.relays import Scene, board_of
 from uno_devserver.issues import Issue
 from uno_devserver.protocol.streamable import StreamableHttp
-from uno_devserver.proxy.engine.http_face import HttpFace, open_face
+from uno_devserver.proxy.inspection.http_server import HttpEndpoint, open_endpoint
 from uno_devserver.system.ports import free_port
 
 JSON = {"Content-Type": "application/json", "Accept": BOTH}
 
 
-def with_face(story: Callable[[HttpFace, Scene], Coroutine[Any, Any, None]], **health: object) -> None:
+def with_face(story: Callable[[HttpEndpoint, Scene], Coroutine[Any, Any, None]], **health: object) -> None:
     """Run a story with a face that is open, and close it."""
 
     async def run() -> None:
-        scene = Scene(board=board_of(health=health or None))
+        scene = Scene(state=board_of(health=health or None))
         endpoint = StreamableHttp(scene.relay)
-        face = await open_face(0, mcp=endpoint.handle, health=scene.board.health)
-        assert isinstance(face, HttpFace)
+        face = await open_endpoint(0, mcp=endpoint.handle, health=scene.state.health)
+        assert isinstance(face, HttpEndpoint)
         try:
             await story(face, scene)
         finally:
@@ -38,11 +38,11 @@ def with_face(story: Callable[[HttpFace, Scene], Coroutine[Any, Any, None]], **h
     asyncio.run(run())
 
 
-async def asked(face: HttpFace, method: str, path: str, **headers: str) -> Reply:
+async def asked(face: HttpEndpoint, method: str, path: str, **headers: str) -> Reply:
     return await asyncio.to_thread(ask, face.port, method, path, b"", headers)
 
 
-async def posted(face: HttpFace, method: str, params: dict[str, Any], **headers: str) -> Reply:
+async def posted(face: HttpEndpoint, method: str, params: dict[str, Any], **headers: str) -> Reply:
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
     return await asyncio.to_thread(ask, face.port, "POST", "/mcp", json.dumps(message).encode(), {**JSON, **headers})
 
@@ -51,7 +51,7 @@ HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"na
 
 
 def test_a_client_over_http_shakes_hands_lists_and_calls() -> None:
-    async def story(face: HttpFace, scene: Scene) -> None:
+    async def story(face: HttpEndpoint, scene: Scene) -> None:
         hello = await posted(face, "initialize", HELLO)
         session = {"Mcp-Session-Id": hello.headers["mcp-session-id"]}
         assert hello.json["result"]["serverInfo"]["name"] == "uno-devserver"
@@ -68,7 +68,7 @@ def test_a_client_over_http_shakes_hands_lists_and_calls() -> None:
 
 @pytest.mark.parametrize(("status", "code"), [("Healthy", 200), ("Degraded", 503), ("Unhealthy", 503)])
 def test_health_is_json_with_a_status_that_monitors_understand(status: str, code: int) -> None:
-    async def story(face: HttpFace, scene: Scene) -> None:
+    async def story(face: HttpEndpoint, scene: Scene) -> None:
         reply = await asked(face, "GET", "/health")
 
         assert reply.status == code
@@ -79,7 +79,7 @@ def test_health_is_json_with_a_status_that_monitors_understand(status: str, code
 
 
 def test_there_is_nothing_elsewhere() -> None:
-    async def story(face: HttpFace, scene: Scene) -> None:
+    async def story(face: HttpEndpoint, scene: Scene) -> None:
         reply = await asked(face, "GET", "/rc")
 
         assert reply.status == 404
@@ -90,7 +90,7 @@ def test_there_is_nothing_elsewhere() -> None:
 
 @pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}])
 def test_web_sites_are_not_served(headers: dict[str, str]) -> None:
-    async def story(face: HttpFace, scene: Scene) -> None:
+    async def story(face: HttpEndpoint, scene: Scene) -> None:
         assert (await asked(face, "GET", "/health", **headers)).status == 403
 
     with_face(story)
@@ -100,9 +100,9 @@ def test_a_port_that_is_taken_is_said_and_the_proxy_goes_on_without(capsys: pyte
     port = free_port()
     with socket.create_server(("127.0.0.1", port)):
 
-        async def run() -> HttpFace | Issue:
+        async def run() -> HttpEndpoint | Issue:
             scene = Scene()
-            return await open_face(port, mcp=StreamableHttp(scene.relay).handle, health=scene.board.health)
+            return await open_endpoint(port, mcp=StreamableHttp(scene.relay).handle, health=scene.state.health)
 
         issue = asyncio.run(run())
 
@@ -112,7 +112,7 @@ def test_a_port_that_is_taken_is_said_and_the_proxy_goes_on_without(capsys: pyte
 
 
 def test_it_says_where_it_listens(capsys: pytest.CaptureFixture[str]) -> None:
-    async def story(face: HttpFace, scene: Scene) -> None:
+    async def story(face: HttpEndpoint, scene: Scene) -> None:
         assert f"http://localhost:{face.port}/mcp" in capsys.readouterr().err
 
     with_face(story)

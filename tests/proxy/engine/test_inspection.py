@@ -19,30 +19,28 @@ from support.relays import Scene, tool_call
 from support.servers import Processes, Registry
 from uno_devserver import __version__
 from uno_devserver.inspector.feed import Feed
-from uno_devserver.instances.health_report import ConnectionState
 from uno_devserver.protocol.http.messages import Streaming
 from uno_devserver.protocol.sse import EventReader
-from uno_devserver.proxy.engine import inspection as module
-from uno_devserver.proxy.engine.inspection import Inspection
-from uno_devserver.proxy.engine.journal import Journal
-from uno_devserver.proxy.engine.knowledge import Knowledge
-from uno_devserver.proxy.health.health import UpstreamFacts
+from uno_devserver.proxy.health.report import UpstreamFacts
+from uno_devserver.proxy.inspection import page_events as module
+from uno_devserver.proxy.inspection.call_recorder import Recorder
+from uno_devserver.proxy.inspection.log_feed import LogFeed
+from uno_devserver.proxy.inspection.page_events import PageEvents
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.relay.observation import Recorder
-from uno_devserver.proxy.timeline import Timeline
-from uno_devserver.proxy.upstream.upstream import Ending
+from uno_devserver.proxy.state import ConnectionState, ProxyState, Timeline
+from uno_devserver.proxy.upstream.base import Ending
 from uno_devserver.system.folders import folders
 from uno_devserver.system.log import DEBUG, NONE, log
 from uno_devserver.workspace.resolver import resolve
 
 LINGER_SECONDS = 0.05
-PARTS = (Inspection, Journal, Recorder, Feed)
+PARTS = (PageEvents, LogFeed, Recorder, Feed)
 
 
 class Page:
     """Somebody who looks, and reads whatever comes unless told to wait."""
 
-    def __init__(self, inspection: Inspection) -> None:
+    def __init__(self, inspection: PageEvents) -> None:
         self.heard: list[tuple[str, Any]] = []
         self.reads = asyncio.Event()
         self.reads.set()
@@ -70,10 +68,10 @@ class Page:
 class World:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.knowledge = Knowledge(Options(str(folder)), Timeline(), str(folder / "state"))
+        self.state = ProxyState(Options(str(folder)), Timeline(), str(folder / "state"))
         self.scene = Scene()
         self.scene.link.answers = lambda asked: asked.answer({"content": [{"type": "text", "text": "yes"}]})
-        self.inspection = Inspection(self.knowledge, self.scene.relay, linger_seconds=LINGER_SECONDS)
+        self.inspection = PageEvents(self.state, self.scene.relay, linger_seconds=LINGER_SECONDS)
 
     def look(self) -> Page:
         return Page(self.inspection)
@@ -83,8 +81,8 @@ class World:
         loop = asyncio.get_running_loop()
         timers = [handle._callback for handle in loop._scheduled if not handle.cancelled()]  # type: ignore[attr-defined]
         ours = [timer for timer in timers if isinstance(getattr(timer, "__self__", None), PARTS)]
-        tasks = [task for task in asyncio.all_tasks() if "Inspection." in str(task.get_coro())]
-        hooks = (self.scene.relay.observer, self.knowledge.learned)
+        tasks = [task for task in asyncio.all_tasks() if "PageEvents." in str(task.get_coro())]
+        hooks = (self.scene.relay.observer, self.state.learned)
         return hooks == (None, None) and log.tap_level == NONE and not ours and not tasks
 
 
@@ -101,7 +99,7 @@ async def world(folder: Path) -> AsyncIterator[World]:
     finally:
         made.inspection.close()
         made.inspection.feed.close()
-        made.knowledge.close()
+        made.state.close()
 
 
 # --- the snapshot
@@ -128,7 +126,7 @@ async def test_a_workspace_is_named_with_its_solution(tmp_path: Path) -> None:
     (tmp_path / ".devtools" / "addins").mkdir(parents=True)
     workspace = resolve(str(tmp_path))
     async with world(tmp_path) as made:
-        made.knowledge.workspace = lambda: workspace
+        made.state.workspace = lambda: workspace
 
         snapshot = await made.look().hears("snapshot")
 
@@ -153,7 +151,7 @@ async def test_a_disk_that_does_not_answer_keeps_no_page_from_the_rest(
     def fails(*_: object) -> dict[str, object]:
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr(module, "surroundings", fails)
+    monkeypatch.setattr(module, "machine_servers", fails)
     async with world(tmp_path) as made:
         snapshot = await made.look().hears("snapshot")
 
@@ -171,7 +169,7 @@ async def test_a_disk_that_hangs_is_asked_once_and_told_of_when_it_answers(
         answers.wait(10)
         return {"servers": [], "proxies": ["one"]}
 
-    monkeypatch.setattr(module, "surroundings", hangs)
+    monkeypatch.setattr(module, "machine_servers", hangs)
     monkeypatch.setattr(module, "DISK_SECONDS", 0.01)
     monkeypatch.setattr(module, "SERVERS_SECONDS", 0.01)
     async with world(tmp_path) as made:
@@ -206,9 +204,9 @@ async def test_many_changes_of_the_state_are_few_reports_and_the_last_is_the_tru
         await page.hears("snapshot")
 
         for number in range(500):
-            made.knowledge.learn(restarts=number)
+            made.state.learn(restarts=number)
             await asyncio.sleep(0)
-        made.knowledge.learn(state=ConnectionState.CONNECTED)
+        made.state.learn(state=ConnectionState.CONNECTED)
 
         await page.hears("health", lambda report: report["proxy"]["state"] == "Connected")
         assert len(page.all("health")) < 50
@@ -236,7 +234,7 @@ async def test_what_the_server_prints_is_in_the_log(tmp_path: Path, monkeypatch:
         page = made.look()
         await page.hears("snapshot")
 
-        made.knowledge.learn(upstream=UpstreamFacts(log_file=str(file)))
+        made.state.learn(upstream=UpstreamFacts(log_file=str(file)))
         [first] = await page.hears("log", lambda lines: lines[0]["source"] == "server")
         with file.open("a", encoding="utf-8") as stream:
             stream.write("fail: it breaks\n")
@@ -265,16 +263,16 @@ async def test_the_last_words_of_a_server_are_told_once_when_the_next_has_taken_
         await page.hears("snapshot")
         prints("one\n")
         first = UpstreamFacts(log_file=str(file), process_id=1)
-        made.knowledge.learn(upstream=first)
+        made.state.learn(upstream=first)
         await page.hears("log", _ends_with("one"))
 
-        made.knowledge.learn(upstream=first.replace(process_id=None), last_end=Ending("it ended", 1, ("two", "three")))
+        made.state.learn(upstream=first.replace(process_id=None), last_end=Ending("it ended", 1, ("two", "three")))
         with file.open("a", encoding="utf-8") as stream:
             stream.write("two\n")
         await page.hears("log", _ends_with("two"))
         prints("next\n")
         await page.hears("log", _ends_with("next"))
-        made.knowledge.learn(upstream=first.replace(process_id=2))
+        made.state.learn(upstream=first.replace(process_id=2))
         for text in ("runs", "on"):  # the first look may have begun before the server was known
             with file.open("a", encoding="utf-8") as stream:
                 stream.write(f"{text}\n")
@@ -334,19 +332,19 @@ async def test_servers_that_come_and_go_are_told_and_nothing_where_nothing_chang
 @asynchronous
 async def test_nothing_runs_before_somebody_looks_and_a_while_after_the_last_has_gone(tmp_path: Path) -> None:
     async with world(tmp_path) as made:
-        made.knowledge.learn(restarts=1)
+        made.state.learn(restarts=1)
         await made.scene.start(tool_call())
         assert made.is_idle()
 
         page = made.look()
         await page.hears("snapshot")
-        made.knowledge.learn(restarts=2)
+        made.state.learn(restarts=2)
         assert not made.is_idle()
         assert log.tap_level == DEBUG
         await page.leave()
         await until(made.is_idle)
 
-        made.knowledge.learn(restarts=3)
+        made.state.learn(restarts=3)
         await made.scene.start(tool_call())
         log.info("still kept")
         assert made.is_idle()

@@ -10,9 +10,8 @@ from contextlib import contextmanager
 import pytest
 
 from protocol.conversations import asynchronous, until
-from uno_devserver.proxy.engine import journal as module
-from uno_devserver.proxy.engine.journal import REMEMBERED, Journal, Line
-from uno_devserver.proxy.engine.output_tail import Printed
+from uno_devserver.proxy.inspection import log_feed as module
+from uno_devserver.proxy.inspection.log_feed import REMEMBERED, LogFeed, Line, Printed
 from uno_devserver.system.log import INFORMATION, NONE, WARNING, Log
 
 
@@ -25,9 +24,9 @@ def log(monkeypatch: pytest.MonkeyPatch) -> Log:
 
 
 @contextmanager
-def journal() -> Iterator[tuple[Journal, list[Line]]]:
+def journal() -> Iterator[tuple[LogFeed, list[Line]]]:
     told: list[Line] = []
-    made = Journal(told.extend)
+    made = LogFeed(told.extend)
     try:
         yield made, told
     finally:
@@ -148,8 +147,8 @@ async def test_a_line_that_is_written_after_the_end_hurts_nobody(log: Log) -> No
 
 
 def test_a_line_that_is_written_when_the_loop_has_gone_hurts_nobody(log: Log) -> None:
-    async def made() -> Journal:
-        found = Journal(lambda _: None)
+    async def made() -> LogFeed:
+        found = LogFeed(lambda _: None)
         found.live = True
         return found
 

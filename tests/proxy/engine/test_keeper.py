@@ -17,9 +17,9 @@ from uno_devserver.protocol.client.connection import Lost, Refusal
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
 from uno_devserver.protocol.parties import ClientInfo
 from uno_devserver.protocol.service import Params
+from uno_devserver.proxy.calls.upstream_link import Unavailable
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.relay.link import Unavailable
-from uno_devserver.proxy.upstream.upstream import Ending, StartFailure
+from uno_devserver.proxy.upstream.base import Ending, StartFailure
 
 MODERN = ClientInfo("modern", "1", {"sampling": {}}, "2026-07-28")
 HANDSHAKE = ClientInfo("older", "1", {"sampling": {}}, "2025-06-18")
@@ -54,9 +54,9 @@ async def test_what_is_started_is_connected_and_what_it_offers_is_published(tmp_
     assert kept.tools == ["one", "two"]
     assert kept.keeper.tool("two") == {"name": "two"}
     assert kept.keeper.tool("three") is None
-    assert kept.board.fresh
-    assert kept.board.server.instructions is not None
-    assert kept.board.server.instructions.endswith("Use it well.")
+    assert kept.state.fresh
+    assert kept.state.server.instructions is not None
+    assert kept.state.server.instructions.endswith("Use it well.")
     assert kept.broadcasts == ["notifications/tools/list_changed", "notifications/prompts/list_changed"]
     assert kept.facts.upstream.name == "scripted"
     assert (kept.facts.tool_count, kept.facts.lists_fresh) == (2, True)
@@ -164,7 +164,7 @@ async def test_a_list_that_comes_back_with_an_error_stays_as_it_was(tmp_path: Pa
 
     kept.keeper.lists_changed()
 
-    await kept.until(lambda: b"other" in kept.board.lists.prompts)
+    await kept.until(lambda: b"other" in kept.state.lists.prompts)
     assert kept.tools == ["one"]
 
 
@@ -177,7 +177,7 @@ async def test_a_list_that_the_server_does_not_have_is_empty(tmp_path: Path) -> 
 
     kept.keeper.lists_changed()
 
-    await kept.until(lambda: kept.board.lists.prompts == b"[]")
+    await kept.until(lambda: kept.state.lists.prompts == b"[]")
 
 
 @conversation
@@ -326,7 +326,7 @@ async def test_what_was_offered_stays_offered_while_there_is_no_server(tmp_path:
 
     await kept.until_state("Degraded")
     assert kept.tools == ["one"]
-    assert not kept.board.fresh
+    assert not kept.state.fresh
     assert not kept.facts.lists_fresh
 
 

@@ -7,23 +7,21 @@ from pathlib import Path
 
 from support.bundled import wait_for
 from uno_devserver.discovery.discover import unexplored
-from uno_devserver.instances.health_report import ConnectionState
 from uno_devserver.issues import warning
-from uno_devserver.proxy.engine.knowledge import Knowledge
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.timeline import Timeline
+from uno_devserver.proxy.state import ConnectionState, ProxyState, Timeline
 from uno_devserver.workspace.resolver import resolve
 
 LATE = warning("RestoreStale", "It is late.")
 ODD = warning("ConfigInvalid", "It is odd.")
 
 
-def knowledge(folder: Path) -> Knowledge:
-    return Knowledge(Options(str(folder)), Timeline(), str(folder / "state"))
+def state(folder: Path) -> ProxyState:
+    return ProxyState(Options(str(folder)), Timeline(), str(folder / "state"))
 
 
 def test_each_part_replaces_what_it_said_before_and_nothing_else(tmp_path: Path) -> None:
-    known = knowledge(tmp_path)
+    known = state(tmp_path)
 
     known.blame("start", (LATE,))
     known.blame("workspace", (ODD, LATE))
@@ -34,7 +32,7 @@ def test_each_part_replaces_what_it_said_before_and_nothing_else(tmp_path: Path)
 
 
 def test_the_report_knows_the_workspace_before_anything_was_looked_for_in_it(tmp_path: Path) -> None:
-    known = knowledge(tmp_path)
+    known = state(tmp_path)
     (tmp_path / ".devtools" / "addins").mkdir(parents=True)
     workspace = resolve(str(tmp_path))
     known.workspace = lambda: workspace
@@ -53,7 +51,7 @@ def test_the_report_knows_the_workspace_before_anything_was_looked_for_in_it(tmp
 
 def test_the_report_tells_how_far_the_start_has_come(tmp_path: Path) -> None:
     timeline = Timeline()
-    known = Knowledge(Options(str(tmp_path)), timeline, str(tmp_path / "state"))
+    known = ProxyState(Options(str(tmp_path)), timeline, str(tmp_path / "state"))
     timeline.mark("engine")
 
     proxy = known.report()["proxy"]
@@ -63,7 +61,7 @@ def test_the_report_tells_how_far_the_start_has_come(tmp_path: Path) -> None:
 
 
 def test_the_file_for_others_is_written_when_a_start_has_come_to_its_end(tmp_path: Path) -> None:
-    known = knowledge(tmp_path)
+    known = state(tmp_path)
     folder = tmp_path / "state" / "proxies"
     for state in (ConnectionState.DISCOVERING, ConnectionState.LAUNCHING, ConnectionState.CONNECTING):
         known.learn(state=state)
@@ -78,7 +76,7 @@ def test_the_file_for_others_is_written_when_a_start_has_come_to_its_end(tmp_pat
 
 
 def test_a_first_start_that_takes_long_is_told_to_others_before_its_end(tmp_path: Path) -> None:
-    known = knowledge(tmp_path)
+    known = state(tmp_path)
     known.learn(state=ConnectionState.LAUNCHING)
 
     known.linger()
@@ -89,11 +87,11 @@ def test_a_first_start_that_takes_long_is_told_to_others_before_its_end(tmp_path
 
 
 def test_one_that_has_written_nothing_has_nothing_to_remove(tmp_path: Path) -> None:
-    knowledge(tmp_path).close()
+    state(tmp_path).close()
 
 
 def test_how_hot_reload_stands_is_asked_for_at_the_moment_of_the_report(tmp_path: Path) -> None:
-    known = knowledge(tmp_path)
+    known = state(tmp_path)
     files = 1
     known.hot_reload = lambda: {"files": files}
 

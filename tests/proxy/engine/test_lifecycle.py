@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from uno_devserver.instances.health_report import ConnectionState
-from uno_devserver.proxy.engine.lifecycle import (
+from uno_devserver.proxy.state import ConnectionState
+from uno_devserver.proxy.upstream.lifecycle import (
     DEFAULT_POLICY,
     TRANSITIONS,
     Action,
@@ -286,7 +286,7 @@ def test_need_changes_nothing_where_an_upstream_comes_or_is_there(lifecycle: Lif
     assert lifecycle.state is before
 
 
-# Workspaces change.
+# WorkspaceDecisions change.
 
 
 def test_another_workspace_stops_the_old_upstream_and_starts_anew_without_counting_a_crash() -> None:

@@ -13,8 +13,8 @@ from support.mcp_peers import TestPeer
 from uno_devserver.protocol.client.connection import Lost, Peer, Server
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
 from uno_devserver.protocol.service import Params
-from uno_devserver.proxy.engine import lists_reader
-from uno_devserver.proxy.engine.lists_reader import read_lists
+from uno_devserver.proxy.lists.merge import reader as lists_reader
+from uno_devserver.proxy.lists.reader import read_lists
 
 ALL: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}}
 

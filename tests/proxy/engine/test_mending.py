@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from protocol.conversations import asynchronous, timers, until
-from uno_devserver.instances.health_report import ConnectionState
 from uno_devserver.instances.probe import HostAddIn, Probe
-from uno_devserver.proxy.engine import mending as module
-from uno_devserver.proxy.engine.mending import Mending
-from uno_devserver.proxy.health.health import ProxyFacts, UpstreamFacts
+from uno_devserver.proxy.health.report import ProxyFacts, UpstreamFacts
 from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.state import ConnectionState
+from uno_devserver.proxy.workspace import controller as module
+from uno_devserver.proxy.workspace.controller import Mending
 
 BROKEN = Probe(add_ins=(HostAddIn("a", None, None, loaded=False, error="it is wrong"),))
 WELL = Probe(add_ins=(HostAddIn("a", None, None, loaded=True, error=None),))
@@ -40,8 +40,8 @@ class World:
             reload=self._reload,
         )
         owned = UpstreamFacts(owned=facts.pop("owned", True))
-        knowledge: Any = SimpleNamespace(facts=ProxyFacts(Options("/ws"), upstream=owned, **facts))
-        self.mending = Mending(keeper, knowledge, lambda: self._count("looks"), restart=lambda: self._count("restarts"))
+        state: Any = SimpleNamespace(facts=ProxyFacts(Options("/ws"), upstream=owned, **facts))
+        self.mending = Mending(keeper, state, lambda: self._count("looks"), restart=lambda: self._count("restarts"))
 
     @property
     def done(self) -> tuple[int, int, int]:

@@ -8,12 +8,12 @@ from typing import Any
 
 from uno_devserver.protocol.client.connection import Server
 from uno_devserver.protocol.parties import ServerInfo
-from uno_devserver.proxy.board import Board
-from uno_devserver.proxy.catalogue import Catalogue, circumstances, identity_in, identity_of, load
-from uno_devserver.proxy.engine.offering import Offering
-from uno_devserver.proxy.lists import Offered, merged
+from uno_devserver.proxy.lists.catalogue import Catalogue, circumstances, identity_in, identity_of, load
+from uno_devserver.proxy.lists.merge import Offered, merged
+from uno_devserver.proxy.lists.publisher import ListPublisher
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.tools import instructions
+from uno_devserver.proxy.own_tools import instructions
+from uno_devserver.proxy.state import ProxyState
 from uno_devserver.workspace.resolver import ResolutionKind, SelectionSource, Workspace
 
 Entries = tuple[tuple[str, bytes], ...]
@@ -36,14 +36,14 @@ class Shop:
         self.told: list[str] = []
         catalogue = Catalogue(known, {}, {}, None, 1.0) if known else None
         lists, own = merged(known or Offered(), circumstances(self.options, catalogue))
-        self.board = Board(ServerInfo("proxy", "1", instructions="Ours."), {}, lists, dict, catalogue=catalogue)
-        self.board.own_tools = own
+        self.state = ProxyState(ServerInfo("proxy", "1", instructions="Ours."), {}, lists, dict, catalogue=catalogue)
+        self.state.own_tools = own
         self.state = str(folder / "state")
-        self.offering = Offering(self.options, self.board, self.state, self.told.append)
+        self.offering = ListPublisher(self.options, self.state, self.state, self.told.append)
 
     @property
     def tools(self) -> list[str]:
-        return [tool["name"] for tool in json.loads(self.board.lists.tools)]
+        return [tool["name"] for tool in json.loads(self.state.lists.tools)]
 
 
 def test_what_the_upstream_offers_stands_between_our_own(tmp_path: Path) -> None:
@@ -59,9 +59,9 @@ def test_what_the_upstream_offers_stands_between_our_own(tmp_path: Path) -> None
         "uno_discover_tools",
         "uno_execute_tool",
     ]
-    assert shop.board.fresh
-    assert shop.board.capabilities["completions"] == {}
-    assert "tools" in shop.board.capabilities
+    assert shop.state.fresh
+    assert shop.state.capabilities["completions"] == {}
+    assert "tools" in shop.state.capabilities
 
 
 def test_a_tool_of_the_upstream_takes_the_place_of_ours_but_for_health(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_tool_of_the_upstream_takes_the_place_of_ours_but_for_health(tmp_path:
     shop.offering.take({"tools": entries("uno_health", "uno_execute_tool")}, SERVER)
 
     unlisted = {"uno_app_initialize", "uno_app_set_roots", "mcpStatus"}
-    assert shop.board.own_tools == {"uno_health", "uno_app_select_solution", "uno_discover_tools"} | unlisted
+    assert shop.state.own_tools == {"uno_health", "uno_app_select_solution", "uno_discover_tools"} | unlisted
     assert shop.tools.count("uno_execute_tool") == 1
 
 
@@ -140,7 +140,7 @@ def test_a_list_that_could_not_be_read_stays_as_the_catalogue_had_it(tmp_path: P
     shop.offering.take({"prompts": ()}, SERVER)
 
     assert "a" in shop.tools
-    assert shop.board.lists.prompts == b"[]"
+    assert shop.state.lists.prompts == b"[]"
 
 
 def test_the_tools_that_tell_the_workspace_stay_until_something_is_served(tmp_path: Path) -> None:
@@ -180,11 +180,11 @@ def test_what_another_workspace_offered_is_replaced_by_what_this_one_had(tmp_pat
 
     assert shop.offering.change(shop.offering.recall(named(elsewhere)))
     assert "b" not in shop.tools
-    assert not shop.board.fresh
+    assert not shop.state.fresh
     assert shop.offering.change(shop.offering.recall(named(there)))
 
     assert "b" in shop.tools
-    assert (shop.offering.tool_count, shop.board.server.instructions) == (1, instructions("Handle with care."))
+    assert (shop.offering.tool_count, shop.state.server.instructions) == (1, instructions("Handle with care."))
     assert not shop.offering.change(shop.offering.recall(named(there))), "it is the same"
 
 
@@ -247,7 +247,7 @@ def test_mcp_status_comes_and_goes_with_hot_reload_and_is_told_once(tmp_path: Pa
 
     shop.offering.adapt(hot_reload=True)
     shop.offering.adapt(hot_reload=True)
-    assert "mcpStatus" in shop.board.own_tools
+    assert "mcpStatus" in shop.state.own_tools
     shop.offering.adapt(hot_reload=False)
 
     assert "mcpStatus" not in shop.tools

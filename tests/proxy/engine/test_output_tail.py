@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from uno_devserver.instances.child import last_lines
-from uno_devserver.proxy.engine.output_tail import LONGEST_LINE, MOST_BYTES, MOST_LINES, OutputTail
+from uno_devserver.proxy.inspection.log_feed import LONGEST_LINE, MOST_BYTES, MOST_LINES, OutputTail
 from uno_devserver.system.log import CRITICAL, DEBUG, ERROR, INFORMATION, TRACE, WARNING
 
 

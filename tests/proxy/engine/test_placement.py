@@ -14,11 +14,12 @@ from protocol.conversations import asynchronous
 from support.relays import ScriptedSession
 from support.upstreams import Kept, Lists, ScriptedRunning, ScriptedUpstream
 from uno_devserver.protocol.service import Params, Result
-from uno_devserver.proxy.engine import mending, seen
-from uno_devserver.proxy.engine import placement as module
-from uno_devserver.proxy.engine.placement import Placement
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.place.workspaces import Workspaces
+from uno_devserver.proxy.workspace import controller as mending
+from uno_devserver.proxy.workspace import controller as module
+from uno_devserver.proxy.workspace import controller as seen
+from uno_devserver.proxy.workspace.controller import WorkspaceController
+from uno_devserver.proxy.workspace.decisions import WorkspaceDecisions
 from uno_devserver.workspace.transitions import Transition
 
 
@@ -44,19 +45,19 @@ class World:
             monkeypatch.setattr(user, "HostUpstream", Hosts)
         monkeypatch.setattr(module, "workspace_upstream", self._host_for)
         monkeypatch.setenv("XDG_DATA_HOME", str(folder.parent / "data"))
-        self.workspaces = Workspaces(self.options)
+        self.workspaces = WorkspaceDecisions(self.options)
         first = self.workspaces.initial()
         begins = first.transition is Transition.START
         self.kept = Kept(folder.parent, self.hosts, self.options, begins=begins)
         self.relay = SimpleNamespace(wait_calls=False)
-        self.placement = self.kept.keeper.placement = Placement(
+        self.placement = self.kept.keeper.placement = WorkspaceController(
             self.options,
             self.workspaces,
             first,
             time.time(),
             "channel",
             keeper=self.kept.keeper,
-            knowledge=self.kept.knowledge,
+            state=self.kept.state,
             offering=self.kept.offering,
             relay=self.relay,  # type: ignore[arg-type]
             announcements=self.kept.keeper._announcements,
@@ -65,7 +66,7 @@ class World:
 
     @property
     def tools(self) -> str:
-        return self.kept.board.lists.tools.decode()
+        return self.kept.state.lists.tools.decode()
 
     async def close(self) -> None:
         self.placement.close()

@@ -10,9 +10,9 @@ import pytest
 from support.files import write
 from uno_devserver.hotreload.package import Role
 from uno_devserver.hotreload.sources.find import find_sources
-from uno_devserver.proxy.engine import reload_subject
-from uno_devserver.proxy.engine.reload_subject import Subject, content_at_launch, subject_of
 from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.reload import subject as reload_subject
+from uno_devserver.proxy.reload.subject import Subject, content_at_launch, subject_of
 from uno_devserver.system.folders import folders
 from uno_devserver.workspace.config import Config, read_config
 from uno_devserver.workspace.resolver import resolve

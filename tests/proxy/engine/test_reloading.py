@@ -27,12 +27,12 @@ from uno_devserver.instances.probe import HostKind
 from uno_devserver.issues import Issue, fatal, warning
 from uno_devserver.protocol.jsonrpc import RpcNotification
 from uno_devserver.protocol.service import Result
-from uno_devserver.proxy.engine import arrangement
-from uno_devserver.proxy.engine import reloading as module
-from uno_devserver.proxy.engine.reloading import Reloading
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.tools import STATUS
-from uno_devserver.proxy.upstream.upstream import StartFailure
+from uno_devserver.proxy.own_tools import STATUS
+from uno_devserver.proxy.reload import reloader as arrangement
+from uno_devserver.proxy.reload import reloader as module
+from uno_devserver.proxy.reload.reloader import Reloader
+from uno_devserver.proxy.upstream.base import StartFailure
 from uno_devserver.system.folders import folders
 from uno_devserver.workspace.addins import sources_key
 from uno_devserver.workspace.trust import agree, question
@@ -53,14 +53,14 @@ class World:
         self.kept = Kept(folder.parent, self.upstream, options, begins=False)
         self.keeper = self.kept.keeper
         self.relay = SimpleNamespace(pipeline=None, wait_calls=False)
-        self.reloading = Reloading(
+        self.reloading = Reloader(
             options,
             channel_name(),
             None,
             keeper=self.keeper,
             relay=self.relay,  # type: ignore[arg-type]
             offering=self.kept.offering,
-            knowledge=self.kept.knowledge,
+            state=self.kept.state,
             announcements=self.keeper._announcements,
             open_inspector=self.open_inspector,
         )
@@ -98,7 +98,7 @@ class World:
 
     @property
     def lists_status(self) -> bool:
-        return f'"{STATUS}"'.encode() in self.kept.board.lists.tools
+        return f'"{STATUS}"'.encode() in self.kept.state.lists.tools
 
 
 class Hosts(ScriptedUpstream):
@@ -159,7 +159,7 @@ async def test_a_save_during_the_start_of_a_host_is_news(
 ) -> None:
     for user in (module, arrangement):
         monkeypatch.setattr(user, "HostUpstream", Hosts)
-        monkeypatch.setattr(user, "HostRunning", ScriptedRunning)
+        monkeypatch.setattr(user, "HostProcess", ScriptedRunning)
     addin = folder / ".devtools" / "addins" / "greeter.py"
     async with world_in(folder) as world:
         write(addin, "VALUE = 1\n")
@@ -415,7 +415,7 @@ async def test_who_asks_on_the_control_channel_has_the_inspector_opened(folder: 
         world.agree()
         await world.connect()
         await world.look()
-        path = world.kept.knowledge.facts.control_channel
+        path = world.kept.state.facts.control_channel
         assert path is not None
         client = await Client.connect(path)
 

@@ -21,10 +21,10 @@ from support.relays import QUICK, ScriptedSession, text_of, tool_call
 from support.upstreams import SWIFT, Kept, Lists, ScriptedRunning, ScriptedUpstream
 from uno_devserver.hotreload.authority import Restarted
 from uno_devserver.hotreload.difference import Difference
+from uno_devserver.proxy.calls.service import ProxyService
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.relay.relay import Relay
 from uno_devserver.proxy.upstream.command import CommandUpstream
-from uno_devserver.proxy.upstream.command_running import Policy as CommandPolicy
+from uno_devserver.proxy.upstream.command_process import Policy as CommandPolicy
 
 RUNNER = """
 import os, sys
@@ -50,9 +50,9 @@ class Bench:
         self.kept = Kept(folder, upstream, options)  # type: ignore[arg-type]
         self.keeper = self.kept.keeper
         self.updated: list[str] = []
-        self.relay = Relay(
+        self.relay = ProxyService(
             self.keeper,
-            self.kept.board,
+            self.kept.state,
             resource_updated=self.updated.append,
             roots_changed=lambda _: None,
             policy=QUICK.replace(grace_seconds=20.0),

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from support.files import write
-from uno_devserver.proxy.engine.seen import counting, is_outdated
 from uno_devserver.proxy.upstream.configured import ConfiguredUpstream
 from uno_devserver.proxy.upstream.host import HostUpstream
+from uno_devserver.proxy.workspace.controller import counting, is_outdated
 from uno_devserver.system.folders import folders
 from uno_devserver.workspace.config import AS_BEFORE, Config, ServerCommand, read_config
 from uno_devserver.workspace.resolver import resolve

@@ -13,17 +13,16 @@ from uno_devserver.issues import fatal
 from uno_devserver.protocol.client.connection import Lost
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, RpcError
 from uno_devserver.protocol.parties import ClientInfo
-from uno_devserver.proxy.engine.spare import Spare, SpareFailure
-from uno_devserver.proxy.engine.tenure import Event, Listed, Tenure
-from uno_devserver.proxy.engine.upkeep import NOBODY
-from uno_devserver.proxy.timeline import Timeline
-from uno_devserver.proxy.upstream.upstream import Ending, Running, StartFailure
+from uno_devserver.proxy.reload.swap import Swap, SwapFailure
+from uno_devserver.proxy.state import Timeline
+from uno_devserver.proxy.upstream.base import Ending, Running, StartFailure
+from uno_devserver.proxy.upstream.keeper import NOBODY, Event, Listed, Tenure
 
 
 class Beside:
     def __init__(self, upstream: ScriptedUpstream, seconds: float = 5.0) -> None:
         self.taken: list[tuple[Tenure, Listed]] = []
-        self.spare = Spare(upstream, Timeline(), self._tenure_of, self._take, seconds)
+        self.spare = Swap(upstream, Timeline(), self._tenure_of, self._take, seconds)
 
     def _take(self, tenure: Tenure, listed: Listed) -> None:
         self.taken.append((tenure, listed))
@@ -61,7 +60,7 @@ async def test_one_that_dies_before_it_is_ready_says_so_with_its_last_words() ->
 
     running.die()
 
-    with pytest.raises(SpareFailure, match="it ended with exit code 3") as failure:
+    with pytest.raises(SwapFailure, match="it ended with exit code 3") as failure:
         await preparing
     assert failure.value.last_lines == ("its last line",)
     assert (beside.taken, running.stops) == ([], 1)
@@ -74,7 +73,7 @@ async def test_one_whose_tools_cannot_be_listed_is_not_taken() -> None:
 
     beside = Beside(ScriptedUpstream(running))
 
-    with pytest.raises(SpareFailure, match="its tools cannot be listed"):
+    with pytest.raises(SwapFailure, match="its tools cannot be listed"):
         await beside.spare.prepare()
     assert running.stops == 1
 
@@ -84,7 +83,7 @@ async def test_a_start_that_fails_is_told_in_its_own_words() -> None:
     ending = Ending("it ended with exit code 1", 1, ("boom",))
     upstream = ScriptedUpstream(StartFailure(fatal("HostCrashed", "It does not start.", "Repair it."), ending=ending))
 
-    with pytest.raises(SpareFailure, match="It does not start") as failure:
+    with pytest.raises(SwapFailure, match="It does not start") as failure:
         await Beside(upstream).spare.prepare()
     assert failure.value.last_lines == ("boom",)
 
@@ -96,7 +95,7 @@ async def test_one_that_is_never_ready_is_given_up_and_stopped_when_it_comes_lat
     upstream.gate.clear()
     beside = Beside(upstream, seconds=0.05)
 
-    with pytest.raises(SpareFailure, match=r"not ready within 0\.05 s"):
+    with pytest.raises(SwapFailure, match=r"not ready within 0\.05 s"):
         await beside.spare.prepare()
     upstream.gate.set()
 
@@ -116,6 +115,6 @@ async def test_one_that_is_not_wanted_any_more_is_not_taken() -> None:
     beside.spare.give_up("Nobody wants it.")
     upstream.gate.set()
 
-    with pytest.raises(SpareFailure, match="Nobody wants it"):
+    with pytest.raises(SwapFailure, match="Nobody wants it"):
         await preparing
     assert beside.taken == []

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from uno_devserver.issues import fatal
-from uno_devserver.proxy.engine.starts import Failed, Launching, Ready, Said, Starts
-from uno_devserver.proxy.timeline import Timeline
-from uno_devserver.proxy.upstream.upstream import StartFailure, StartObserver
+from uno_devserver.proxy.state import Timeline
+from uno_devserver.proxy.upstream.base import StartFailure, StartObserver
+from uno_devserver.proxy.upstream.launcher import Failed, Launching, Ready, Said, Launcher
 
 BOUND = 10.0
 
@@ -34,7 +34,7 @@ class Upstream:
         return self.outcome
 
 
-def reports_of(starts: Starts, number: int) -> list[Any]:
+def reports_of(starts: Launcher, number: int) -> list[Any]:
     """The first reports, in a loop that begins only now."""
 
     async def listen() -> list[Any]:
@@ -55,7 +55,7 @@ def reports_of(starts: Starts, number: int) -> list[Any]:
 
 def test_what_happens_before_there_is_a_loop_is_heard_in_order_when_there_is_one() -> None:
     timeline = Timeline()
-    starts, upstream = Starts(timeline), Upstream("running")
+    starts, upstream = Launcher(timeline), Upstream("running")
     upstream.launches.set()
 
     starts.start(1, upstream)
@@ -69,7 +69,7 @@ def test_what_happens_before_there_is_a_loop_is_heard_in_order_when_there_is_one
 
 
 def test_whoever_waits_for_the_launch_goes_on_as_soon_as_there_is_a_process() -> None:
-    starts, upstream = Starts(Timeline()), Upstream("running")
+    starts, upstream = Launcher(Timeline()), Upstream("running")
     starts.start(1, upstream)
     threading.Timer(0.05, upstream.launches.set).start()
 
@@ -79,7 +79,7 @@ def test_whoever_waits_for_the_launch_goes_on_as_soon_as_there_is_a_process() ->
 
 
 def test_a_start_that_takes_long_is_waited_for_no_longer_than_that() -> None:
-    starts, upstream = Starts(Timeline()), Upstream("running")
+    starts, upstream = Launcher(Timeline()), Upstream("running")
     starts.start(1, upstream)
 
     starts.wait_until_launched(0.01)
@@ -91,7 +91,7 @@ def test_a_start_that_takes_long_is_waited_for_no_longer_than_that() -> None:
 
 def test_a_failure_is_a_report_too() -> None:
     failure = StartFailure(fatal("HostCrashed", "It died.", "Repair it."), final=True)
-    starts, upstream = Starts(Timeline()), Upstream(failure)
+    starts, upstream = Launcher(Timeline()), Upstream(failure)
     upstream.launches.set()
 
     starts.start(3, upstream)
@@ -101,7 +101,7 @@ def test_a_failure_is_a_report_too() -> None:
 
 @pytest.mark.parametrize("defect", [ZeroDivisionError("a defect"), SystemExit(2), KeyboardInterrupt()], ids=repr)
 def test_a_defect_is_told_as_such(defect: BaseException, capsys: pytest.CaptureFixture[str]) -> None:
-    starts, upstream = Starts(Timeline()), Upstream(defect)
+    starts, upstream = Launcher(Timeline()), Upstream(defect)
     upstream.launches.set()
 
     starts.start(1, upstream)
@@ -113,7 +113,7 @@ def test_a_defect_is_told_as_such(defect: BaseException, capsys: pytest.CaptureF
 
 
 def test_a_start_that_is_given_up_or_overtaken_is_not_to_go_on() -> None:
-    starts, first, second = Starts(Timeline()), Upstream("a"), Upstream("b")
+    starts, first, second = Launcher(Timeline()), Upstream("a"), Upstream("b")
     starts.start(1, first)
     starts.start(2, second)
     first.launches.set()

@@ -11,8 +11,8 @@ import pytest
 
 from support.files import snapshot
 from support.servers import Processes, Registry
-from uno_devserver.proxy.engine import surroundings as module
-from uno_devserver.proxy.engine.surroundings import surroundings
+from uno_devserver.proxy.inspection import page_events as module
+from uno_devserver.proxy.inspection.page_events import machine_servers
 from uno_devserver.system.folders import Folders, folders_on
 from uno_devserver.system.processes import process_started
 from uno_devserver.workspace.resolver import resolve
@@ -30,7 +30,7 @@ def proxy_file(known: Folders, pid: int, **status: Any) -> None:
 
 
 def test_on_an_empty_machine_there_are_none(tmp_path: Path) -> None:
-    assert surroundings(folders(tmp_path), None) == {"servers": [], "proxies": []}
+    assert machine_servers(folders(tmp_path), None) == {"servers": [], "proxies": []}
 
 
 def test_hosts_are_told_as_the_command_line_does_and_nothing_is_removed(tmp_path: Path, processes: Processes) -> None:
@@ -45,7 +45,7 @@ def test_hosts_are_told_as_the_command_line_does_and_nothing_is_removed(tmp_path
     dead.kill()
     before = snapshot(registry.folder)
 
-    servers: Any = surroundings(known, resolve(str(workspace)))["servers"]
+    servers: Any = machine_servers(known, resolve(str(workspace)))["servers"]
 
     by_port = {server.pop("port"): server for server in servers}
     assert set(by_port) == {5611, 5612}
@@ -72,7 +72,7 @@ def test_a_folder_full_of_them_is_not_told_whole(
         proxy_file(known, process.pid)
     monkeypatch.setattr(module, "MOST", 1)
 
-    told: Any = surroundings(known, None)
+    told: Any = machine_servers(known, None)
 
     assert {name: len(each) for name, each in told.items()} == {"servers": 1, "proxies": 1}
 
@@ -85,7 +85,7 @@ def test_proxies_are_told_with_the_address_of_their_pages_and_which_is_our_own(
     proxy_file(known, other.pid, state="Connected", status="Healthy", clients=["c"], toolCount=3, inspector=url)
     proxy_file(known, os.getpid(), state="Degraded", upstream={"lastLines": ["not shown"]})
 
-    proxies: Any = surroundings(known, None)["proxies"]
+    proxies: Any = machine_servers(known, None)["proxies"]
 
     by_pid = {proxy["processId"]: proxy for proxy in proxies}
     assert by_pid[other.pid] == {

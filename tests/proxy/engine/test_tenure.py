@@ -9,8 +9,7 @@ import warnings
 from protocol.conversations import asynchronous
 from support.upstreams import Lists, ScriptedRunning
 from uno_devserver.protocol.parties import ClientInfo
-from uno_devserver.proxy.engine.tenure import Event, Tenure
-from uno_devserver.proxy.engine.upkeep import NOBODY
+from uno_devserver.proxy.upstream.keeper import NOBODY, Event, Tenure
 
 
 @asynchronous

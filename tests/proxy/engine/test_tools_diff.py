@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from uno_devserver.proxy.engine.tools_diff import compare
+from uno_devserver.proxy.reload.restart import compare
 
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
 

@@ -100,7 +100,7 @@ def test_where_there_is_nobody_there_is_nobody_to_watch() -> None:
 
 # --- real chains ----------------------------------------------------------------------------------------------------
 
-# Starts what it is told to, with its own input and output, and waits, as npx does; the rest is in its file's name.
+# Launcher what it is told to, with its own input and output, and waits, as npx does; the rest is in its file's name.
 RUNNER = """
 import subprocess, sys
 sys.exit(subprocess.Popen(sys.argv[1:]).wait())

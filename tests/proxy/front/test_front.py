@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uno_devserver.protocol.parties import ClientInfo, ServerInfo
-from uno_devserver.proxy.board import Board, Lists
 from uno_devserver.proxy.front.front import Front
-from uno_devserver.proxy.front.lines import Lines, TooLong
-from uno_devserver.proxy.timeline import Timeline
-from uno_devserver.proxy.tools import CAPABILITIES
+from uno_devserver.proxy.front.input import Lines, TooLong
+from uno_devserver.proxy.own_tools import CAPABILITIES
+from uno_devserver.proxy.state import Lists, ProxyState, Timeline
 
 MODERN = "2026-07-28"
 VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -34,7 +33,7 @@ MEMBERS = {
 
 class Conversation:
     def __init__(self) -> None:
-        self.board = Board(
+        self.state = ProxyState(
             ServerInfo("uno-devserver", "1.2", instructions="Be kind."),
             dict(CAPABILITIES),
             LISTS,
@@ -43,7 +42,7 @@ class Conversation:
         self.written: list[bytes] = []
         self.inbox: list[tuple[str, Any]] = []
         self.timeline = Timeline()
-        self.front = Front(self.board, self.inbox.append, self.written.append, self.timeline)
+        self.front = Front(self.state, self.inbox.append, self.written.append, self.timeline)
 
     def send(self, message: object) -> None:
         self.front.take(message if isinstance(message, bytes) else json.dumps(message).encode())
@@ -209,7 +208,7 @@ def test_modern_lists_may_not_be_kept(talk: Conversation, method: str) -> None:
 
 def test_a_list_is_what_the_board_says_at_that_moment(talk: Conversation) -> None:
     talk.ask("tools/list")
-    talk.board.lists = Lists(tools=b"[]")
+    talk.state.lists = Lists(tools=b"[]")
 
     assert talk.ask("tools/list") == {"tools": []}
 
@@ -220,7 +219,7 @@ def test_there_is_no_second_page(talk: Conversation) -> None:
 
 
 def test_tools_that_are_held_back_are_asked_of_the_engine_and_nothing_else_is(talk: Conversation) -> None:
-    talk.board.holds_tools = True
+    talk.state.holds_tools = True
 
     talk.send(request("tools/list"))
 
@@ -267,7 +266,7 @@ def test_a_health_that_cannot_be_told_is_an_error_and_not_the_end(
     talk: Conversation, capsys: pytest.CaptureFixture[str]
 ) -> None:
     facts: dict[str, dict[str, object]] = {}
-    talk.board.health = lambda: facts["gone"]
+    talk.state.health = lambda: facts["gone"]
 
     assert talk.ask("tools/call", {"name": "uno_health"})["code"] == -32603
     assert "KeyError" in capsys.readouterr().err

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uno_devserver.proxy.front.lines import KEPT_BYTES, MAX_LINE_BYTES, Lines, TooLong, readable_members
+from uno_devserver.proxy.front.input import KEPT_BYTES, MAX_LINE_BYTES, Lines, TooLong, readable_members
 
 
 def all_lines(*pieces: bytes, limit: int = MAX_LINE_BYTES) -> list[bytes | TooLong]:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from uno_devserver.protocol.jsonrpc import PARSE_ERROR, RpcError
-from uno_devserver.proxy.front.messages import MAX_DEPTH, answer_line, decoded, error_line
+from uno_devserver.proxy.front.json_lines import MAX_DEPTH, answer_line, decoded, error_line
 
 
 def test_numbers_keep_their_value_and_kind() -> None:

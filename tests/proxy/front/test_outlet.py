@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from uno_devserver.proxy.front.outlet import Outlet
+from uno_devserver.proxy.front.output import ClientOutput
 
 PATIENCE = 10.0
 LARGE = b"x" * 1_000_000  # more than any pipe takes at once
@@ -50,7 +50,7 @@ def test_a_line_is_there_when_writing_it_returns(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
     os.set_blocking(reading, False)
 
-    Outlet(writing).write(b'{"id":1}')
+    ClientOutput(writing).write(b'{"id":1}')
 
     assert os.read(reading, 100) == b'{"id":1}\n'
 
@@ -58,7 +58,7 @@ def test_a_line_is_there_when_writing_it_returns(pipe: tuple[int, int]) -> None:
 def test_a_message_is_one_line_whatever_is_between_its_words(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
 
-    Outlet(writing).write(b'{\n"id": 1}\n')
+    ClientOutput(writing).write(b'{\n"id": 1}\n')
 
     assert read_lines(reading, 1) == [b'{ "id": 1}']
 
@@ -71,7 +71,7 @@ def test_lines_of_all_sizes_from_many_threads_come_whole_and_in_the_order_of_eac
     else:
         reading, writing = os.pipe()
         os.set_blocking(writing, way != "non-blocking")
-    outlet = Outlet(writing)
+    outlet = ClientOutput(writing)
     sizes = (1, 5000, 4095, 200_000, 10)
 
     def write(thread: int) -> None:
@@ -94,7 +94,7 @@ def test_lines_of_all_sizes_from_many_threads_come_whole_and_in_the_order_of_eac
 
 def test_nobody_waits_for_a_client_that_does_not_read(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
-    outlet = Outlet(writing, full_bytes=2_500_000)
+    outlet = ClientOutput(writing, full_bytes=2_500_000)
     full = []
     for line in (LARGE, LARGE, LARGE, b"last"):
         outlet.write(line)
@@ -108,7 +108,7 @@ def test_nobody_waits_for_a_client_that_does_not_read(pipe: tuple[int, int]) -> 
 
 def test_after_a_jam_lines_are_written_at_once_again(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
-    outlet = Outlet(writing)
+    outlet = ClientOutput(writing)
     outlet.write(LARGE)
     read_lines(reading, 1)
     assert outlet.wait(PATIENCE)
@@ -121,7 +121,7 @@ def test_after_a_jam_lines_are_written_at_once_again(pipe: tuple[int, int]) -> N
 
 def test_a_client_that_has_closed_its_end_is_gone(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
-    outlet = Outlet(writing)
+    outlet = ClientOutput(writing)
     os.close(reading)
 
     outlet.write(b"anybody?")
@@ -133,7 +133,7 @@ def test_a_client_that_has_closed_its_end_is_gone(pipe: tuple[int, int]) -> None
 
 def test_a_client_that_goes_while_lines_wait_for_it_is_gone(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
-    outlet = Outlet(writing)
+    outlet = ClientOutput(writing)
     outlet.write(LARGE)
 
     os.close(reading)
@@ -146,7 +146,7 @@ def test_a_client_that_goes_while_lines_wait_for_it_is_gone(pipe: tuple[int, int
 def test_a_client_that_leaves_everything_unread_is_taken_for_gone(
     pipe: tuple[int, int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    outlet = Outlet(pipe[1], full_bytes=1_000_000, give_up_bytes=2_500_000)
+    outlet = ClientOutput(pipe[1], full_bytes=1_000_000, give_up_bytes=2_500_000)
     gone = []
 
     for _ in range(3):
@@ -158,7 +158,7 @@ def test_a_client_that_leaves_everything_unread_is_taken_for_gone(
 
 
 def test_what_is_being_written_when_a_client_is_given_up_does_not_hold_up_the_end(pipe: tuple[int, int]) -> None:
-    outlet = Outlet(pipe[1], give_up_bytes=1_500_000)
+    outlet = ClientOutput(pipe[1], give_up_bytes=1_500_000)
     outlet.write(LARGE)
     read_bytes(pipe[0], 200_000)  # more than a pipe holds: the thread is writing
 
@@ -171,7 +171,7 @@ def test_what_is_being_written_when_a_client_is_given_up_does_not_hold_up_the_en
 
 def test_the_descriptor_stays_blocking(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
-    outlet = Outlet(writing)
+    outlet = ClientOutput(writing)
 
     outlet.write(LARGE)
 
@@ -182,7 +182,7 @@ def test_the_descriptor_stays_blocking(pipe: tuple[int, int]) -> None:
 def test_what_is_said_in_one_turn_of_the_loop_is_written_together_at_its_end(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
     os.set_blocking(reading, False)
-    outlet = Outlet(writing)
+    outlet = ClientOutput(writing)
 
     async def talk() -> bytes:
         outlet.gather(asyncio.get_running_loop())
@@ -198,7 +198,7 @@ def test_what_is_said_in_one_turn_of_the_loop_is_written_together_at_its_end(pip
 
 def test_another_thread_waits_for_no_turn_of_the_loop_and_overtakes_nothing(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
-    outlet = Outlet(writing)
+    outlet = ClientOutput(writing)
 
     async def talk() -> bytes:
         outlet.gather(asyncio.get_running_loop())
@@ -214,7 +214,7 @@ def test_another_thread_waits_for_no_turn_of_the_loop_and_overtakes_nothing(pipe
 def test_a_loop_that_has_ended_keeps_nothing_back(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
     os.set_blocking(reading, False)
-    outlet = Outlet(writing)
+    outlet = ClientOutput(writing)
 
     async def talk() -> None:
         outlet.gather(asyncio.get_running_loop())
@@ -227,7 +227,7 @@ def test_a_loop_that_has_ended_keeps_nothing_back(pipe: tuple[int, int]) -> None
 
 def test_waiting_for_the_end_writes_what_a_turn_has_gathered(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
-    outlet = Outlet(writing)
+    outlet = ClientOutput(writing)
 
     async def talk() -> bytes:
         outlet.gather(asyncio.get_running_loop())

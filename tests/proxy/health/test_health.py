@@ -11,12 +11,12 @@ import pytest
 from uno_devserver.discovery.discover import AddInDiscovery, Discovery, SdkInfo, Tool
 from uno_devserver.discovery.sdk_packages import SdkPackages
 from uno_devserver.discovery.verification import AddIn
-from uno_devserver.instances.health_report import ConnectionState
 from uno_devserver.instances.probe import HostAddIn, HostKind, Probe
 from uno_devserver.issues import fatal, warning
-from uno_devserver.proxy.health.health import ProxyFacts, UpstreamFacts, report
+from uno_devserver.proxy.health.report import ProxyFacts, UpstreamFacts, report
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.upstream.upstream import Ending
+from uno_devserver.proxy.state import ConnectionState
+from uno_devserver.proxy.upstream.base import Ending
 from uno_devserver.workspace.globaljson import GlobalJson, UnoSdk
 from uno_devserver.workspace.resolver import ResolutionKind, SelectionSource, Workspace
 

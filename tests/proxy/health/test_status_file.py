@@ -16,13 +16,13 @@ import pytest
 from support.files import write
 from support.machine import Machine
 from support.servers import Processes, wait_until
-from uno_devserver.instances.health_report import ConnectionState
 from uno_devserver.instances.probe import HostKind
 from uno_devserver.proxy.health import status_file
-from uno_devserver.proxy.health.health import ProxyFacts, UpstreamFacts
+from uno_devserver.proxy.health.report import ProxyFacts, UpstreamFacts
 from uno_devserver.proxy.health.status_file import StatusFile, running_proxies
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.upstream.upstream import Ending
+from uno_devserver.proxy.state import ConnectionState
+from uno_devserver.proxy.upstream.base import Ending
 from uno_devserver.system.processes import process_started
 
 FACTS = ProxyFacts(

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from uno_devserver.issues import fatal, warning
-from uno_devserver.proxy.place.results import initialization_rejected, initialized, selected, selection_rejected
+from uno_devserver.proxy.workspace.tool_results import (
+    initialization_rejected,
+    initialized,
+    selected,
+    selection_rejected,
+)
 from uno_devserver.workspace.resolver import ResolutionKind, SelectionSource, Workspace
 from uno_devserver.workspace.transitions import Transition
 

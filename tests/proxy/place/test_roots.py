@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.parties import ClientInfo
-from uno_devserver.proxy.place.roots import (
+from uno_devserver.proxy.workspace.client_roots import (
     MAX_ROOTS,
     Named,
     RootsInquiry,

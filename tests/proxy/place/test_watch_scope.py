@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from support.files import write
-from uno_devserver.proxy.place import watch_scope
-from uno_devserver.proxy.place.watch_scope import ADDED, DELETED, MODIFIED, Scope, changed_files, look
+from uno_devserver.proxy.workspace import watcher as watch_scope
+from uno_devserver.proxy.workspace.watcher import ADDED, DELETED, MODIFIED, Scope, changed_files, look
 from uno_devserver.workspace.resolver import resolve
 
 GLOBAL_JSON = '{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}'

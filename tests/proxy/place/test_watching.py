@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from support.files import write
-from uno_devserver.proxy.place import watching
-from uno_devserver.proxy.place.watching import Timing, Watcher
+from uno_devserver.proxy.workspace import watcher as watching
+from uno_devserver.proxy.workspace.watcher import Timing, Watcher
 from uno_devserver.workspace.resolver import resolve
 
 GLOBAL_JSON = '{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}'
@@ -269,7 +269,7 @@ def test_when_the_system_has_no_watches_left_the_real_notifier_says_so(root: Pat
     """In a process of its own, whose files are all taken."""
     program = f"""
 import os, resource, sys
-from uno_devserver.proxy.place.watching import _rust_notify
+from uno_devserver.proxy.workspace.watcher import _rust_notify
 make = _rust_notify()
 resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8))
 taken = []
@@ -334,7 +334,7 @@ def test_it_can_be_stopped_by_the_one_whom_it_tells(root: Path) -> None:
 def test_a_process_that_ends_without_stopping_it_ends_well(root: Path) -> None:
     program = f"""
 import time
-from uno_devserver.proxy.place.watching import Watcher
+from uno_devserver.proxy.workspace.watcher import Watcher
 from uno_devserver.workspace.resolver import resolve
 watcher = Watcher(print)
 watcher.observe(resolve({str(root)!r}), time.time())
@@ -345,9 +345,8 @@ watcher.observe(resolve({str(root)!r}), time.time())
 
 
 def test_anyio_and_the_rest_of_the_package_are_not_imported(root: Path) -> None:
-    program = (
-        "import sys; from uno_devserver.proxy.place.watching import _rust_notify; _rust_notify(); print(*sys.modules)"
-    )
+    notifier = "from uno_devserver.proxy.workspace.watcher import _rust_notify"
+    program = f"import sys; {notifier}; _rust_notify(); print(*sys.modules)"
 
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE)
 

@@ -13,8 +13,8 @@ from support.files import write
 from support.golden import GOLDEN
 from uno_devserver.discovery.discover import Request, discover
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.place.results import initialized
-from uno_devserver.proxy.place.workspaces import Decision, Workspaces
+from uno_devserver.proxy.workspace.decisions import Decision, WorkspaceDecisions
+from uno_devserver.proxy.workspace.tool_results import initialized
 from uno_devserver.workspace.resolver import ResolutionKind, SelectionSource
 from uno_devserver.workspace.transitions import Transition
 
@@ -37,8 +37,8 @@ def _uno(folder: Path, *solutions: str, version: str = "6.5.31") -> Path:
     return folder
 
 
-def _served(folder: Path) -> Workspaces:
-    workspaces = Workspaces(Options(str(folder)))
+def _served(folder: Path) -> WorkspaceDecisions:
+    workspaces = WorkspaceDecisions(Options(str(folder)))
     workspaces.initial()
     return workspaces
 
@@ -58,14 +58,14 @@ def _status(decision: Decision) -> str:
 def test_a_workspace_is_started(folder: Path) -> None:
     _uno(folder, "App.slnx")
 
-    decision = Workspaces(Options(str(folder))).initial()
+    decision = WorkspaceDecisions(Options(str(folder))).initial()
 
     assert (decision.transition, decision.workspace.solution) == (START, str(folder / "App.slnx"))
     assert (decision.workspace.source, decision.issues) == (SelectionSource.Automatic, ())
 
 
 def test_a_folder_that_is_none_is_diagnosed_and_the_workspace_says_why(folder: Path) -> None:
-    decision = Workspaces(Options(str(folder))).initial()
+    decision = WorkspaceDecisions(Options(str(folder))).initial()
 
     assert (decision.transition, decision.workspace.kind) == (DIAGNOSE, ResolutionKind.NoCandidates)
     assert [issue.code for issue in decision.workspace.issues] == ["NoSolutionFound"]
@@ -75,7 +75,7 @@ def test_a_folder_that_is_none_is_diagnosed_and_the_workspace_says_why(folder: P
 def test_a_folder_without_uno_is_served_where_the_bundled_host_can_serve_it(folder: Path, content: str) -> None:
     write(folder / content, "{}")
 
-    decision = Workspaces(Options(str(folder))).initial()
+    decision = WorkspaceDecisions(Options(str(folder))).initial()
 
     assert (decision.transition, decision.workspace.working_directory) == (START, str(folder))
 
@@ -83,13 +83,13 @@ def test_a_folder_without_uno_is_served_where_the_bundled_host_can_serve_it(fold
 def test_a_folder_that_the_user_names_may_do_without_a_solution(folder: Path) -> None:
     _uno(folder)
 
-    assert Workspaces(Options(str(folder), explicit=True)).initial().transition is START
-    assert Workspaces(Options(str(folder))).initial().transition is DIAGNOSE
+    assert WorkspaceDecisions(Options(str(folder), explicit=True)).initial().transition is START
+    assert WorkspaceDecisions(Options(str(folder))).initial().transition is DIAGNOSE
 
 
 def test_in_forced_fallback_the_folder_is_not_even_looked_at(folder: Path) -> None:
     _uno(folder, "App.slnx")
-    workspaces = Workspaces(Options(str(folder), force_fallback=True))
+    workspaces = WorkspaceDecisions(Options(str(folder), force_fallback=True))
 
     decisions = [
         workspaces.initial(),
@@ -270,7 +270,7 @@ def test_an_answer_that_names_no_folder_changes_nothing(folder: Path, answer: ob
 
 
 def test_the_user_names_a_workspace(folder: Path, tmp_path: Path) -> None:
-    workspaces = Workspaces(Options(str(folder), force_fallback=True))
+    workspaces = WorkspaceDecisions(Options(str(folder), force_fallback=True))
     app = _uno(tmp_path / "app", "App.slnx")
 
     decision = workspaces.initialize(str(app), None, started=False)
@@ -280,7 +280,7 @@ def test_the_user_names_a_workspace(folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_solution_that_was_only_found_is_no_choice_of_the_user(folder: Path) -> None:
-    workspaces = Workspaces(Options("/", force_fallback=True))
+    workspaces = WorkspaceDecisions(Options("/", force_fallback=True))
     workspaces.initialize(str(_uno(folder, "A.slnx")), None, started=False)
     write(folder / "B.slnx", "<Solution />")
 
@@ -298,7 +298,7 @@ def test_the_user_names_a_workspace_and_its_solution(folder: Path) -> None:
 
 
 def test_a_folder_that_is_no_workspace_is_kept_and_watched(folder: Path) -> None:
-    workspaces = Workspaces(Options("/", force_fallback=True))
+    workspaces = WorkspaceDecisions(Options("/", force_fallback=True))
 
     before = workspaces.initialize(str(folder), None, started=False)
     _uno(folder, "App.slnx")
@@ -313,7 +313,7 @@ def test_a_folder_that_is_no_workspace_is_kept_and_watched(folder: Path) -> None
 def test_the_solutions_that_compete_are_named(folder: Path) -> None:
     _uno(folder, "A.slnx", "B.slnx")
 
-    result = Workspaces(Options("/", force_fallback=True)).initialize(str(folder), None, started=False).result
+    result = WorkspaceDecisions(Options("/", force_fallback=True)).initialize(str(folder), None, started=False).result
 
     assert result
     assert (result["status"], result["issues"][0]["code"]) == ("degraded", "WorkspaceAmbiguous")
@@ -324,7 +324,7 @@ def test_the_solutions_that_compete_are_named(folder: Path) -> None:
 @pytest.mark.parametrize("name", ["missing", "file.txt", "relative", "nul\0"])
 def test_what_is_no_folder_is_rejected_and_nothing_changes(folder: Path, name: str) -> None:
     write(folder / "file.txt", "")
-    workspaces = Workspaces(Options(str(folder), force_fallback=True))
+    workspaces = WorkspaceDecisions(Options(str(folder), force_fallback=True))
     path = name if name == "relative" else f"{folder}/{name}"
 
     decision = workspaces.initialize(path, None, started=False)
@@ -337,7 +337,7 @@ def test_what_is_no_folder_is_rejected_and_nothing_changes(folder: Path, name: s
 
 def test_a_solution_that_is_not_in_the_folder_is_rejected(folder: Path, tmp_path: Path) -> None:
     other = _uno(tmp_path / "other", "Other.slnx") / "Other.slnx"
-    workspaces = Workspaces(Options("/", force_fallback=True))
+    workspaces = WorkspaceDecisions(Options("/", force_fallback=True))
 
     decision = workspaces.initialize(str(_uno(folder, "App.slnx")), str(other), started=False)
 
@@ -459,7 +459,7 @@ def test_a_solution_that_cannot_be_had_is_rejected_and_nothing_changes(folder: P
 
 
 def test_without_a_workspace_a_selection_is_rejected_with_the_next_step(folder: Path) -> None:
-    workspaces = Workspaces(Options(str(folder), force_fallback=True))
+    workspaces = WorkspaceDecisions(Options(str(folder), force_fallback=True))
 
     decision = workspaces.select(str(folder / "App.slnx"), started=False)
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uno_devserver.proxy.relay.abridged import (
+from uno_devserver.proxy.inspection.call_recorder import (
     CUT,
     MOST_BYTES,
     MOST_CHARACTERS,

@@ -8,7 +8,7 @@ from support.authorities import ScriptedAuthority
 from support.relays import QUICK
 from support.virtual_time import run_virtually, turns
 from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, Restarted
-from uno_devserver.proxy.relay.asking import Asking
+from uno_devserver.proxy.calls.call_queue import ReloadQuery
 
 POLICY = QUICK.replace(check_seconds=10.0, restart_seconds=120.0)
 
@@ -16,7 +16,7 @@ POLICY = QUICK.replace(check_seconds=10.0, restart_seconds=120.0)
 def test_an_answer_is_passed_on_and_so_is_what_is_said_meanwhile() -> None:
     async def ask() -> tuple[CheckResult | None, list[str]]:
         authority, said = ScriptedAuthority(), list[str]()
-        checking = asyncio.ensure_future(Asking(authority, POLICY).check(said.append))
+        checking = asyncio.ensure_future(ReloadQuery(authority, POLICY).check(said.append))
         await turns()
         authority.tells[0]("Building.")
         authority.checks[0].set_result(UNCHANGED)
@@ -27,7 +27,7 @@ def test_an_answer_is_passed_on_and_so_is_what_is_said_meanwhile() -> None:
 
 def test_without_a_word_a_check_is_given_up_after_its_bound_and_a_restart_after_a_longer_one() -> None:
     async def ask() -> tuple[float, float]:
-        asking, loop = Asking(ScriptedAuthority(), POLICY), asyncio.get_running_loop()
+        asking, loop = ReloadQuery(ScriptedAuthority(), POLICY), asyncio.get_running_loop()
         assert await asking.check(lambda _: None) is None
         checked = loop.time()
         assert await asking.restart() is None
@@ -40,7 +40,7 @@ def test_without_a_word_a_check_is_given_up_after_its_bound_and_a_restart_after_
 def test_a_word_gives_it_the_full_time_again() -> None:
     async def ask() -> float:
         authority = ScriptedAuthority()
-        asking, loop = Asking(authority, POLICY), asyncio.get_running_loop()
+        asking, loop = ReloadQuery(authority, POLICY), asyncio.get_running_loop()
         loop.call_later(7, lambda: authority.tells[0]("Still at it."))
         assert await asking.check(lambda _: None) is None
         asking.close()
@@ -52,7 +52,7 @@ def test_a_word_gives_it_the_full_time_again() -> None:
 def test_cancelling_who_asks_cancels_the_question() -> None:
     async def ask() -> bool:
         authority = ScriptedAuthority()
-        restarting = asyncio.ensure_future(Asking(authority, POLICY).restart())
+        restarting = asyncio.ensure_future(ReloadQuery(authority, POLICY).restart())
         await turns()
         restarting.cancel()
         await turns()
@@ -64,7 +64,7 @@ def test_cancelling_who_asks_cancels_the_question() -> None:
 def test_an_authority_that_cancels_itself_is_one_that_gives_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
     async def ask() -> Restarted | None:
         authority = ScriptedAuthority()
-        restarting = asyncio.ensure_future(Asking(authority, POLICY).restart())
+        restarting = asyncio.ensure_future(ReloadQuery(authority, POLICY).restart())
         await turns()
         authority.restarts[0].cancel()
         return await restarting

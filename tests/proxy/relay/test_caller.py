@@ -9,8 +9,7 @@ import pytest
 from protocol.conversations import asynchronous, until
 from support.relays import ScriptedCall, tool_call
 from uno_devserver.protocol.jsonrpc import RpcError
-from uno_devserver.proxy.relay.caller import Caller
-from uno_devserver.proxy.relay.silence import LOOKS, Silence
+from uno_devserver.proxy.calls.conversations import LOOKS, Caller, SilenceWatch
 
 SECONDS = 0.2
 
@@ -21,7 +20,7 @@ class Trial:
     def __init__(self, call: ScriptedCall, seconds: float = SECONDS) -> None:
         self.caller = Caller(call)
         self.loop = asyncio.get_running_loop()
-        self.silence = Silence(seconds)
+        self.silence = SilenceWatch(seconds)
         self.begun = self.loop.time()
         self.lasts = asyncio.Event()
         self.task = asyncio.ensure_future(self._run())

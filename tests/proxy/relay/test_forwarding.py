@@ -20,10 +20,10 @@ from support.relays import (
     text_of,
     tool_call,
 )
-from uno_devserver.instances.health_report import ConnectionState
 from uno_devserver.protocol.client.connection import Lost, Refusal
 from uno_devserver.protocol.jsonrpc import STOPPED, RpcError
-from uno_devserver.proxy.relay.outcomes import OUTCOME_UNKNOWN, TIMED_OUT, UNAVAILABLE
+from uno_devserver.proxy.calls.failure_answers import OUTCOME_UNKNOWN, TIMED_OUT, UNAVAILABLE
+from uno_devserver.proxy.state import ConnectionState
 
 READ_ONLY = {"name": "look", "annotations": {"readOnlyHint": True}}
 IDEMPOTENT = {"name": "set", "annotations": {"idempotentHint": True, "readOnlyHint": False}}
@@ -417,8 +417,8 @@ async def test_a_call_to_a_server_that_was_given_up_does_not_wait() -> None:
 @asynchronous
 async def test_whoever_is_told_to_wait_is_told_so_once() -> None:
     waiting = {"severity": "Warning", "message": "It is coming.", "remediation": "Wait some seconds, then try again."}
-    known = Scene(ConnectionState.LAUNCHING, board=board_of(health={"status": "Degraded", "issues": [waiting]}))
-    unknown = Scene(ConnectionState.LAUNCHING, board=board_of(health={"status": "Degraded", "issues": []}))
+    known = Scene(ConnectionState.LAUNCHING, state=board_of(health={"status": "Degraded", "issues": [waiting]}))
+    unknown = Scene(ConnectionState.LAUNCHING, state=board_of(health={"status": "Degraded", "issues": []}))
 
     for scene in (known, unknown):
         assert text_of(await scene.relay.answer(tool_call())).lower().count("try again") == 1
@@ -436,7 +436,7 @@ async def test_without_a_workspace_a_call_says_how_to_name_one() -> None:
 @asynchronous
 async def test_where_only_a_person_can_help_no_attempt_is_promised(code: str) -> None:
     issue = {"code": code, "severity": "Fatal", "message": "It is refused.", "remediation": "Agree."}
-    scene = Scene(DEGRADED, board=board_of(health={"status": "Unhealthy", "issues": [issue]}))
+    scene = Scene(DEGRADED, state=board_of(health={"status": "Unhealthy", "issues": [issue]}))
 
     result = text_of(await scene.relay.answer(tool_call()))
 
@@ -451,7 +451,7 @@ async def test_when_degraded_a_call_tells_the_reasons_and_asks_for_a_new_attempt
         {"code": "F", "severity": "Fatal", "message": "It smokes.", "remediation": "Run."},
         {"code": "W", "severity": "Warning", "message": "It rains.", "remediation": "Take a coat."},
     ]
-    scene = Scene(DEGRADED, board=board_of(health={"status": "Unhealthy", "issues": issues}))
+    scene = Scene(DEGRADED, state=board_of(health={"status": "Unhealthy", "issues": issues}))
 
     result = text_of(await scene.relay.answer(tool_call()))
     with pytest.raises(RpcError) as failed:
@@ -483,7 +483,7 @@ async def test_a_call_does_not_tell_of_a_reason_that_the_user_has_settled_by_now
 @pytest.mark.parametrize("health", [{"issues": None}, {"issues": ["odd", {"code": "no message"}]}, {}])
 @asynchronous
 async def test_a_report_without_reasons_still_gives_an_answer(health: dict[str, object]) -> None:
-    scene = Scene(DEGRADED, board=board_of(health={"status": "Unhealthy", **health}))
+    scene = Scene(DEGRADED, state=board_of(health={"status": "Unhealthy", **health}))
 
     assert "does not work. It could not be started." in text_of(await scene.relay.answer(tool_call()))
 
@@ -569,7 +569,7 @@ async def test_a_held_call_asks_for_a_new_attempt_when_degraded() -> None:
 @asynchronous
 async def test_what_an_upstream_printed_stands_on_lines_of_its_own() -> None:
     lines = "It ended. Its last lines:\n  File 'a.py'\nNameError: x"
-    scene = Scene(DEGRADED, board=board_of(health={"issues": [{"severity": "Fatal", "message": lines}]}))
+    scene = Scene(DEGRADED, state=board_of(health={"issues": [{"severity": "Fatal", "message": lines}]}))
 
     text = text_of(await scene.relay.answer(tool_call()))
 

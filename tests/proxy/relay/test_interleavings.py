@@ -22,7 +22,7 @@ from support.relays import (
 )
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.service import Result
-from uno_devserver.proxy.relay.outcomes import OUTCOME_UNKNOWN, UNAVAILABLE
+from uno_devserver.proxy.calls.failure_answers import OUTCOME_UNKNOWN, UNAVAILABLE
 
 # What a request is, and whether it may run twice.
 KINDS: dict[str, tuple[str, dict[str, Any], bool]] = {
@@ -61,7 +61,7 @@ class World:
 
     def __init__(self, *, wait_calls: bool, modern: bool) -> None:
         self.scene = Scene(modern=modern, policy=QUICK)
-        self.scene.board.own_tools = frozenset({"uno_execute_tool"})
+        self.scene.state.own_tools = frozenset({"uno_execute_tool"})
         self.scene.relay.wait_calls = wait_calls
         self.scene.link.turns = 3
         self.scene.link.tools = {"look": {"annotations": {"readOnlyHint": True}}}

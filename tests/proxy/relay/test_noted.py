@@ -7,8 +7,8 @@ import pytest
 
 from support.relays import said
 from uno_devserver.protocol.service import Result
-from uno_devserver.proxy.relay.noted import noted
-from uno_devserver.proxy.relay.reload_messages import META_KEY, Note, State
+from uno_devserver.proxy.calls.reload_messages import META_KEY, Note, State
+from uno_devserver.proxy.calls.result_notes import noted
 
 NOTE = Note(State.EXTENSION_RELOADED, "Note: it was rebuilt.")
 TEXT = {"type": "text", "text": "Note: it was rebuilt."}

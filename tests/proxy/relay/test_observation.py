@@ -16,9 +16,8 @@ from support.relays import CONNECTED, QUICK, RECONNECTING, Scene, ScriptedCall, 
 from support.virtual_time import run_virtually, turns
 from uno_devserver.hotreload.authority import UNCHANGED, Restarted
 from uno_devserver.protocol.jsonrpc import RpcError
-from uno_devserver.proxy.relay.abridged import MOST_CHARACTERS
-from uno_devserver.proxy.relay.observation import REMEMBERED, TELL_SECONDS, Recorder
-from uno_devserver.proxy.relay.pipeline import Pipeline
+from uno_devserver.proxy.calls.call_queue import CallQueue
+from uno_devserver.proxy.inspection.call_recorder import MOST_CHARACTERS, REMEMBERED, TELL_SECONDS, Recorder
 from uno_devserver.workspace.config import Strategy
 
 POLICY = QUICK.replace(grace_seconds=5.0, check_seconds=10.0, restart_seconds=120.0)
@@ -46,7 +45,7 @@ class Watched:
         self.authority = ScriptedAuthority(False)
 
     def reload(self, strategy: Strategy = Strategy.RESTART, concurrency: int | None = None) -> None:
-        self.scene.relay.pipeline = Pipeline(
+        self.scene.relay.pipeline = CallQueue(
             self.authority,
             concurrency=concurrency,
             strategy=strategy,

@@ -23,11 +23,11 @@ from support.relays import (
     text_of,
     tool_call,
 )
-from uno_devserver.instances.health_report import ConnectionState
 from uno_devserver.protocol.jsonrpc import INVALID_PARAMS
-from uno_devserver.proxy.lists import Offered, merged
-from uno_devserver.proxy.relay.policy import RelayPolicy
-from uno_devserver.proxy.tools import Circumstances
+from uno_devserver.proxy.calls.upstream_link import CallLimits
+from uno_devserver.proxy.lists.merge import Offered, merged
+from uno_devserver.proxy.own_tools import Circumstances
+from uno_devserver.proxy.state import ConnectionState
 
 THEIRS = (("echo", b'{"name":"echo","inputSchema":{"n":1.0},"new":1}'), ("uno_health", b'{"name":"uno_health"}'))
 
@@ -36,14 +36,14 @@ def _scene(
     state: ConnectionState = ConnectionState.CONNECTED,
     *,
     tools: tuple[tuple[str, bytes], ...] = THEIRS,
-    policy: RelayPolicy = QUICK,
+    policy: CallLimits = QUICK,
     modern: bool = False,
 ) -> Scene:
     """With all tools of ours, and these of the upstream."""
     lists, own = merged(Offered(tools), Circumstances(by_workspace=True, uses_host=True, fallback=True))
-    board = board_of(lists)
-    board.own_tools = own
-    return Scene(state, board=board, policy=policy, modern=modern)
+    state = board_of(lists)
+    state.own_tools = own
+    return Scene(state, state=state, policy=policy, modern=modern)
 
 
 def _own(name: str, **arguments: Any) -> ScriptedCall:
@@ -95,7 +95,7 @@ async def test_discover_waits_for_the_upstream() -> None:
 async def test_discover_reports_that_it_waits_and_says_in_the_end_what_health_knows() -> None:
     scene = _scene(ConnectionState.CONNECTING, policy=QUICK.replace(discover_seconds=0.05, progress_seconds=0.001))
     known = {"severity": "Warning", "message": "It has printed 'hello'.", "remediation": "Repair it."}
-    scene.board.health = lambda: {"status": "Degraded", "issues": [known]}
+    scene.state.health = lambda: {"status": "Degraded", "issues": [known]}
     call = tool_call("uno_discover_tools", _meta={"progressToken": "tok"})
 
     result = said(await scene.relay.answer(call))
@@ -267,7 +267,7 @@ async def test_arguments_that_are_no_object_are_refused() -> None:
 @asynchronous
 async def test_tools_that_are_not_ours_at_the_moment_are_the_upstreams(name: str) -> None:
     scene = _scene()
-    scene.board.own_tools = frozenset({"uno_discover_tools"})
+    scene.state.own_tools = frozenset({"uno_discover_tools"})
 
     answer = scene.start(_own(name, workspaceDirectory="/w"))
     (await scene.next_asked()).answer(b'{"theirs":1}')

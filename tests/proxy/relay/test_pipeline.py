@@ -16,9 +16,9 @@ from support.virtual_time import run_virtually, turns
 from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, Restarted
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.service import Result
-from uno_devserver.proxy.relay.outcomes import OUTCOME_UNKNOWN, TIMED_OUT, UNAVAILABLE, NoAnswer
-from uno_devserver.proxy.relay.pipeline import Pipeline
-from uno_devserver.proxy.relay.reload_messages import META_KEY
+from uno_devserver.proxy.calls.call_queue import CallQueue
+from uno_devserver.proxy.calls.failure_answers import OUTCOME_UNKNOWN, TIMED_OUT, UNAVAILABLE, NoAnswer
+from uno_devserver.proxy.calls.reload_messages import META_KEY
 from uno_devserver.workspace.config import Strategy
 
 NOT_STARTED = CheckResult(server_digest="d1")  # what lies on disk was tried before
@@ -88,7 +88,7 @@ class Stage:
     ) -> None:
         self.authority = ScriptedAuthority(news)
         self.order: list[Run] = []
-        self.pipeline = Pipeline(
+        self.pipeline = CallQueue(
             self.authority,
             concurrency=concurrency,
             strategy=strategy,

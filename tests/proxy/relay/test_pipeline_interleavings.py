@@ -14,8 +14,8 @@ from support.relays import QUICK, said, tool_call
 from support.virtual_time import run_virtually, turns
 from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, Restarted
 from uno_devserver.protocol.service import Result
-from uno_devserver.proxy.relay.pipeline import Pipeline
-from uno_devserver.proxy.relay.reload_messages import META_KEY
+from uno_devserver.proxy.calls.call_queue import CallQueue
+from uno_devserver.proxy.calls.reload_messages import META_KEY
 from uno_devserver.workspace.config import Strategy
 
 POLICY = QUICK.replace(check_seconds=10.0, restart_seconds=120.0, progress_seconds=1.0)
@@ -118,7 +118,7 @@ class World:
         self.replacing = 0
         self.paused = False  # by somebody else, and nothing runs
         self.pausing: list[asyncio.Task[None]] = []
-        self.pipeline = Pipeline(
+        self.pipeline = CallQueue(
             self.code, concurrency=concurrency, strategy=strategy, waits=lambda: waits, name="It", policy=POLICY
         )
 

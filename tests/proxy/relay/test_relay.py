@@ -19,10 +19,9 @@ from support.relays import (
     said,
     tool_call,
 )
-from uno_devserver.instances.health_report import ConnectionState
 from uno_devserver.protocol.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, UNANSWERED, RpcError
 from uno_devserver.protocol.service import Service
-from uno_devserver.proxy.board import Lists
+from uno_devserver.proxy.state import ConnectionState, Lists
 
 LISTS = Lists(b'[{"name":"t"}]', b'[{"uri":"r"}]', b'[{"uriTemplate":"x"}]', b'[{"name":"p"}]')
 
@@ -32,8 +31,8 @@ async def test_it_is_a_service_with_the_name_and_the_capabilities_of_the_board()
     scene = Scene()
     service: Service = scene.relay
 
-    assert service.info is scene.board.server
-    assert service.capabilities() is scene.board.capabilities
+    assert service.info is scene.state.server
+    assert service.capabilities() is scene.state.capabilities
     assert service.relays
 
 
@@ -48,7 +47,7 @@ async def test_it_is_a_service_with_the_name_and_the_capabilities_of_the_board()
 )
 @asynchronous
 async def test_lists_come_from_the_board_whatever_the_upstream_does(method: str, expected: object) -> None:
-    scene = Scene(RECONNECTING, board=board_of(LISTS))
+    scene = Scene(RECONNECTING, state=board_of(LISTS))
 
     assert said(await scene.relay.answer(ScriptedCall(method))) == expected
     assert scene.link.changes == 0
@@ -56,7 +55,7 @@ async def test_lists_come_from_the_board_whatever_the_upstream_does(method: str,
 
 @asynchronous
 async def test_a_list_is_one_page() -> None:
-    scene = Scene(board=board_of(LISTS))
+    scene = Scene(state=board_of(LISTS))
 
     with pytest.raises(RpcError) as refused:
         await scene.relay.answer(ScriptedCall("tools/list", {"cursor": "2"}))
@@ -66,11 +65,11 @@ async def test_a_list_is_one_page() -> None:
 
 @asynchronous
 async def test_a_list_of_tools_that_is_held_waits_for_the_upstream() -> None:
-    scene = Scene(ConnectionState.LAUNCHING, board=board_of(Lists(), holds_tools=True))
+    scene = Scene(ConnectionState.LAUNCHING, state=board_of(Lists(), holds_tools=True))
 
     listing = scene.start(ScriptedCall("tools/list"))
     await until(lambda: bool(scene.link.waited))
-    scene.board.lists = LISTS
+    scene.state.lists = LISTS
     scene.link.connect_anew()
 
     assert said(await listing) == {"tools": [{"name": "t"}]}
@@ -79,7 +78,7 @@ async def test_a_list_of_tools_that_is_held_waits_for_the_upstream() -> None:
 @asynchronous
 async def test_a_list_of_tools_is_held_for_a_while_only_and_the_others_are_not_held() -> None:
     scene = Scene(
-        ConnectionState.LAUNCHING, board=board_of(LISTS, holds_tools=True), policy=QUICK.replace(tools_seconds=0.01)
+        ConnectionState.LAUNCHING, state=board_of(LISTS, holds_tools=True), policy=QUICK.replace(tools_seconds=0.01)
     )
 
     assert said(await scene.relay.answer(ScriptedCall("tools/list"))) == {"tools": [{"name": "t"}]}
@@ -90,7 +89,7 @@ async def test_a_list_of_tools_is_held_for_a_while_only_and_the_others_are_not_h
 @asynchronous
 async def test_the_health_is_told_by_tool_and_by_resource_whatever_the_upstream_does() -> None:
     report = {"status": "Degraded", "issues": []}
-    scene = Scene(RECONNECTING, board=board_of(health=report))
+    scene = Scene(RECONNECTING, state=board_of(health=report))
 
     called = said(await scene.relay.answer(tool_call("uno_health")))
     read = said(await scene.relay.answer(ScriptedCall("resources/read", {"uri": "UNO://Health"})))
@@ -125,7 +124,7 @@ async def test_everything_else_passes_as_it_came_in_both_directions(method: str,
 
 @asynchronous
 async def test_a_tool_of_ours_that_the_upstream_has_too_is_the_upstreams() -> None:
-    scene = Scene()  # the board names no tools as ours
+    scene = Scene()  # the state names no tools as ours
 
     answer = scene.start(tool_call("uno_discover_tools"))
     (await scene.next_asked()).answer(b'{"from":"upstream"}')

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from uno_devserver.hotreload.authority import Restarted
-from uno_devserver.proxy.health.ailments import TRY_AGAIN
-from uno_devserver.proxy.relay import reload_messages as messages
-from uno_devserver.proxy.relay.reload_messages import META_KEY, Note, State, fenced, state_of, told
+from uno_devserver.proxy.calls import reload_messages as messages
+from uno_devserver.proxy.calls.reload_messages import META_KEY, Note, State, fenced, state_of, told
+from uno_devserver.proxy.health.upstream_issues import TRY_AGAIN
 
 NAME = "The Acme server"
 

@@ -22,10 +22,10 @@ from support.relays import (
     tool_call,
 )
 from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, Restarted
-from uno_devserver.instances.health_report import ConnectionState
-from uno_devserver.proxy.relay.pipeline import Pipeline
-from uno_devserver.proxy.relay.policy import RelayPolicy
-from uno_devserver.proxy.relay.reload_messages import META_KEY
+from uno_devserver.proxy.calls.call_queue import CallQueue
+from uno_devserver.proxy.calls.upstream_link import CallLimits
+from uno_devserver.proxy.calls.reload_messages import META_KEY
+from uno_devserver.proxy.state import ConnectionState
 from uno_devserver.workspace.config import Strategy
 
 HEALTH = {
@@ -36,7 +36,7 @@ HEALTH = {
 }
 
 
-class Reloading(Scene):
+class Reloader(Scene):
     def __init__(
         self,
         state: ConnectionState = ConnectionState.CONNECTED,
@@ -45,12 +45,12 @@ class Reloading(Scene):
         concurrency: int | None = None,
         strategy: Strategy = Strategy.RESTART,
         status_seconds: float = 5.0,
-        policy: RelayPolicy = QUICK,
+        policy: CallLimits = QUICK,
     ) -> None:
-        super().__init__(state, board=board_of(health=HEALTH), policy=policy)
-        self.board.own_tools = frozenset({"mcpStatus", "uno_execute_tool"})
+        super().__init__(state, state=board_of(health=HEALTH), policy=policy)
+        self.state.own_tools = frozenset({"mcpStatus", "uno_execute_tool"})
         self.authority = ScriptedAuthority(news)
-        self.pipeline = Pipeline(
+        self.pipeline = CallQueue(
             self.authority,
             concurrency=concurrency,
             strategy=strategy,
@@ -74,7 +74,7 @@ def status(**more: Any) -> ScriptedCall:
 
 @asynchronous
 async def test_the_whole_way_of_an_agent_through_a_restart() -> None:
-    scene = Reloading()
+    scene = Reloader()
     first, second = scene.start(tool_call()), scene.start(tool_call())
     (await scene.check()).set_result(CHANGED)
     told = [text_of(await each) for each in (first, second)]
@@ -102,7 +102,7 @@ async def test_the_whole_way_of_an_agent_through_a_restart() -> None:
 
 @asynchronous
 async def test_status_waits_until_no_restart_is_due_and_the_server_is_there() -> None:
-    scene = Reloading(news=False)
+    scene = Reloader(news=False)
     call = status(_meta={"progressToken": "t"})
     pausing = asyncio.ensure_future(scene.pipeline.pause(hold=False))
     await pausing
@@ -121,8 +121,8 @@ async def test_status_waits_until_no_restart_is_due_and_the_server_is_there() ->
 
 @asynchronous
 async def test_status_says_after_its_time_what_it_still_waits_for() -> None:
-    starting = Reloading(ConnectionState.LAUNCHING, status_seconds=0.02)
-    draining = Reloading(news=False, status_seconds=0.02)
+    starting = Reloader(ConnectionState.LAUNCHING, status_seconds=0.02)
+    draining = Reloader(news=False, status_seconds=0.02)
     running = draining.start(tool_call())
     asked = await draining.next_asked()
     pausing = asyncio.ensure_future(draining.pipeline.pause(hold=False))
@@ -139,7 +139,7 @@ async def test_status_says_after_its_time_what_it_still_waits_for() -> None:
 
 @asynchronous
 async def test_status_tells_why_a_server_does_not_run_with_its_last_lines() -> None:
-    scene = Reloading(DEGRADED, news=False)
+    scene = Reloader(DEGRADED, news=False)
 
     result = said(await scene.relay.answer(status()))
 
@@ -153,7 +153,7 @@ async def test_status_tells_why_a_server_does_not_run_with_its_last_lines() -> N
 
 @asynchronous
 async def test_status_has_the_code_of_a_server_that_does_not_run_looked_at() -> None:
-    scene = Reloading(DEGRADED)
+    scene = Reloader(DEGRADED)
 
     waiting = scene.start(status())
     (await scene.check()).set_result(CHANGED)
@@ -167,7 +167,7 @@ async def test_status_has_the_code_of_a_server_that_does_not_run_looked_at() -> 
 
 @asynchronous
 async def test_status_has_a_build_that_failed_tried_again_where_nothing_runs() -> None:
-    scene = Reloading(DEGRADED)
+    scene = Reloader(DEGRADED)
     first = scene.start(status())
     (await scene.check()).set_result(failed_build("error 7", "d1"))
     told = said(await first)
@@ -186,7 +186,7 @@ async def test_status_has_a_build_that_failed_tried_again_where_nothing_runs() -
 
 @asynchronous
 async def test_status_of_a_start_that_has_just_failed_makes_no_other_attempt_with_the_same_code() -> None:
-    scene = Reloading(ConnectionState.LAUNCHING, news=False)
+    scene = Reloader(ConnectionState.LAUNCHING, news=False)
 
     waiting = scene.start(status())
     await until(lambda: bool(scene.link.waited))
@@ -199,7 +199,7 @@ async def test_status_of_a_start_that_has_just_failed_makes_no_other_attempt_wit
 @pytest.mark.parametrize(("strategy", "also"), [(Strategy.RESTART, "buildFailed"), (Strategy.SWAP, "swapFailed")])
 @asynchronous
 async def test_status_says_that_what_answers_is_not_the_newest_code(strategy: Strategy, also: str) -> None:
-    scene = Reloading(strategy=strategy)
+    scene = Reloader(strategy=strategy)
     call = scene.start(tool_call())
     if strategy is Strategy.SWAP:
         (await scene.check()).set_result(CHANGED)
@@ -218,7 +218,7 @@ async def test_status_says_that_what_answers_is_not_the_newest_code(strategy: St
 
 @asynchronous
 async def test_status_says_that_the_extension_is_not_built() -> None:
-    scene = Reloading()
+    scene = Reloader()
     call = scene.start(tool_call())
     (await scene.check()).set_result(CheckResult(extension_changed=True, extension_build_error="ext.ts: error 9."))
     (await scene.next_asked()).answer()
@@ -232,7 +232,7 @@ async def test_status_says_that_the_extension_is_not_built() -> None:
 
 @asynchronous
 async def test_status_without_a_workspace_says_who_has_to_name_it() -> None:
-    scene = Reloading(ConnectionState.INITIALIZING)
+    scene = Reloader(ConnectionState.INITIALIZING)
     scene.link.fallback = True
 
     assert "uno_app_initialize" in text_of(await scene.relay.answer(status()))
@@ -240,7 +240,7 @@ async def test_status_without_a_workspace_says_who_has_to_name_it() -> None:
 
 @asynchronous
 async def test_status_works_before_hot_reload_has_begun() -> None:
-    scene = Reloading()
+    scene = Reloader()
     scene.relay.pipeline = None
 
     assert text_of(await scene.relay.answer(status())).startswith("The MCP server is ready.")
@@ -248,7 +248,7 @@ async def test_status_works_before_hot_reload_has_begun() -> None:
 
 @asynchronous
 async def test_a_call_where_new_code_did_not_start_tells_the_reasons_once() -> None:
-    scene = Reloading()
+    scene = Reloader()
     call = scene.start(tool_call())
     (await scene.check()).set_result(CHANGED)
     await call
@@ -268,15 +268,15 @@ async def test_a_call_where_new_code_did_not_start_tells_the_reasons_once() -> N
 @asynchronous
 async def test_status_names_what_was_not_loaded_from_the_start() -> None:
     issue = {"code": "AddInLoadFailed", "severity": "Warning", "message": "a.py was not loaded."}
-    scene = Scene(board=board_of(health={"issues": [issue]}))
-    scene.board.own_tools = frozenset({"mcpStatus"})
+    scene = Scene(state=board_of(health={"issues": [issue]}))
+    scene.state.own_tools = frozenset({"mcpStatus"})
 
     assert text_of(await scene.relay.answer(status())).startswith("The MCP server is ready. a.py was not loaded. Do")
 
 
 @asynchronous
 async def test_calls_through_uno_execute_tool_pass_the_same_queue() -> None:
-    scene = Reloading()
+    scene = Reloader()
 
     answer = scene.start(tool_call("uno_execute_tool", arguments={"toolName": "act"}))
     (await scene.check()).set_result(failed_build("error 7"))
@@ -289,7 +289,7 @@ async def test_calls_through_uno_execute_tool_pass_the_same_queue() -> None:
 @pytest.mark.parametrize("strategy", list(Strategy))
 @asynchronous
 async def test_what_is_no_tool_call_waits_for_the_new_code_and_is_told_nothing(method: str, strategy: Strategy) -> None:
-    scene = Reloading(strategy=strategy)
+    scene = Reloader(strategy=strategy)
 
     answer = scene.start(ScriptedCall(method, {"uri": "file:///a"}))
     (await scene.check()).set_result(CHANGED)
@@ -308,7 +308,7 @@ async def test_what_is_no_tool_call_waits_for_the_new_code_and_is_told_nothing(m
 
 @asynchronous
 async def test_what_is_no_tool_call_runs_on_the_old_code_if_the_new_cannot_be_built_and_a_call_is_told_of_it() -> None:
-    scene = Reloading()
+    scene = Reloader()
 
     answer = scene.start(ScriptedCall("resources/read", {"uri": "file:///a"}))
     (await scene.check()).set_result(failed_build("error 7"))
@@ -323,7 +323,7 @@ async def test_what_is_no_tool_call_runs_on_the_old_code_if_the_new_cannot_be_bu
 @asynchronous
 async def test_what_is_no_tool_call_has_no_turn() -> None:
     """A tool that runs may ask its client something, and that may read a resource before it answers."""
-    scene = Reloading(news=False, concurrency=1)
+    scene = Reloader(news=False, concurrency=1)
     running = scene.start(tool_call())
     call = await scene.next_asked()
     pausing = asyncio.ensure_future(scene.pipeline.pause(hold=False))
@@ -341,7 +341,7 @@ async def test_what_is_no_tool_call_has_no_turn() -> None:
 
 @asynchronous
 async def test_an_authority_that_is_always_silent_does_not_keep_what_is_no_tool_call() -> None:
-    scene = Reloading(news=True, policy=QUICK.replace(check_seconds=0.01))
+    scene = Reloader(news=True, policy=QUICK.replace(check_seconds=0.01))
 
     answer = scene.start(ScriptedCall("resources/read", {"uri": "file:///a"}))
     (await scene.next_asked()).answer(b'{"contents":[]}')
@@ -351,7 +351,7 @@ async def test_an_authority_that_is_always_silent_does_not_keep_what_is_no_tool_
 
 @asynchronous
 async def test_a_list_waits_for_nothing_and_has_new_code_started_where_it_is_known_of() -> None:
-    scene = Reloading(news=False)
+    scene = Reloader(news=False)
 
     await scene.relay.answer(ScriptedCall("tools/list"))
     await asyncio.sleep(0)
@@ -368,7 +368,7 @@ async def test_a_list_waits_for_nothing_and_has_new_code_started_where_it_is_kno
 
 @asynchronous
 async def test_a_call_that_waited_for_the_first_start_passes_the_queue_that_came_meanwhile() -> None:
-    scene = Reloading(ConnectionState.LAUNCHING)
+    scene = Reloader(ConnectionState.LAUNCHING)
     scene.relay.wait_calls, scene.relay.pipeline = True, None
     arranging: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     scene.relay.await_pipeline(arranging)
@@ -391,7 +391,7 @@ async def test_a_call_that_waited_for_the_first_start_passes_the_queue_that_came
 
 @asynchronous
 async def test_a_call_is_not_silent_while_it_waits_for_a_check() -> None:
-    scene = Reloading(policy=QUICK.replace(silence_seconds=0.05))
+    scene = Reloader(policy=QUICK.replace(silence_seconds=0.05))
 
     answer = scene.start(tool_call())
     check = await scene.check()
@@ -407,7 +407,7 @@ async def test_a_call_is_not_silent_while_it_waits_for_a_check() -> None:
 
 @asynchronous
 async def test_without_an_upstream_the_code_is_checked_all_the_same() -> None:
-    scene = Reloading(DEGRADED)
+    scene = Reloader(DEGRADED)
 
     mended = scene.start(tool_call())
     (await scene.check()).set_result(CHANGED)
@@ -418,7 +418,7 @@ async def test_without_an_upstream_the_code_is_checked_all_the_same() -> None:
 
 @asynchronous
 async def test_without_an_upstream_and_without_news_a_call_hears_what_it_heard_before() -> None:
-    scene = Reloading(DEGRADED, news=False)
+    scene = Reloader(DEGRADED, news=False)
 
     assert "does not work" in text_of(await scene.relay.answer(tool_call()))
     assert scene.link.attempts_wanted == 1
@@ -426,7 +426,7 @@ async def test_without_an_upstream_and_without_news_a_call_hears_what_it_heard_b
 
 @asynchronous
 async def test_a_call_waits_until_it_is_known_who_watches_the_code_and_then_has_it_looked_at() -> None:
-    scene = Reloading(news=None)
+    scene = Reloader(news=None)
     scene.relay.pipeline = None
     arranging: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     scene.relay.await_pipeline(arranging)
@@ -445,7 +445,7 @@ async def test_a_call_waits_until_it_is_known_who_watches_the_code_and_then_has_
 
 @asynchronous
 async def test_a_call_goes_on_where_it_is_not_known_in_time_who_watches_the_code() -> None:
-    scene = Reloading(policy=QUICK.replace(check_seconds=0.01))
+    scene = Reloader(policy=QUICK.replace(check_seconds=0.01))
     scene.relay.pipeline = None
     scene.relay.await_pipeline(asyncio.get_running_loop().create_future())
 

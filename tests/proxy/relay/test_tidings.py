@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from uno_devserver.hotreload.authority import CheckResult, Restarted
-from uno_devserver.proxy.relay.reload_messages import META_KEY, State
-from uno_devserver.proxy.relay.tidings import Tidings
+from uno_devserver.proxy.calls.reload_messages import META_KEY, State
+from uno_devserver.proxy.calls.result_notes import ResultNotes
 
 NAME = "the server 'talker'"
 FAILED = CheckResult(server_changed=True, server_build_error="oops", server_digest="d1")
 
 
-def _texts(tidings: Tidings, *, run: bool = True) -> tuple[list[str], Any]:
+def _texts(tidings: ResultNotes, *, run: bool = True) -> tuple[list[str], Any]:
     result = tidings.put_on({"content": []}, [tidings.lasting] if tidings.lasting else [], run=run)
     assert isinstance(result, dict)
     return [item["text"] for item in result["content"]], result.get("_meta", {}).get(META_KEY)
 
 
 def test_how_a_content_fails_to_build_is_news_until_it_was_shown() -> None:
-    tidings = Tidings()
+    tidings = ResultNotes()
 
     assert tidings.build_failed(NAME, FAILED, "oops")
     assert tidings.build_failed(NAME, FAILED, "oops"), "nobody was shown it"
@@ -30,7 +30,7 @@ def test_how_a_content_fails_to_build_is_news_until_it_was_shown() -> None:
 
 
 def test_a_failed_swap_is_told_whole_once_and_in_a_sentence_from_then_on() -> None:
-    tidings = Tidings()
+    tidings = ResultNotes()
     tidings.restarted(NAME, Restarted(False, "It ended.", ("Traceback", "boom"), kept=True))
 
     (first,), state = _texts(tidings)
@@ -43,7 +43,7 @@ def test_a_failed_swap_is_told_whole_once_and_in_a_sentence_from_then_on() -> No
 
 
 def test_what_failed_is_forgotten_when_what_lies_there_runs() -> None:
-    tidings = Tidings()
+    tidings = ResultNotes()
     tidings.restarted(NAME, Restarted(False, "It ended.", kept=True))
 
     tidings.current()
@@ -52,7 +52,7 @@ def test_what_failed_is_forgotten_when_what_lies_there_runs() -> None:
 
 
 def test_an_extension_that_fails_as_before_is_not_quoted_again() -> None:
-    tidings = Tidings()
+    tidings = ResultNotes()
     failed = CheckResult(extension_changed=True, extension_build_error="error TS1005")
 
     (first,), (second,) = tidings.of_extension(failed), tidings.of_extension(failed)
@@ -62,7 +62,7 @@ def test_an_extension_that_fails_as_before_is_not_quoted_again() -> None:
 
 
 def test_what_a_restart_did_not_load_is_not_told_after_the_next_has_begun() -> None:
-    tidings = Tidings()
+    tidings = ResultNotes()
     tidings.restarted(NAME, Restarted(True, "The add-in 'x' failed."))
 
     tidings.restart_begins()
@@ -71,7 +71,7 @@ def test_what_a_restart_did_not_load_is_not_told_after_the_next_has_begun() -> N
 
 
 def test_why_a_build_failed_is_not_the_reason_of_a_failed_start() -> None:
-    tidings = Tidings()
+    tidings = ResultNotes()
     tidings.build_failed(NAME, FAILED, "oops")
 
     tidings.not_started(NAME, serves=True)

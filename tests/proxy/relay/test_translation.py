@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from uno_devserver.protocol.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND, RpcError
-from uno_devserver.proxy.relay.translation import (
+from uno_devserver.proxy.calls.era_translation import (
     error_for_handshake_client,
     for_handshake_client,
     for_handshake_server,

@@ -590,8 +590,8 @@ def test_a_typed_command_without_a_config_has_nothing_of_hot_reload_until_it_sta
     client.wait_connected(2)
 
     assert "no .devtools/host.config.jsonc" in client.health()["proxy"]["hotReloadOff"]
-    assert "uno_devserver.proxy.engine.loop" in client.stderr
-    assert "uno_devserver.proxy.engine.reloading" not in client.stderr
+    assert "uno_devserver.proxy.engine" in client.stderr
+    assert "uno_devserver.proxy.reload.reloader" not in client.stderr
 
     write(config, "{}")
     os.kill(client.health()["hostProcessId"], signal.SIGKILL)
@@ -776,7 +776,7 @@ def test_a_call_over_http_reloads_for_all(proxies: Proxies) -> None:
 def test_a_timeout_counts_neither_the_queue_nor_the_check(proxies: Proxies) -> None:
     """Each call may be silent for a second here; in the line, and while something is built, it spends more."""
     server = BuiltServer(proxies.machine)
-    prefix = changed_proxy("proxy.relay.policy", "RelayPolicy", silence_seconds=1.0)
+    prefix = changed_proxy("proxy.relay.policy", "CallLimits", silence_seconds=1.0)
     client = hot(proxies, prefix=prefix)
     gates = [str(server.gate(name)) for name in ("a", "b")]
     holds = [client.begin("tools/call", {"name": "hold", "arguments": {"until": gate}}) for gate in gates]

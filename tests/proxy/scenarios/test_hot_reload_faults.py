@@ -25,7 +25,7 @@ from support.reloading import (
     BuiltServer,
     EditedServer,
     Extension,
-    Journal,
+    LogFeed,
     PythonServer,
     changed_proxy,
     hot,
@@ -73,7 +73,7 @@ class EditedAddIn:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.gate = machine.root / "gates" / "start"
-        self.journal = Journal(machine.root / "gates" / "journal")
+        self.journal = LogFeed(machine.root / "gates" / "journal")
         self.file = machine.workspace / ".devtools" / "addins" / "talker.py"
         self.say("one")
 
@@ -615,7 +615,7 @@ def test_an_intended_restart_is_no_crash(proxies: Proxies) -> None:
 def test_a_build_may_take_longer_than_a_silent_authority_is_waited_for(proxies: Proxies) -> None:
     """Whoever builds is heard of: a call that waits for it is not made on the old code."""
     server = BuiltServer(proxies.machine)
-    client = hot(proxies, prefix=changed_proxy("proxy.relay.policy", "RelayPolicy", check_seconds=2.5))
+    client = hot(proxies, prefix=changed_proxy("proxy.relay.policy", "CallLimits", check_seconds=2.5))
     server.say("two", "build waits")
 
     call = client.begin("tools/call", {"name": "answer"})

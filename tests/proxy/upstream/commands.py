@@ -15,7 +15,7 @@ from support.hosts import is_running
 from support.mcp_peers import TestPeer
 from uno_devserver.protocol.client.connection import Connection
 from uno_devserver.proxy.upstream.command import CommandUpstream
-from uno_devserver.proxy.upstream.command_running import CommandRunning, Policy
+from uno_devserver.proxy.upstream.command_process import CommandProcess, Policy
 
 
 class Observer:
@@ -43,7 +43,7 @@ def upstream(command: Iterable[str], folder: Path, path: str | None = None, **po
 
 
 @asynccontextmanager
-async def started(source: CommandUpstream, observer: Observer | None = None) -> AsyncIterator[CommandRunning]:
+async def started(source: CommandUpstream, observer: Observer | None = None) -> AsyncIterator[CommandProcess]:
     running = source.start(observer or Observer())
     try:
         yield running

@@ -22,8 +22,8 @@ from support.odd_servers import Notes, odd_server
 from uno_devserver.instances.probe import HostKind
 from uno_devserver.protocol.client.connection import Lost, Refusal
 from uno_devserver.protocol.jsonrpc import RpcError
+from uno_devserver.proxy.upstream.base import StartFailure
 from uno_devserver.proxy.upstream.command import CommandUpstream
-from uno_devserver.proxy.upstream.upstream import StartFailure
 from uno_devserver.system.log import DEBUG, log
 from uno_devserver.system.programs import candidates
 

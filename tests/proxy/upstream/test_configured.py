@@ -15,8 +15,8 @@ from support.files import write
 from support.mcp_peers import TestPeer
 from support.odd_servers import odd_server
 from uno_devserver.issues import Issue
+from uno_devserver.proxy.upstream.base import StartFailure
 from uno_devserver.proxy.upstream.configured import MENDED_BY_SAVE, UNNAMED, ConfiguredUpstream
-from uno_devserver.proxy.upstream.upstream import StartFailure
 from uno_devserver.system.folders import folders
 from uno_devserver.workspace.resolver import resolve
 from uno_devserver.workspace.trust import VARIABLE

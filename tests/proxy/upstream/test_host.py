@@ -22,9 +22,9 @@ from uno_devserver.instances.child import end_all
 from uno_devserver.instances.probe import HostKind
 from uno_devserver.instances.start import How, StartObserver, Wish, start
 from uno_devserver.instances.start import Running as Found
+from uno_devserver.proxy.upstream.base import StartFailure
 from uno_devserver.proxy.upstream.host import HostUpstream
-from uno_devserver.proxy.upstream.host_running import HostRunning, Policy, last_lines_of
-from uno_devserver.proxy.upstream.upstream import StartFailure
+from uno_devserver.proxy.upstream.host_process import HostProcess, Policy, last_lines_of
 from uno_devserver.system.folders import Folders, folders
 from uno_devserver.system.locks import FileLock
 from uno_devserver.system.naming import name_for
@@ -75,7 +75,7 @@ class Place:
             control_channel=control_channel,
         )
 
-    def start(self, upstream: HostUpstream | None = None) -> HostRunning:
+    def start(self, upstream: HostUpstream | None = None) -> HostProcess:
         return (upstream or self.upstream()).start(self.observer)
 
     def end(self) -> None:
@@ -101,7 +101,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
         place.end()
 
 
-async def tools(running: HostRunning) -> list[str]:
+async def tools(running: HostProcess) -> list[str]:
     connection = await running.connect(TestPeer(), modern_first=True)
     listed = json.loads(bytes(await connection.request("tools/list", {}, TestPeer())))
     await connection.close()
@@ -289,9 +289,9 @@ async def test_a_host_that_somebody_has_replaced_already_is_not_replaced_again(p
     await other.stop()
 
 
-def found_stand_in(host: StandInHost, **policy: float) -> HostRunning:
+def found_stand_in(host: StandInHost, **policy: float) -> HostProcess:
     found = Found(How.REUSED, host.pid, host.port, None, None)
-    return HostRunning(found, "", Policy(**policy))  # type: ignore[arg-type]
+    return HostProcess(found, "", Policy(**policy))  # type: ignore[arg-type]
 
 
 @asynchronous

@@ -6,8 +6,8 @@ import pytest
 
 from uno_devserver.instances.launch import LaunchFailure, Reason
 from uno_devserver.issues import UserError
-from uno_devserver.proxy.upstream.host_failures import how_it_ended, launch_failed, user_error
-from uno_devserver.proxy.upstream.upstream import Ending
+from uno_devserver.proxy.upstream.base import Ending
+from uno_devserver.proxy.upstream.host import how_it_ended, launch_failed, user_error
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..jsonrpc import RpcError
     from ..parties import ClientInfo
     from ..service import Params, Result
+    from .messages import Message
 
 
 class Peer(Protocol):
@@ -38,6 +39,21 @@ class Peer(Protocol):
 
         `name` is what the question is called, where the server has given it a name.
         """
+
+
+class PendingCall(Peer, Protocol):
+    """A call that waits for its answer without a task of its own: it hears what comes of it, once."""
+
+    data: bytes  # the line that is sent, on pipes
+    sent: bool  # the server may have seen it; only then its outcome is unknown
+    progress_token: bytes  # as its client wrote it; empty: it wants no progress
+    ticket: object  # by which the connection knows it
+
+    def settle(self, outcome: Message | Lost | RpcError) -> None:
+        """The answer, or why there is none."""
+
+    def turn_over(self) -> None:
+        """All that came together with its answer has been settled: what was gathered for the client may be written."""
 
 
 class Lost(Exception):
@@ -92,6 +108,18 @@ class Connection(Protocol):
         A modern server's `input_required` is passed on as the result it is where `peer.client` is modern, too; else
         its questions are asked one by one (`peer.ask`), and the call is made again with the answers.
         """
+
+    def send(self, call: PendingCall, name: str, params: bytes) -> bool:
+        """Make a `tools/call` without waiting; `params` are the client's own bytes, of the server's era.
+
+        On pipes it goes out with `flush`. False: it cannot be made this way now, and nothing goes out.
+        """
+
+    def flush(self) -> None:
+        """Write the calls that were sent since the last time."""
+
+    def cancel(self, call: PendingCall) -> None:
+        """Tell the server that nobody waits for it; `call` hears nothing any more."""
 
     async def notify(self, method: str, params: Params) -> None:
         """Tell the server something; what a server of its era does not know (initialized, …) is left out."""

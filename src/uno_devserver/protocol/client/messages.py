@@ -22,6 +22,7 @@ from ..eras import (
     VERSION_KEY,
 )
 from ..jsonrpc import INTERNAL_ERROR, RpcError, encode, shown
+from ..lines import TooLong, readable_members
 from .connection import Refusal, Server
 
 if TYPE_CHECKING:
@@ -39,6 +40,9 @@ UNNAMED = "unknown"  # `initialize` demands a name and a version, which a modern
 _HALVES = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
+_MESSAGE_BEGINS = b'{"'
+EMBEDDED_TRIES = 10  # a line of a log may hold any number of brackets
+TOO_LONG = "The server has answered, but its answer is longer than what is passed on (64 MiB)."
 _BOM = b"\xef\xbb\xbf"  # .NET's writers put one before their first line
 
 
@@ -63,6 +67,11 @@ class Message(msgspec.Struct, gc=False):
     @property
     def is_notification(self) -> bool:
         return self.method is not None and self.id in NOTHING
+
+    @property
+    def is_result(self) -> bool:
+        """It answers with a result, as a rule an object."""
+        return self.method is None and self.error in NOTHING and bytes(memoryview(self.result)[:1]) == b"{"
 
     @property
     def is_empty(self) -> bool:
@@ -95,6 +104,62 @@ def read_messages(data: bytes) -> list[Message]:
         if whole != data:
             return read_messages(whole)
         raise Garbage(f"it is no JSON-RPC message ({error}): {shown(data[:400].decode('utf-8', 'replace'))}") from None
+
+
+def decode_one(line: bytes | object) -> Message:
+    """The message of a line, where there is nothing unusual about it; Garbage or TypeError where there is."""
+    if not isinstance(line, bytes) or not line.isascii():
+        line = _checked(line)
+    try:
+        return _one.decode(line)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise Garbage(str(error)) from None
+
+
+def _checked(line: object) -> bytes:
+    """The line, if it is one in UTF-8."""
+    if not isinstance(line, bytes):
+        raise TypeError("not a line")
+    try:
+        line.decode()
+    except UnicodeDecodeError as error:
+        raise Garbage(str(error)) from None
+    return line
+
+
+def embedded_message(line: bytes) -> tuple[bytes, list[Message]]:
+    """A line that begins with other text: that text, and the message behind it, if there is one."""
+    at = line.find(_MESSAGE_BEGINS, 1)
+    for _ in range(EMBEDDED_TRIES):
+        if at < 0:
+            break
+        try:
+            messages = read_messages(line[at:])
+            if not any(message.is_empty for message in messages):
+                return line[:at], messages
+        except Garbage:
+            pass
+        at = line.find(_MESSAGE_BEGINS, at + 1)
+    return line, []
+
+
+def unreadable_answer(line: bytes | TooLong) -> Message | None:
+    """An error in place of an answer that cannot be read, if one can see which request it answers."""
+    members = line.members if isinstance(line, TooLong) else readable_members(line)
+    number = members.get("id")
+    if "method" in members or not isinstance(number, int) or not ("result" in members or "error" in members):
+        return None
+    why = TOO_LONG if isinstance(line, TooLong) else "The server has answered, but its answer cannot be read."
+    error = {"code": INTERNAL_ERROR, "message": why}
+    return Message(id=msgspec.Raw(b"%d" % number), error=msgspec.Raw(msgspec.json.encode(error)))
+
+
+def encode_token(token: object) -> bytes:
+    """A progress token as JSON, by which calls are found."""
+    try:
+        return msgspec.json.encode(token)
+    except (TypeError, ValueError, RecursionError):  # half a surrogate pair, for instance
+        return b""
 
 
 def _decoded(data: bytes) -> list[Message]:

@@ -7,24 +7,28 @@ waits for it, once. Whatever else the server writes does no harm. When it says n
 from __future__ import annotations
 
 import asyncio
-import re
 from asyncio import FIRST_COMPLETED
 from typing import TYPE_CHECKING, Any
 
 from ...system.log import log
 from ..eras import SUBSCRIPTION_KEY
-from ..jsonrpc import INTERNAL_ERROR, RpcError, notification_message, shown
+from ..jsonrpc import RpcError, notification_message, shown
+from ..lines import TooLong
 from .connection import Lost, Refusal, Server
 from .messages import (
     Garbage,
     Message,
+    decode_one,
     discovered_server,
+    embedded_message,
+    encode_token,
     initialize_params,
     initialized_server,
     params_of,
     read_messages,
     request_bytes,
     result_in,
+    unreadable_answer,
     with_envelope,
     without_envelope,
 )
@@ -38,24 +42,19 @@ if TYPE_CHECKING:
     import msgspec
 
     from ..service import Params
-    from .connection import Peer
-    from .lines import Line, Outgoing
+    from .connection import Peer, PendingCall
+    from .pipes import Line, PipeLines
 
 CANCELLED = "notifications/cancelled"
 PROGRESS = "notifications/progress"
 LOGGED = "notifications/message"
+OUR_TOKEN = "uno-devserver-"  # noqa: S105  # the beginning of progress tokens that replace a client's own
 NO_MODERN_NOTIFICATIONS = frozenset({"notifications/initialized", "notifications/roots/list_changed"})
-# How the servers of all SDKs begin or end the line of an answer; a request, or what somebody prints, has neither.
-BAD_ANSWER = re.compile(
-    rb'\s*\{"jsonrpc": ?"2\.0", ?"id": ?(?P<begin>\d+), ?"(?:result|error)": ?'
-    rb'|\s*\{"(?:result|error)": ?.*"id": ?(?P<end>\d+)(?:, ?"jsonrpc": ?"2\.0")?\}\s*$',
-    re.DOTALL,
-)
 ACKNOWLEDGE_SECONDS = 10.0  # a subscription counts from its acknowledgement on, which servers give at once
 
 
 class _Request:
-    """One that waits for its answer."""
+    """A request of a coroutine, which awaits its answer."""
 
     def __init__(self, number: int, method: str, peer: Peer | None, token: object, line: Line) -> None:
         self.number = number
@@ -65,9 +64,13 @@ class _Request:
         self.line = line
         self.answer: asyncio.Future[Message | Lost | Refusal | RpcError] = asyncio.get_running_loop().create_future()
 
-    def settle(self, answer: Message | Lost | Refusal | RpcError) -> None:
+    @property
+    def sent(self) -> bool:
+        return self.line.sent
+
+    def settle(self, outcome: Message | Lost | Refusal | RpcError) -> None:
         if not self.answer.done():
-            self.answer.set_result(answer)
+            self.answer.set_result(outcome)
 
 
 class StdioConnection:
@@ -77,10 +80,13 @@ class StdioConnection:
         """`strayed` gets the lines that are no messages, and whatever else can be done with them is done."""
         self._peer = peer
         self._strayed = strayed
-        self._lines: Outgoing | None = None
+        self._lines: PipeLines | None = None
         self._server: Server | None = None
+        self._modern = False
         self._last_number = 0
-        self._waiting: dict[bytes, _Request] = {}
+        # Those that wait for an answer, by their number: requests of coroutines, and calls that are their own line.
+        self._waiting: dict[bytes, _Request | PendingCall] = {}
+        self._tokens: dict[bytes, _Request | PendingCall] = {}  # whose progress the server reports under this token
         self._questions = Questions(self._reply)
         self._following = asyncio.Lock()
         self._followed: frozenset[str] = frozenset()  # in the handshake era, one by one
@@ -95,7 +101,7 @@ class StdioConnection:
 
     # how it begins
 
-    async def begin(self, lines: Outgoing, *, modern_first: bool) -> None:
+    async def begin(self, lines: PipeLines, *, modern_first: bool) -> None:
         """Find an era that the server speaks; Refusal or Lost where there is none. How long that may take is not known.
 
         One after the other: a server of both eras takes the first of them that it answers for agreed.
@@ -112,7 +118,8 @@ class StdioConnection:
             except (RpcError, Refusal) as again:
                 raise Refusal(_refusal(refused if not modern_first else again)) from None
         self.probing = False
-        if not self._server.modern:
+        self._modern = self._server.modern
+        if not self._modern:
             await self.notify("notifications/initialized", {})
 
     async def _discover(self) -> Server:
@@ -131,6 +138,39 @@ class StdioConnection:
             return await self._call(method, with_envelope(params, peer), peer)
 
         return await completed(params, peer, send)
+
+    def send(self, call: PendingCall, name: str, params: bytes) -> bool:  # noqa: ARG002
+        """See `Connection.send`. A progress token that another call uses already needs a number of ours: not here."""
+        assert self._lines is not None
+        token = call.progress_token
+        if token and token in self._tokens:
+            return False
+        self._last_number += 1
+        number = b"%d" % self._last_number
+        call.data = b'{"jsonrpc":"2.0","id":%b,"method":"tools/call","params":%b}\n' % (number, params)
+        try:
+            self._lines.queue(call)
+        except (Lost, RpcError):
+            return False
+        call.ticket = number
+        self._waiting[number] = call
+        if token:
+            self._tokens[token] = call
+        return True
+
+    def flush(self) -> None:
+        assert self._lines is not None
+        self._lines.flush()
+
+    def cancel(self, call: PendingCall) -> None:
+        number = call.ticket
+        assert isinstance(number, bytes)
+        assert self._lines is not None
+        if self._waiting.pop(number, None) is not None:
+            self._tokens.pop(call.progress_token, None)
+            self._lines.flush()
+            if not self._lines.withdraw(call):
+                self._tell(CANCELLED, {"requestId": int(number)})
 
     async def notify(self, method: str, params: Params) -> None:
         # A cancellation names its client's number, and has been sent with ours when its request was cancelled.
@@ -166,9 +206,12 @@ class StdioConnection:
         self._last_number += 1
         number, token = self._last_number, _meta(params).get("progressToken")
         if token is not None:  # two clients may use the same
-            params = {**params, "_meta": {**params["_meta"], "progressToken": number}}
+            ours = f"{OUR_TOKEN}{number}"
+            params = {**params, "_meta": {**params["_meta"], "progressToken": ours}}
         line = self._write(request_bytes(number, method, params))
         request = self._waiting[b"%d" % number] = _Request(number, method, peer, token, line)
+        if token is not None:
+            self._tokens[b'"%b%d"' % (OUR_TOKEN.encode(), number)] = request
         return request
 
     async def _result(self, request: _Request) -> msgspec.Raw:
@@ -178,7 +221,9 @@ class StdioConnection:
             self._take_back(request)
             raise
         finally:
-            del self._waiting[b"%d" % request.number]
+            self._waiting.pop(b"%d" % request.number, None)
+            if request.token is not None:
+                self._tokens.pop(b'"%b%d"' % (OUR_TOKEN.encode(), request.number), None)
         if isinstance(answer, Lost | Refusal | RpcError):
             raise answer
         return result_in(answer)
@@ -237,68 +282,93 @@ class StdioConnection:
 
     # what the server says
 
-    def heard(self, line: bytes) -> None:
-        try:
-            messages = read_messages(line)
-        except Garbage as garbage:
-            log.debug(f"the server writes something to its output that is no message: {garbage}")
-            self._answered_badly(line)
-            self._strayed(line)
-            return
-        for message in messages:
-            if message.is_empty:
-                self._strayed(line)  # a log in JSON, most likely
+    def heard(self, lines: list[bytes | TooLong]) -> None:
+        settled = None
+        for line in lines:
+            try:
+                message = decode_one(line)
+            except (Garbage, TypeError):
+                self._heard_oddly(line)
+                continue
+            if message.method is None:
+                settled = self._answered(message, line) or settled
             else:
-                self._take(message)
+                self._said(message)
+        if settled is not None:
+            settled.turn_over()
+
+    def _heard_oddly(self, line: bytes | TooLong) -> None:
+        """Several messages in one line, a message behind other text, an answer that cannot be read, or no message."""
+        messages: list[Message] = []
+        stray = b""
+        if isinstance(line, bytes):
+            try:
+                messages = read_messages(line)
+            except Garbage as garbage:
+                log.debug(f"the server writes something to its output that is no message: {garbage}")
+                stray, messages = embedded_message(line)
+        if not messages and (answer := unreadable_answer(line)) is not None:
+            messages, stray = [answer], b""
+        for message in messages:
+            if message.method is not None:
+                self._said(message)
+            elif (settled := self._answered(message, line)) is not None:
+                settled.turn_over()
+        if stray:
+            self._strayed(stray)
 
     def deaf(self) -> None:
-        for request in self._waiting.values():
-            if not request.line.sent:
-                request.settle(Lost("The server has gone before it was asked.", sent=False))
+        self._lose([call for call in self._waiting.items() if not call[1].sent], "before it was asked")
 
     def ended(self) -> None:
         self._questions.close()
-        for request in self._waiting.values():
-            request.settle(Lost("The server has gone before it answered.", sent=request.line.sent))
+        self._lose(list(self._waiting.items()), "before it answered")
 
-    def _take(self, message: Message) -> None:
+    def _lose(self, lost: list[tuple[bytes, _Request | PendingCall]], when: str) -> None:
+        for number, call in lost:
+            if not isinstance(call, _Request):
+                del self._waiting[number]
+                self._tokens.pop(call.progress_token, None)
+            call.settle(Lost(f"The server has gone {when}.", sent=call.sent))
+
+    def _said(self, message: Message) -> None:
         if message.is_question:
             self._asked(message)
-        elif message.method is not None:
-            self._notified(message.method, params_of(message))
         else:
-            self._answered(message)
+            self._notified(message.method or "", message)
 
     def _asked(self, question: Message) -> None:
         request = self._waiting.get(bytes(question.id))
-        if self._server is None and request is not None and request.method == question.method:
+        if self._server is None and isinstance(request, _Request) and request.method == question.method:
             request.settle(Refusal("it sends back what it is sent"))  # `cat`, or a terminal's echo
         else:
             self._questions.ask(question, self._asked_peer())
 
-    def _answered(self, message: Message) -> None:
+    def _answered(self, message: Message, line: bytes | TooLong) -> PendingCall | None:
+        """Settle the request that waits for it; the call, if that is its own line."""
         key = bytes(message.id)
-        request = self._waiting.get(key)
-        if key in (b"", b"null") and len(self._waiting) == 1:
-            (request,) = self._waiting.values()  # it could not read the number of what it complains about
-        if request is None or request.answer.done():
+        call = self._waiting.pop(key, None)
+        if call is None and key in (b"", b"null") and len(self._waiting) == 1 and not message.is_empty:
+            _, call = self._waiting.popitem()  # it could not read the number of what it complains about
+        if call is None:
+            if message.is_empty and isinstance(line, bytes):
+                self._strayed(line)  # a log in JSON, most likely
             log.debug(f"the server answers {shown(key.decode())}, for which nobody waits (any more)")
-        else:
-            request.answer.set_result(message)
-
-    def _answered_badly(self, line: bytes) -> None:
-        """Whoever waits for an answer that was cut off, or is nested too deeply, would wait for ever."""
-        found = BAD_ANSWER.match(line)
-        request = self._waiting.get(found["begin"] or found["end"]) if found else None
-        if request is not None:
-            request.settle(RpcError(INTERNAL_ERROR, "The server has answered, but its answer cannot be read."))
+            return None
+        call.settle(message)
+        if isinstance(call, _Request):
+            return None
+        if call.progress_token:
+            self._tokens.pop(call.progress_token, None)
+        return call
 
     def _asked_peer(self) -> Peer:
         """Nothing tells to which request a question belongs; where there is only one, it is that."""
-        peers = [request.peer for request in self._waiting.values() if request.peer is not None]
+        peers = [peer for call in self._waiting.values() if (peer := _peer_of(call)) is not None]
         return peers[0] if len(peers) == 1 else self._peer
 
-    def _notified(self, method: str, params: dict[str, Any]) -> None:
+    def _notified(self, method: str, message: Message) -> None:
+        params = params_of(message)
         if method == PROGRESS:
             self._progressed(params)
         elif method == CANCELLED:
@@ -310,18 +380,25 @@ class StdioConnection:
             tell(self._logged_peer() if method == LOGGED else self._peer, method, without_subscription(params))
 
     def _progressed(self, params: dict[str, Any]) -> None:
-        request = self._waiting.get(str(params.get("progressToken")).encode())
-        if request is None or request.peer is None or request.token is None:
+        call = self._tokens.get(encode_token(params.get("progressToken")))
+        if call is None:
             log.debug("the server reports progress of something for which nobody waits (any more)")
-        else:
-            tell(request.peer, PROGRESS, {**params, "progressToken": request.token})
+        elif not isinstance(call, _Request):  # it was sent with its client's own token
+            tell(call, PROGRESS, params)
+        elif call.peer is not None:
+            tell(call.peer, PROGRESS, {**params, "progressToken": call.token})
 
     def _logged_peer(self) -> Peer:
         """A modern server logs only for requests that want it, and does not say for which."""
-        if not (self._server and self.server.modern):
+        if not self._modern:
             return self._peer
-        peers = [one.peer for one in self._waiting.values() if one.peer is not None and one.peer.log_level is not None]
-        return peers[0] if len(peers) == 1 else self._peer
+        peers = [peer for call in self._waiting.values() if (peer := _peer_of(call)) is not None]
+        listening = [peer for peer in peers if peer.log_level is not None]
+        return listening[0] if len(listening) == 1 else self._peer
+
+
+def _peer_of(call: _Request | PendingCall) -> Peer | None:
+    return call.peer if isinstance(call, _Request) else call
 
 
 def _unsubscribed(task: asyncio.Task[msgspec.Raw]) -> None:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 from ...system.log import log
 from ...system.urls import shown_url
 from ..http.client import HttpClient, Origin, encode_headers, split_url
-from ..http.client_connection import HttpFailure, Reply, TooLong
+from ..http.client_connection import ClientConnection, HttpFailure, Reply, Taker, TooLong
 from ..jsonrpc import INTERNAL_ERROR, RpcError, shown
 from ..media import JSON
 from ..sse import EVENT_STREAM, EventReader
 from .connection import Lost
-from .messages import Garbage, Message, read_messages
+from .messages import Garbage, Message, read_messages, unreadable_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -73,6 +73,10 @@ class Endpoint:
             reply.release()
             self._target = target
         return reply
+
+    def send_now(self, headers: bytes, body: bytes, taker: Taker) -> ClientConnection | None:
+        """POST over a connection that is kept, without waiting; None, and nothing is sent, where there is none."""
+        return self._http.send("POST", self._target, self._headers + headers, body, taker)
 
     async def answer(self, reply: Reply, request_id: int, hear: Callable[[Message], None]) -> Message:
         """The message that answers the request; what else is said goes to `hear`."""
@@ -146,8 +150,10 @@ def _messages(data: bytes) -> list[Message]:
     try:
         return read_messages(data)
     except Garbage as garbage:
-        log.debug(f"an event of the server was dropped: {garbage}")
-        return []
+        answer = unreadable_answer(data)
+        if answer is None:
+            log.debug(f"an event of the server was dropped: {garbage}")
+        return [answer] if answer else []
 
 
 def media_type(reply: Reply) -> str:

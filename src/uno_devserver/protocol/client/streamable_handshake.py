@@ -11,6 +11,8 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from ...system.log import log
 from ..http.client import encode_headers
 from ..http.client_connection import HttpFailure
@@ -28,6 +30,7 @@ from ..sse import EVENT_STREAM, EventReader
 from .connection import Lost, Refusal, Server
 from .messages import Message, initialize_params, initialized_server, request_bytes, result_in, without_envelope
 from .questions import Questions
+from .streamable_calls import HttpCall
 from .streamable_endpoint import COMMON_HEADERS, Cut, Endpoint, NotMcp, hear_events, media_type
 from .streamable_resuming import pause, resumed_answer, resuming
 from .subscribing import Backoff, tell_of_all_lists
@@ -35,10 +38,9 @@ from .subscribing import Backoff, tell_of_all_lists
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    import msgspec
-
+    from ..http.client_connection import Reply
     from ..service import Params
-    from .connection import Peer
+    from .connection import Peer, PendingCall
 
 LISTENING_SECONDS = 0.5  # until the server has answered that we may listen; most do at once
 CLOSE_SECONDS = 1.0
@@ -107,6 +109,23 @@ class HandshakeConnection:
             if not gone.certain:
                 raise gone.why from None
             raise Lost(f"The server at {self._endpoint.url} forgets its sessions: {gone}", sent=False) from None
+
+    def send(self, call: PendingCall, name: str, params: bytes) -> bool:  # noqa: ARG002
+        if self._closed:
+            return False
+        session = self._session
+        http_call = HttpCall(call, next(self._ids), self._endpoint, partial(self._finished, session, call, params))
+        call.ticket = http_call
+        return http_call.send(session.headers, params)
+
+    def flush(self) -> None:
+        """Nothing: each call has a connection of its own, and is written at once."""
+
+    def cancel(self, call: PendingCall) -> None:
+        http_call = call.ticket
+        assert isinstance(http_call, HttpCall)
+        http_call.cancel()
+        self._tell_cancelled(http_call.request_id)
 
     async def notify(self, method: str, params: Params) -> None:
         if method not in OWN_NOTIFICATIONS:
@@ -204,17 +223,34 @@ class HandshakeConnection:
 
     async def _call(self, session: _Session, method: str, params: Params, peer: Peer) -> msgspec.Raw:
         request_id = next(self._ids)
-        hear = self._hear(peer)
         try:
             reply = await self._endpoint.send("POST", session.headers, request_bytes(request_id, method, params))
+            return await self._result(session, reply, request_id, peer)
+        except asyncio.CancelledError:
+            self._tell_cancelled(request_id)
+            raise
+
+    async def _finished(
+        self, session: _Session, call: PendingCall, params: bytes, reply: Reply, request_id: int
+    ) -> msgspec.Raw:
+        """The result of a call whose answer is not plain JSON."""
+        try:
+            return await self._result(session, reply, request_id, call)
+        except _SessionGone:
+            return await self.request("tools/call", msgspec.json.decode(params), call)
+
+    def _tell_cancelled(self, request_id: int) -> None:
+        cancelled = {"requestId": request_id, "reason": "The client does not want to know any more."}
+        self._in_background(partial(self._post, notification_message("notifications/cancelled", cancelled)))
+
+    async def _result(self, session: _Session, reply: Reply, request_id: int, peer: Peer) -> msgspec.Raw:
+        """The result in the answer to a request; _SessionGone where the server does not know the session."""
+        hear = self._hear(peer)
+        try:
             try:
                 message = await self._endpoint.answer(reply, request_id, hear)
             except Cut as cut:
                 message = await resumed_answer(self._endpoint, session.headers, cut, request_id, hear)
-        except asyncio.CancelledError:
-            cancelled = {"requestId": request_id, "reason": "The client does not want to know any more."}
-            self._in_background(partial(self._post, notification_message("notifications/cancelled", cancelled)))
-            raise
         except NotMcp as other:
             error = RpcError(INTERNAL_ERROR, f"The server {other}.")
             if other.status == 404 and session.id is not None:

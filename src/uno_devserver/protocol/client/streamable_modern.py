@@ -7,8 +7,11 @@ opened again when it ends.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from ...system.log import log
 from ..eras import HEADER_MISMATCH
@@ -27,6 +30,7 @@ from .messages import (
 )
 from .questions import tell
 from .rounds import completed
+from .streamable_calls import HttpCall
 from .streamable_endpoint import COMMON_HEADERS, Cut, Endpoint, NotMcp
 from .streamable_headers import Marks, argument_headers, marks_in, routing_headers
 from .subscribing import ACKNOWLEDGED, Backoff, tell_of_all_lists, tells_changes, wish, without_subscription
@@ -34,10 +38,9 @@ from .subscribing import ACKNOWLEDGED, Backoff, tell_of_all_lists, tells_changes
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import msgspec
-
+    from ..http.client_connection import Reply
     from ..service import Params
-    from .connection import Peer
+    from .connection import Peer, PendingCall
 
 ACKNOWLEDGE_SECONDS = 2.0  # a subscription counts from its acknowledgement on, which servers give at once
 MAX_PAGES = 100  # of a list of tools
@@ -72,6 +75,21 @@ class ModernConnection:
             return await self._call(method, params, peer)
 
         return await completed(params, peer, send)
+
+    def send(self, call: PendingCall, name: str, params: bytes) -> bool:
+        if name in self._marks:  # its arguments are wanted in headers
+            return False
+        http_call = HttpCall(call, next(self._ids), self._endpoint, partial(self._finished, call, params))
+        call.ticket = http_call
+        return http_call.send(self._headers + routing_headers("tools/call", {"name": name}), params)
+
+    def flush(self) -> None:
+        """Nothing: each call has a connection of its own, and is written at once."""
+
+    def cancel(self, call: PendingCall) -> None:
+        http_call = call.ticket
+        assert isinstance(http_call, HttpCall)
+        http_call.cancel()
 
     async def notify(self, method: str, params: Params) -> None:
         if method in LEFT_OUT:
@@ -120,7 +138,20 @@ class ModernConnection:
         if self._marks and method == "tools/call":
             headers += argument_headers(self._marks.get(str(params.get("name")), ()), params)
         body = request_bytes(request_id, method, with_envelope(params, peer))
-        reply = await self._endpoint.send("POST", headers, body)
+        return await self._result(await self._endpoint.send("POST", headers, body), request_id, peer)
+
+    async def _finished(self, call: PendingCall, params: bytes, reply: Reply, request_id: int) -> msgspec.Raw:
+        """The result of a call whose answer is not plain JSON."""
+        try:
+            return await self._result(reply, request_id, call)
+        except NotMcp as other:
+            raise RpcError(INTERNAL_ERROR, f"The server {other}.") from None
+        except RpcError as error:
+            if error.code != HEADER_MISMATCH:
+                raise
+            return await self._call("tools/call", msgspec.json.decode(params), call)  # it was refused unseen
+
+    async def _result(self, reply: Reply, request_id: int, peer: Peer) -> msgspec.Raw:
         try:
             message = await self._endpoint.answer(reply, request_id, _hear(peer))
         except Cut as cut:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...system.urls import shown_url
 from ...system.values import Value
-from .client_connection import ClientConnection, HttpFailure, Reply
+from .client_connection import ClientConnection, HttpFailure, Reply, Taker
 from .heads import check, encoded
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ class HttpClient:
         self.origin = origin
         self._addresses: tuple[str, ...] = LOCALHOST if origin.host == "localhost" else (origin.host,)
         self._host = b"Host: %s\r\n" % origin.authority.encode()
+        self._starts: dict[tuple[str, str], bytes] = {}
         self._idle: list[ClientConnection] = []
         self._open: set[ClientConnection] = set()
         self._sweeper: asyncio.TimerHandle | None = None
@@ -85,8 +86,7 @@ class HttpClient:
     async def request(self, method: str, target: str, headers: bytes = b"", body: bytes | None = None) -> Reply:
         """Send; the answer, as soon as its head came. HttpFailure when there is none; cancelling breaks it off."""
         length = b"" if body is None else b"Content-Length: %d\r\n" % len(body)
-        start = f"{method} {target} HTTP/1.1\r\n".encode("ascii")
-        request = b"".join((start, self._host, headers, length, b"\r\n", body or b""))
+        request = b"".join((self._start(method, target), headers, length, b"\r\n", body or b""))
         left = self._left
         kept = self._kept()
         if kept is not None:
@@ -101,6 +101,14 @@ class HttpClient:
             raise HttpFailure("was left before it was asked", sent=False)
         return await connection.exchange(request)
 
+    def send(self, method: str, target: str, headers: bytes, body: bytes, taker: Taker) -> ClientConnection | None:
+        """Send over a connection that is kept, without waiting; None, and nothing is sent, where there is none."""
+        kept = self._kept()
+        if kept is not None:
+            head = b"%b%bContent-Length: %d\r\n\r\n" % (self._start(method, target), headers, len(body))
+            kept.send(head + body, taker)
+        return kept
+
     def break_off(self) -> None:
         """Close all connections; who still waits for one, or for an answer, is told that there is none."""
         self._left += 1
@@ -113,6 +121,14 @@ class HttpClient:
         if self._sweeper is not None:
             self._sweeper.cancel()
         self.break_off()
+
+    def _start(self, method: str, target: str) -> bytes:
+        """The request line and the Host header."""
+        start = self._starts.get((method, target))
+        if start is None:
+            start = f"{method} {target} HTTP/1.1\r\n".encode("ascii") + self._host
+            self._starts[(method, target)] = start
+        return start
 
     # --- connections
 

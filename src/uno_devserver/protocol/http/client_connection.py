@@ -10,6 +10,7 @@ import asyncio
 import select
 import socket
 from collections.abc import Callable, Mapping
+from typing import Protocol
 
 import httptools
 
@@ -20,6 +21,7 @@ MAX_HEAD = 64 * 1024  # also of what the parser keeps without telling: a trailer
 UNREAD_BYTES = 1024 * 1024  # of a body that is taken bit by bit; the server waits when there are more
 REST_BYTES = 64 * 1024  # that may follow what counts in an answer; for more a new connection is cheaper
 REST_SECONDS = 1.0
+EVENT_STREAM = "text/event-stream"
 # A machine that went away is noticed after a minute.
 KEEP_ALIVE = (("TCP_KEEPIDLE", 30), ("TCP_KEEPINTVL", 10), ("TCP_KEEPCNT", 3))
 
@@ -38,6 +40,16 @@ class HttpFailure(Exception):
 
 class TooLong(HttpFailure):
     """The body is longer than it may be."""
+
+
+class Taker(Protocol):
+    """Who takes the answer to a request that was sent without waiting."""
+
+    def replied(self, reply: Reply) -> None:
+        """The whole answer came, or the beginning of one that is an event stream."""
+
+    def failed(self, failure: HttpFailure) -> None:
+        """There is no answer."""
 
 
 class Reply:
@@ -65,6 +77,12 @@ class Reply:
             if self.ended:
                 return self._take()
             await self._more()
+
+    def body(self) -> bytes:
+        """The whole body of an answer that has ended; it can still be read."""
+        if len(self._chunks) != 1:
+            self._chunks = [b"".join(self._chunks)]
+        return self._chunks[0]
 
     async def part(self) -> bytes:
         """What came since the last part, b"" at the end of the body; HttpFailure where it breaks off."""
@@ -141,6 +159,7 @@ class ClientConnection(asyncio.BufferedProtocol):
         self._paused = False
         self._open = False  # from a request to the end of its answer
         self._waiter: asyncio.Future[Reply] | None = None  # for the head of the answer
+        self._taker: Taker | None = None  # of a request that was sent without waiting
         self._reply: Reply | None = None
         self._fields: list[tuple[bytes, bytes]] = []
         self._last_fields: list[tuple[bytes, bytes]] | None = None
@@ -183,10 +202,18 @@ class ClientConnection(asyncio.BufferedProtocol):
                 waiter.result().close()  # it came in the same moment
             raise
 
+    def send(self, request: bytes, taker: Taker) -> None:
+        """Send, without waiting, over a connection that is usable."""
+        assert self._transport is not None
+        self._open, self._heard = True, False
+        self._taker = taker
+        self._transport.write(request)
+
     def fail(self, why: str) -> None:
         """Nothing of use can come any more."""
         failure = HttpFailure(why, sent=True, began=self._heard)
         waiter, self._waiter = self._waiter, None
+        taker, self._taker = self._taker, None
         reply, self._reply = self._reply, None
         self._open = False
         if self._transport is not None:
@@ -196,6 +223,8 @@ class ClientConnection(asyncio.BufferedProtocol):
             reply.wake()
         if waiter is not None and not waiter.done():
             waiter.set_exception(failure)
+        if taker is not None:
+            taker.failed(failure)
 
     def close(self) -> None:
         if self._transport is not None:
@@ -289,6 +318,9 @@ class ClientConnection(asyncio.BufferedProtocol):
                 self.fail("said something that it was not asked for")
             return
         self._waiter = None
+        taker = self._taker
+        if taker is not None and (reply.ended or reply.headers.get("content-type", "").startswith(EVENT_STREAM)):
+            self._taker = None
         if waiter is not None:
             if not waiter.done():
                 waiter.set_result(reply)
@@ -302,6 +334,8 @@ class ClientConnection(asyncio.BufferedProtocol):
                 self._free(self)
             else:
                 self.close()
+        if taker is not None and self._taker is None:
+            taker.replied(reply)
 
 
 def _watch(connected: socket.socket) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import _thread
 import json
 
-from .lines import readable_members
+from ...protocol.lines import readable_members
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,6 +9,8 @@ proxy tells it who the client is: itself, whoever started it.
 from __future__ import annotations
 
 import os
+import select
+import time
 
 from ...system.ancestry import ancestors, wait_for_end
 
@@ -19,6 +21,9 @@ if TYPE_CHECKING:
     from ...system.ancestry import Ancestor
 
 CLIENT = "UNO_DEVSERVER_CLIENT"  # the variable with the process id of the client, where that is known
+
+NOTICE_SECONDS = 0.05  # the main thread sees the end of its input at once
+READ_REST_SECONDS = 2.0  # for what a client has written before it closed it
 
 # Programs that run what they are told to, whatever they are told.
 RUNNERS = frozenset(
@@ -43,6 +48,22 @@ def watch_client(parent: int, end: Callable[[str], None]) -> None:
     elif chain:
         ended = wait_for_end(chain)
         end(f"the process {ended.pid} ({ended.name}), which we belong to, has ended")
+
+
+def watch_input(source: int, end: Callable[[str], None]) -> None:
+    """Blocks until the input is closed and the main thread, which reads it, has not noticed: it hangs."""
+    if not hasattr(select, "poll"):  # Windows: a thread of its own reads there
+        return
+    closed = select.poll()
+    closed.register(source, 0)  # its end is reported in any case
+    closed.poll()
+    unread = select.poll()
+    unread.register(source, select.POLLIN)
+    deadline = time.monotonic() + READ_REST_SECONDS
+    while time.monotonic() < deadline and dict(unread.poll(0)).get(source, 0) & select.POLLIN:
+        time.sleep(NOTICE_SECONDS)  # there is something left to be read
+    time.sleep(NOTICE_SECONDS)
+    end("the client closed our input")
 
 
 def client_chain(above: Sequence[Ancestor], client: str = "") -> tuple[Ancestor, ...]:

@@ -1,8 +1,9 @@
-"""The part that never keeps a client waiting: it answers what needs no upstream, at once, and passes on the rest.
+"""Where a client's messages come in: each is decoded and validated once, and answered here or passed on.
 
-Everything that it says comes from the board, so it does not matter what the engine is doing. Whatever a client sends is
-answered or passed on, and nothing that it sends ends the proxy. Each request is answered in the era that it was asked
-in. Cheap to import: what happens here is what an AI client waits for when it starts.
+What needs no upstream is answered at once from the state, whatever the engine is doing. An ordinary call goes to the
+relay as it is. Everything else goes to the engine as a decoded message. Whatever a client sends is answered or passed
+on, nothing that it sends ends the proxy, and each request is answered in the era that it was asked in. Cheap to import:
+what happens here is what an AI client waits for when it starts.
 """
 
 from __future__ import annotations
@@ -24,31 +25,53 @@ from ...protocol.jsonrpc import (
     INVALID_REQUEST,
     Refused,
     RpcError,
+    RpcNotification,
     RpcRequest,
+    RpcResponse,
     is_id,
     read,
 )
+from ...protocol.lines import TooLong, readable_members
 from ...system.log import log
 from ...system.values import Value
-from ..board import LISTS
-from ..tools import HEALTH, health_contents, health_result, is_health_uri
+from ..own_tools import HEALTH, health_contents, health_result, is_health_uri
+from ..state import LISTS
 from .batches import Batches
-from .lines import MAX_LINE_BYTES, TooLong, readable_members
-from .messages import answer_line, decoded, error_body, error_line
+from .input import MAX_LINE_BYTES
+from .json_lines import answer_line, decoded, error_body, error_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any, Protocol
 
     from ...protocol.parties import ClientInfo
     from ...protocol.service import Result
-    from ..board import Board
-    from ..timeline import Timeline
+    from ..calls.relay import CallRelay
+    from ..state import ProxyState
+    from .output import ClientOutput
+
+    Message = RpcRequest | RpcNotification | RpcResponse
+
+    class Engine(Protocol):
+        """What takes the messages that the front does not answer. Used in its own loop, which is the front's thread."""
+
+        @property
+        def relay(self) -> CallRelay: ...
+
+        def client_met(self, client: ClientInfo) -> None:
+            """A client has said who it is, and was answered."""
+
+        def list_read(self) -> None:
+            """A client has read a list."""
+
+        def take(self, message: Message) -> None: ...
+
 
 MAX_BATCH = 100
 
 _TIMED = frozenset({"server/discover", "initialize", "tools/list"})
+_CALL = b'"tools/call"'
 _TOO_LONG = f"A message has {MAX_LINE_BYTES // (1024 * 1024)} MiB at most."
 _NO_BATCH = f"Send each message on a line of its own: only {BATCH_VERSION} has batches, of 1 to {MAX_BATCH} messages."
 # Versions before these know text only.
@@ -56,23 +79,61 @@ _STRUCTURED_VERSIONS = frozenset({"2025-06-18", "2025-11-25"})
 
 
 class Front:
-    def __init__(
-        self, board: Board, put: Callable[[Any], None], write: Callable[[bytes], None], timeline: Timeline
-    ) -> None:
-        self._board = board
-        self._put = put
-        self._batches = Batches(write)
-        self._timeline = timeline
+    def __init__(self, state: ProxyState, output: ClientOutput, needs_engine: Callable[[], None]) -> None:
+        """`needs_engine` is called when something comes that only the engine can answer."""
+        self._state = state
+        self._output = output
+        self._needs_engine = needs_engine
+        self._batches = Batches(output.queue)
+        self._engine: Engine | None = None
+        self._relay: CallRelay | None = None
+        self._held: list[Callable[[Engine], None]] = []  # until there is an engine
+        self._failure = ""  # why there is none any more
         self._client: ClientInfo | None = None  # who spoke last, in either era
         self._version: str | None = None  # what was agreed on, in the handshake era
 
-    @property
-    def write(self) -> Callable[[bytes], None]:
-        """The way to the client for whoever answers what was passed on."""
-        return self._batches.write
+    def open(self, engine: Engine) -> None:
+        """The engine runs: it gets what was held for it, and everything from now on."""
+        self._engine, self._relay = engine, engine.relay
+        held, self._held = self._held, []
+        for pass_on in held:
+            pass_on(engine)
+        self.end_turn()
 
-    def take(self, line: bytes | TooLong) -> None:
-        """What the client wrote."""
+    def close(self, why: str) -> None:
+        """There is no engine any more: what only it could answer is refused with `why`, a sentence."""
+        self._engine = self._relay = None
+        self._failure = why
+        held, self._held = self._held, []
+        refuser = _Refuser(self, why)
+        for pass_on in held:
+            pass_on(refuser)
+        self._output.flush()
+
+    def write(self, line: bytes) -> None:
+        """One message for the client, from whoever answers what was passed on."""
+        self._batches.write(line)
+        self._output.flush()
+
+    def take(self, lines: Iterable[bytes | TooLong]) -> None:
+        """What the client wrote at once."""
+        relay = self._relay
+        for line in lines:
+            if relay is None or isinstance(line, TooLong) or _CALL not in line:
+                self._take(line)
+            elif isinstance(declined := relay.take(line), bytes):
+                self._take(declined)
+            elif declined is not None:
+                self._take_message(declined)
+        self.end_turn()
+
+    def end_turn(self) -> None:
+        """Write what was gathered, to the upstream and to the client."""
+        if self._relay is not None:
+            self._relay.flush()
+        self._output.flush()
+
+    def _take(self, line: bytes | TooLong) -> None:
         if isinstance(line, TooLong):
             self._refuse(line.members, RpcError(INVALID_REQUEST, _TOO_LONG))
             return
@@ -83,57 +144,81 @@ class Front:
             return
         if isinstance(value, list):
             self._take_batch(value)
-        elif (reply := self._reply(value)) is None:
-            self._pass_on(value)
+            return
+        message = self._read(value)
+        if message is not None:
+            self._take_message(message)
+
+    def _take_message(self, message: Message) -> None:
+        reply = self._reply(message)
+        if reply is None:
+            self._pass_on(message)
         else:
-            if reply.line is not None:
-                self._batches.write(reply.line)
+            self._batches.write(reply.line)
             # Behind the answer: the engine may have questions for the client, and those come after it.
-            if reply.tell is not None:
-                self._put(reply.tell)
+            if reply.then is not None:
+                self._tell(reply.then)
+
+    def _tell(self, what: Callable[[Engine], None]) -> None:
+        if self._engine is not None:
+            what(self._engine)
+        elif self._failure:
+            what(_Refuser(self, self._failure))
+        else:
+            self._held.append(what)
+
+    def _pass_on(self, message: Message) -> None:
+        self._tell(lambda engine: engine.take(message))
+        if isinstance(message, RpcRequest):
+            self._needs_engine()
+        elif isinstance(message, RpcNotification) and message.method == "notifications/cancelled":
+            self._batches.cancelled(message.params.get("requestId"))
 
     def _refuse(self, members: Mapping[str, Any], error: RpcError) -> None:
         """Answer what could not be read, as far as one can see what it was."""
         known = members.get("id") if is_id(members.get("id")) else None
         if _is_response(members):
             # Whoever waits for it is told; the client would take an error for the answer to something of its own.
-            self._put(("message", {"jsonrpc": "2.0", "id": known, "error": error_body(error)}))
+            self._pass_on(RpcResponse(known, None, error_body(error)))
         else:
             self._batches.write(error_line(known if "method" in members else None, error))
+
+    def _read(self, value: Any) -> Message | None:
+        """The message; None where there is none, which was answered."""
+        message = read(value)
+        if not isinstance(message, Refused):
+            return message
+        if isinstance(value, dict) and _is_response(value):
+            log.debug("the client sent an answer that is none")
+        else:
+            self._batches.write(error_line(message.id, message.error))
+        return None
 
     def _take_batch(self, values: list[Any]) -> None:
         if self._version != BATCH_VERSION or not 0 < len(values) <= MAX_BATCH:
             self._batches.write(error_line(None, RpcError(INVALID_REQUEST, _NO_BATCH)))
             return
-        passed: list[Any] = []
+        passed: list[Message] = []
         replies: list[_Reply] = []
         for value in values:
-            reply = self._reply(value, alone=False)
-            if reply is None:
-                passed.append(value)
-            else:
+            message = read(value)
+            if isinstance(message, Refused):
+                if not (isinstance(value, dict) and _is_response(value)):
+                    replies.append(_Reply(error_line(message.id, message.error)))
+            elif (reply := self._reply(message, alone=False)) is not None:
                 replies.append(reply)
-        requests = [value["id"] for value in passed if "method" in value and "id" in value]
-        self._batches.open(requests, [reply.line for reply in replies if reply.line is not None])
-        for value in passed:
-            self._pass_on(value)
+            else:
+                passed.append(message)
+        requests = [message.id for message in passed if isinstance(message, RpcRequest)]
+        self._batches.open(requests, [reply.line for reply in replies])
+        for message in passed:
+            self._pass_on(message)
         for reply in replies:
-            if reply.tell is not None:
-                self._put(reply.tell)
+            if reply.then is not None:
+                self._tell(reply.then)
 
-    def _pass_on(self, value: dict[str, Any]) -> None:
-        self._put(("message", value))
-        if value.get("method") == "notifications/cancelled":
-            self._batches.cancelled((value.get("params") or {}).get("requestId"))
-
-    def _reply(self, value: Any, *, alone: bool = True) -> _Reply | None:
-        """What is to be said at once; None where that is the engine's business."""
-        message = read(value)
-        if isinstance(message, Refused):
-            if isinstance(value, dict) and _is_response(value):
-                log.debug("the client sent an answer that is none")
-                return _Reply(None)
-            return _Reply(error_line(message.id, message.error))
+    def _reply(self, message: Message, *, alone: bool = True) -> _Reply | None:
+        """What is to be said at once; None where the engine answers, or nobody."""
         if not isinstance(message, RpcRequest):
             return None
         try:
@@ -158,48 +243,77 @@ class Front:
             return None
         result, spliced = found
         if modern:
-            result = modern_result(request.method, result, self._board.server)
+            result = modern_result(request.method, result, self._state.server)
         if request.method in _TIMED:
-            self._timeline.mark(request.method)
-        tell = ("read", request.method) if request.method in LISTS else None
-        return _Reply(answer_line(request.id, result, spliced), tell)
+            self._state.timeline.mark(request.method)
+        then = _list_read if request.method in LISTS else None
+        if then is not None:
+            self._needs_engine()
+        return _Reply(answer_line(request.id, result, spliced), then)
 
     def _meet(self, client: ClientInfo) -> None:
         """Tell the engine whose requests follow; a modern client does not introduce itself but in each of them."""
         if client != self._client:
             self._client = client
-            self._put(("greeting", client))
+            self._tell(lambda engine: engine.client_met(client))
 
     def _greet(self, request: RpcRequest) -> _Reply:
         client = initializing_client(request.params)
         self._client, self._version = client, client.protocol_version
-        board = self._board
-        self._timeline.mark(request.method)
-        result = initialize_result(client.protocol_version, board.server, board.capabilities)
-        return _Reply(answer_line(request.id, result), ("greeting", client))
+        state = self._state
+        state.timeline.mark(request.method)
+        result = initialize_result(client.protocol_version, state.server, state.capabilities)
+        return _Reply(answer_line(request.id, result), lambda engine: engine.client_met(client))
 
     def _result(self, request: RpcRequest, modern: bool) -> tuple[Result, bytes] | None:
         """A result of ours, and the member of it that is JSON already."""
-        board, method, params = self._board, request.method, request.params
+        state, method, params = self._state, request.method, request.params
         if method == "server/discover":
-            return discover_result(board.server, board.capabilities), b""
+            return discover_result(state.server, state.capabilities), b""
         if method == "ping":
             return {}, b""
-        if method in LISTS and not (method == "tools/list" and board.holds_tools):
+        if method in LISTS and not (method == "tools/list" and state.holds_tools):
             if params.get("cursor") is not None:
                 raise RpcError(INVALID_PARAMS, "There is one page only; ask without a cursor.")
             member, name = LISTS[method]
-            return {}, b'"%s":%s' % (member.encode(), getattr(board.lists, name))
+            return {}, b'"%s":%s' % (member.encode(), getattr(state.lists, name))
         if method == "tools/call" and params.get("name") == HEALTH:
-            return health_result(board.health(), structured=modern or self._version in _STRUCTURED_VERSIONS), b""
+            return health_result(state.report(), structured=modern or self._version in _STRUCTURED_VERSIONS), b""
         if method == "resources/read" and is_health_uri(params.get("uri")):
-            return health_contents(board.health()), b""
+            return health_contents(state.report()), b""
         return None
 
 
 class _Reply(Value):
-    line: bytes | None
-    tell: tuple[str, Any] | None = None  # for the engine, once the line is written
+    line: bytes
+    then: Callable[[Engine], None] | None = None  # once the line is written
+
+
+class _Refuser:
+    """Takes the place of an engine that is gone. Implements `Engine` as far as it is used."""
+
+    def __init__(self, front: Front, why: str) -> None:
+        self._front = front
+        self._why = why
+
+    def client_met(self, client: ClientInfo) -> None:
+        pass
+
+    def list_read(self) -> None:
+        pass
+
+    def take(self, message: Message) -> None:
+        if isinstance(message, RpcRequest):
+            self._front.write(error_line(message.id, RpcError(INTERNAL_ERROR, self._why)))
+
+    if TYPE_CHECKING:
+
+        @property
+        def relay(self) -> CallRelay: ...
+
+
+def _list_read(engine: Engine) -> None:
+    engine.list_read()
 
 
 def _is_response(members: Mapping[str, Any]) -> bool:

@@ -18,7 +18,7 @@ from ...system.processes import START_SLACK_SECONDS, command_line, process_start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .health import ProxyFacts
+    from ..state import ProxyFacts
 
 FOLDER = "proxies"
 MAX_BYTES = 1024 * 1024  # ours have some 2 KB, and 200 with 20 reloads of many files and tools with long names
@@ -34,9 +34,39 @@ class StatusFile:
     """The file of this process."""
 
     def __init__(self, state: str) -> None:
-        import threading  # commands only read and remove such files, and need none
-
         self._path = os.path.join(state, FOLDER, f"{os.getpid()}.json")
+        self._writer: _Writer | None = None
+
+    def write_first(self, directory: str) -> None:
+        """Before the first answer, at once: whoever has that answer finds the proxy. What is not known yet is null."""
+        status = {"processId": os.getpid(), "state": "Initializing", "directory": directory}
+        status["created"] = process_started(os.getpid())
+        try:
+            write_atomic(self._path, json.dumps(status).encode(), durable=False)
+        except OSError as error:
+            log.debug(f"the proxy's status is not written: {error}")
+
+    def update(self, facts: ProxyFacts) -> None:
+        """Returns at once; the file is written by a thread."""
+        if self._writer is None:
+            self._writer = _Writer(self._path)
+        self._writer.update(facts)
+
+    def remove(self) -> None:
+        """For the end of the process."""
+        if self._writer is not None:
+            self._writer.stop()
+        else:
+            _remove(self._path)
+
+
+class _Writer:
+    """Writes the newest facts, in a thread of its own."""
+
+    def __init__(self, path: str) -> None:
+        import threading  # 4 ms, which the first answer has not
+
+        self._path = path
         self._facts: ProxyFacts | None = None  # what is to be written
         self._removing = threading.Event()
         self._changed = threading.Condition()
@@ -44,13 +74,12 @@ class StatusFile:
         self._thread.start()
 
     def update(self, facts: ProxyFacts) -> None:
-        """Returns at once, from any thread."""
         with self._changed:
             self._facts = facts
             self._changed.notify()
 
-    def remove(self) -> None:
-        """For the end of the process."""
+    def stop(self) -> None:
+        """Remove the file, and write no other."""
         with self._changed:
             self._removing.set()
             self._changed.notify()
@@ -62,7 +91,7 @@ class StatusFile:
             content = json.dumps(_status(facts, created)).encode()
             try:
                 if content != written:
-                    write_atomic(self._path, content)
+                    write_atomic(self._path, content, durable=False)
                     written = content
             except OSError as error:  # a read-only home, a full disk
                 log.debug(f"the proxy's status is not written: {error}")
@@ -79,7 +108,7 @@ class StatusFile:
 
 
 def _status(facts: ProxyFacts, created: float | None) -> Status:
-    from .health import proxy_json, report  # commands only read what is written here
+    from .report import proxy_json, report  # commands only read what is written here
 
     workspace = facts.workspace
     status, told = proxy_json(facts), report(facts)

@@ -17,15 +17,15 @@ from ...system.log import log
 from ...system.naming import name_for
 from ...system.programs import candidates
 from ...system.values import Value
-from .upstream import StartFailure
+from .base import StartFailure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ...instances.child import Child
-    from .command_running import CommandRunning, Policy
-    from .upstream import StartObserver
+    from .base import StartObserver
+    from .command_process import CommandProcess, Policy
 
 # What the system may lack now and have a moment later; every other refusal stays until somebody changes something.
 PASSING = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY})
@@ -63,7 +63,7 @@ class CommandUpstream:
         self._outputs: dict[Output, Child | None] = {}  # the files for what it prints, and who last did
         self._may_probe = True  # no server has ended, or kept silent, because of the modern era's first question
 
-    def start(self, observer: StartObserver) -> CommandRunning:
+    def start(self, observer: StartObserver) -> CommandProcess:
         if not observer.go_on():
             raise StartFailure(warning("HostNotStarted", "The start was given up.", "It is started again when needed."))
         line = (self._program(), *self._command[1:])
@@ -74,10 +74,10 @@ class CommandUpstream:
             raise self._not_started(line[0], error) from error
         self._outputs[output] = child
         observer.launching(f"'{' '.join(self._command)}'", child.pid)
-        from .command_running import CommandRunning, Policy  # takes some ms, and has them now, while the server starts
+        from .command_process import CommandProcess, Policy  # takes some ms, and has them now, while the server starts
 
         policy = self._policy or Policy()
-        return CommandRunning(
+        return CommandProcess(
             child,
             output,
             policy,

@@ -13,8 +13,8 @@ from ...issues import Issue, fatal
 from ...workspace.config import read_config
 from ...workspace.server_command import folder_name, given_name, server_command, usable_name
 from ...workspace.trust import refusal, was_trusted
+from .base import StartFailure
 from .command import CommandUpstream, Named, log_path
-from .upstream import StartFailure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from ...workspace.config import Config
     from ...workspace.resolver import Workspace
     from ...workspace.server_command import ServerLine
-    from .command_running import CommandRunning, Policy
-    from .upstream import StartObserver
+    from .base import StartObserver
+    from .command_process import CommandProcess, Policy
 
 UNNAMED = "The server of the workspace"
 MENDED_BY_SAVE = "Correct the file (comments and trailing commas are allowed): when it is saved, the server is started."
@@ -57,7 +57,7 @@ class ConfiguredUpstream:
         self.refusal = ""  # why not: the end of a sentence
         self.issues: tuple[Issue, ...] = ()  # what is wrong with the config, its readers say
 
-    def start(self, observer: StartObserver) -> CommandRunning:
+    def start(self, observer: StartObserver) -> CommandProcess:
         self.config = config = self._read()
         if not config.names_server:
             raise StartFailure(_nothing_named(config, self._workspace), final=True)

@@ -1,4 +1,6 @@
-"""A Host of the workspace: launched, or found where another program has launched it.
+"""Why a Host could not be had, in words for somebody who has a proxy and not a command line. Pure.
+
+A Host of the workspace: launched, or found where another program has launched it.
 
 What is imported here stands between the start of the proxy and the launch of the Host, so it is little; what is needed
 when the Host runs is in `host_running`, and is read while it starts.
@@ -9,11 +11,11 @@ from __future__ import annotations
 import os
 
 from ...instances.host_command import NO_ADDINS, ProgramKind
-from ...instances.launch import LaunchFailure
+from ...instances.launch import LaunchFailure, Reason
 from ...instances.start import StartObserver as Watcher
 from ...instances.start import Wish, start
-from ...issues import UserError, fatal
-from .upstream import StartFailure
+from ...issues import Issue, UserError, fatal, warning
+from .base import Ending, StartFailure
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,11 +23,61 @@ if TYPE_CHECKING:
 
     from ...instances.child import Child
     from ...instances.host_choice import Plan
-    from ...issues import Issue
     from ...system.folders import Folders
     from ...workspace.resolver import Workspace
-    from .host_running import HostRunning
-    from .upstream import StartObserver
+    from .base import StartObserver
+    from .host_process import HostProcess
+
+
+# What may be otherwise a moment later; every other refusal stays until somebody changes something.
+PASSING = frozenset({"WorkspaceBusy", "HostUnreachable"})
+_AGAIN = "the next tool call makes the proxy start the Host again."
+# Next steps of `uno-devserver start` that are none here, where nobody runs it.
+_HERE = {
+    "PortTaken": "Start the proxy with another --port or without.",
+    "WorkspaceBusy": f"Look at what it does, or end it; {_AGAIN}",
+    "StateNotWritable": f"See that the disk has room, and that folder and file are yours; {_AGAIN}",
+}
+
+
+def launch_failed(failure: LaunchFailure) -> StartFailure:
+    final = failure.reason in (Reason.NOT_STARTED, Reason.NOT_READY) or failure.refusal is not None
+    died = failure.reason is Reason.DIED
+    ending = Ending(how_it_ended(failure.exit_code), failure.exit_code, tuple(failure.text.splitlines()))
+    return StartFailure(_issue(failure), final=final, ending=ending if died else None)
+
+
+def user_error(error: UserError) -> StartFailure:
+    issue = fatal(error.code, error.message, _HERE.get(error.code, error.next_step))
+    return StartFailure(issue, final=error.code not in PASSING)
+
+
+def how_it_ended(exit_code: int | None) -> str:
+    """As a sentence without a full stop."""
+    if exit_code is None:
+        return "it ended"
+    return f"it ended with exit code {exit_code}" if exit_code >= 0 else f"it was ended by signal {-exit_code}"
+
+
+def _issue(failure: LaunchFailure) -> Issue:
+    port, log = failure.port, failure.log_file
+    if failure.reason is Reason.GIVEN_UP:
+        return warning("HostNotStarted", "The start of the Host was given up.", "It is started again when needed.")
+    if failure.reason is Reason.PORT_TAKEN:
+        message = f"The Host cannot be started: port {port} is taken by another program."
+        return fatal("HostNotStarted", message, "End that program, or start the proxy with another --port or without.")
+    if failure.reason is Reason.NOT_STARTED:
+        message = f"The Host cannot be started: {failure.text.rstrip('.')}."
+        return fatal("HostNotStarted", message, f"Repair that; {_AGAIN}")
+    if failure.reason is Reason.NOT_READY:
+        message = f"The Host did not answer on port {port} within {failure.seconds:g} s and was stopped."
+        return fatal("HostUnreachable", message, f"What it printed is in {log}.")
+    if failure.refusal is not None:
+        reason, next_step = failure.refusal
+        return fatal("HostNotStarted", f"The Host cannot be started: {reason}", next_step)
+    message = f"The Host did not start: {how_it_ended(failure.exit_code)}."
+    return fatal("HostCrashed", message, f"Repair what it reports; what it printed is in {log}.")
+
 
 # What only the plan of a launch can tell; the rest of its issues is discovery's, and told as such.
 OF_THE_PLAN = frozenset({"AddInNeedsBundledHost", "AddInPathUnusable"})
@@ -63,7 +115,7 @@ class HostUpstream:
             stop_seconds=STOP_SECONDS,
             control_channel=control_channel,
         )
-        self._own: HostRunning | None = None  # the last one that we launched
+        self._own: HostProcess | None = None  # the last one that we launched
         self._replaces = False  # whether the next start replaces a Host that is nobody's
         self._detached = False  # whether the next that is launched is nobody's, too
         self.trusted: bool | None = None  # whether the workspace's own code was launched; None: there is none
@@ -71,7 +123,7 @@ class HostUpstream:
         self.refusal = ""  # why it was not, where there is some: the end of a sentence
         self.issues: tuple[Issue, ...] = ()  # what the user should know of the launch
 
-    def start(self, observer: StartObserver) -> HostRunning:
+    def start(self, observer: StartObserver) -> HostProcess:
         wish, detached = self._wish, self._detached
         if detached:
             wish = wish.replace(restart=self._replaces, parent=None, control_channel=None)
@@ -79,26 +131,22 @@ class HostUpstream:
         try:
             found = start(wish, self._plan, self._folders, self._environ, _Watcher(observer, detached=detached))
         except LaunchFailure as failure:
-            from .host_failures import launch_failed
-
             raise launch_failed(failure) from failure
         except UserError as error:
-            from .host_failures import user_error
-
             raise user_error(error) from error
-        from .host_running import HostRunning
+        from .host_process import HostProcess
 
         if self._own is not None and self._own.process_id == found.process_id:
             return self._own
         self._detached = False
-        running = HostRunning(found, self._folders.registry, detached=detached)
+        running = HostProcess(found, self._folders.registry, detached=detached)
         if running.owned:
             self._own = running
         elif found.launched is None:
             observer.launching(f"the Host that runs already (process {found.process_id})", None)
         return running
 
-    def replace(self, running: HostRunning) -> str:
+    def replace(self, running: HostProcess) -> str:
         """Have the next start replace a Host that is nobody's by one that is nobody's; why that cannot be. Blocks."""
         from ...instances.existing import ServerOwned, is_orphan
         from ...instances.probe import HostKind

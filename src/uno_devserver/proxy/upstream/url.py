@@ -16,11 +16,11 @@ from ...protocol.http.client import split_url
 from ...system.threads import apart, wait_or
 from ...system.urls import shown_url
 from ...system.values import Value
-from .upstream import Ending, StartFailure
+from .base import Ending, StartFailure
 
 if TYPE_CHECKING:
     from ...protocol.client.connection import Connection, Peer
-    from .upstream import StartObserver
+    from .base import StartObserver
 
 
 class Policy(Value):
@@ -39,10 +39,10 @@ class UrlUpstream:
         self._url = url
         self._policy = policy
 
-    def start(self, observer: StartObserver) -> UrlRunning:
+    def start(self, observer: StartObserver) -> UrlServer:
         observer.launching(f"the server at {shown_url(self._url)}", None)
         try:
-            running = UrlRunning(self._url, self._policy)
+            running = UrlServer(self._url, self._policy)
         except ValueError as error:
             issue = fatal("UpstreamError", f"{error}.", "Start the proxy with the URL of an MCP server.")
             raise StartFailure(issue, final=True) from error
@@ -53,7 +53,7 @@ class UrlUpstream:
         return running
 
 
-class UrlRunning:
+class UrlServer:
     kind = HostKind.COMMAND
     process_id = None
     owned = False

@@ -1,0 +1,106 @@
+"""Bytes in, lines out, in whatever pieces they come: JSON messages on a pipe. Pure, and cheap to import.
+
+A line that is longer than the limit is skipped to its end, and reported with what could be read of its message, so that
+whoever waits for an answer gets one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+from ..system.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+# Of a line that is too long: its id stands before the large part or behind it.
+KEPT_BYTES = 4096
+
+# Compiled where they are needed, which is hardly ever.
+_MEMBER = r'\s*[{,]\s*"([^"\\]*)"\s*:\s*'
+# Behind the large part, up to the end of the message: members whose values are short and flat.
+_LAST_MEMBERS = r'(?:,\s*"(?:id|jsonrpc|method)"\s*:\s*(?:"(?:[^"\\]|\\.)*"|-?\d+)\s*)+\}\s*$'
+
+
+class TooLong(Value):
+    """A line that was skipped, with the members of its message; None for a value that could not be read."""
+
+    members: dict[str, Any]
+
+
+class LineSplitter:
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._parts: list[bytes] = []  # of the line that has not ended yet
+        self._size = 0
+        self._end = b""  # of a line that is too long, while it is skipped
+
+    def feed(self, data: bytes) -> list[bytes | TooLong]:
+        """The lines that end in `data`, without their ends; blank ones are left out."""
+        *ended, rest = data.split(b"\n")
+        lines: list[bytes | TooLong] = []
+        if ended and (self._size or len(data) > self._limit):
+            for part in ended:
+                self._add(part)
+                lines += self.finish()
+        else:
+            lines += [line for part in ended if (line := part.strip())]
+        if rest:
+            self._add(rest)
+        return lines
+
+    def finish(self) -> list[bytes | TooLong]:
+        """The line that the input ended with, if it has one without an end."""
+        if self._size > self._limit:
+            line: bytes | TooLong = TooLong(_members(self._parts[0], self._end))
+        else:
+            line = b"".join(self._parts).strip()
+        self._parts, self._size, self._end = [], 0, b""
+        return [line] if line else []
+
+    def _add(self, part: bytes) -> None:
+        self._size += len(part)
+        if self._size <= self._limit:
+            self._parts.append(part)
+        elif self._end:
+            self._end = (self._end + part)[-KEPT_BYTES:]
+        else:
+            line = b"".join([*self._parts, part])
+            self._parts, self._end = [line[:KEPT_BYTES]], line[-KEPT_BYTES:]
+
+
+def readable_members(line: bytes) -> dict[str, Any]:
+    """What can be read of a message that is no JSON as a whole."""
+    return _members(line[:KEPT_BYTES], line[-KEPT_BYTES:])
+
+
+def _members(start: bytes, end: bytes) -> dict[str, Any]:
+    return {**_first_members(start.decode("utf-8", "replace")), **_last_members(end.decode("utf-8", "replace"))}
+
+
+def _first_members(text: str) -> dict[str, Any]:
+    """The members of the object that `text` begins with, up to the one that is cut off."""
+    decoder, member = json.JSONDecoder(), re.compile(_MEMBER)
+    found: dict[str, Any] = {}
+    at = 0
+    while match := member.match(text, at):
+        found[match[1]] = None
+        try:
+            value, at = decoder.raw_decode(text, match.end())
+        except (ValueError, RecursionError):
+            break
+        if at == len(text):  # a number may go on behind the cut
+            break
+        found[match[1]] = value
+    return found
+
+
+def _last_members(text: str) -> dict[str, Any]:
+    match = re.search(_LAST_MEMBERS, text)
+    try:
+        members: dict[str, Any] = {} if match is None else json.loads("{" + match[0][1:])
+    except ValueError:  # an escape that there is not
+        return {}
+    return members

@@ -1,0 +1,547 @@
+"""Each client's conversation with the upstream, opened when it is first needed.
+
+A conversation outlives the upstream: when that is replaced, the next request goes over a connection to the new one. No
+request is sent over a connection to an older upstream, and no answer of an older one is taken for a new request's.
+
+A handshake client has a conversation for its session. A modern client has no session but says with each request who it
+is: all who say the same share one, within a number, because none of them says goodbye. A server on pipes can have one
+conversation only, which all clients share: what it says beside requests goes to all of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ...protocol.client.connection import Lost, Refusal
+from ...protocol.eras import LOG_LEVELS, MODERN_VERSIONS
+from ...protocol.jsonrpc import INVALID_REQUEST, RpcError, shown
+from ...protocol.parties import ClientInfo
+from ...protocol.running import Tasks
+from ...protocol.subscriptions import KINDS
+from ...system.log import log
+from ..state import ConnectionState
+from .era_translation import error_for_handshake_client, for_handshake_client, for_handshake_server, for_modern_client
+from .upstream_link import Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
+
+    from ...protocol.client.connection import Connection, Peer
+    from ...protocol.service import Call, Params, Result, Session
+    from ..state import ProxyState
+    from .upstream_link import CallLimits, Link
+
+SILENCE_CHECKS = 10  # within the time that a request may be silent, which is exceeded by a tenth at most
+LIST_CHANGES = frozenset(method for _, method, _ in KINDS)
+# Why the upstream may not be reached.
+UNREACHED = (Lost, Refusal, Unavailable, TimeoutError)
+
+Who = tuple[str | None, str | None, bytes]
+
+
+class Caller:
+    """Implements `protocol.client.connection.Peer`. Whatever the upstream says shows that it is still at work."""
+
+    __slots__ = ("_call", "_cancelling", "_expired", "_loop", "_questions", "_seconds", "_task", "_until", "client")
+
+    def __init__(self, call: Call) -> None:
+        self.client: ClientInfo = call.session.client
+        self._call = call
+        self._questions = 0
+        self._seconds = 0.0
+        self._until: float | None = None  # when it has been silent for too long; None: that cannot be
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[object] | None = None
+        self._cancelling = 0  # how often somebody else had cancelled it before
+        self._expired = False
+
+    @property
+    def log_level(self) -> str | None:
+        return self._call.log_level
+
+    def notify(self, method: str, params: Params) -> None:
+        self._heard()
+        self._call.notify(method, params)
+
+    async def ask(self, method: str, params: Params, name: str | None = None) -> Result:
+        self._questions += 1
+        self._heard()
+        try:
+            return await self._call.ask(method, params, name)
+        finally:
+            self._questions -= 1
+            self._heard()
+
+    # How long nothing may be heard.
+
+    def begin(self, seconds: float, loop: asyncio.AbstractEventLoop) -> None:
+        """A try, of which something is to be heard within so many seconds, again and again."""
+        self._seconds, self._loop = seconds, loop
+        self._task = asyncio.current_task(loop)
+        assert self._task is not None
+        self._cancelling, self._expired = self._task.cancelling(), False
+        self._heard()
+
+    def look(self, now: float) -> None:
+        if self._until is not None and self._until <= now and not self._expired:
+            assert self._task is not None
+            self._expired = True
+            self._task.cancel()
+
+    def gave_up(self) -> bool:
+        """Whether it was cancelled for its silence, and for nothing else."""
+        return self._expired and self._task is not None and self._task.uncancel() <= self._cancelling
+
+    def _heard(self) -> None:
+        if self._loop is not None:
+            # Whoever is asked may take their time: a person may have to decide.
+            self._until = None if self._questions else self._loop.time() + self._seconds
+
+
+class SilenceWatch:
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._watched: dict[Caller, None] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def watch(self, caller: Caller) -> None:
+        """From the caller's task, which is cancelled when nothing was heard for that long."""
+        loop = asyncio.get_running_loop()
+        caller.begin(self._seconds, loop)
+        self._watched[caller] = None
+        if self._timer is None:
+            self._timer = loop.call_later(self._seconds / SILENCE_CHECKS, self._look, loop)
+
+    def forget(self, caller: Caller) -> None:
+        del self._watched[caller]
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        now = loop.time()
+        for caller in self._watched:
+            caller.look(now)
+        self._timer = loop.call_later(self._seconds / SILENCE_CHECKS, self._look, loop) if self._watched else None
+
+
+class Route:
+    """A conversation's connection to the upstream of one generation, and the requests that use it."""
+
+    __slots__ = ("_usage", "closed", "connection", "conversation", "generation", "left", "modern", "users")
+
+    def __init__(
+        self, conversation: Conversation, connection: Connection, generation: int, usage: dict[int, Usage]
+    ) -> None:
+        self.conversation = conversation
+        self.connection = connection
+        self.generation = generation
+        self.modern = connection.server.modern
+        self.users = 0
+        self.left = False  # nothing new goes over it
+        self.closed = False
+        self._usage = usage.setdefault(generation, Usage())
+
+    def begin(self, caller: Peer) -> None:
+        """A request of this caller goes over it."""
+        self.users += 1
+        self._usage.requests += 1
+        self.conversation.callers[caller] = None
+
+    def end(self, caller: Peer) -> None:
+        self.users -= 1
+        self._usage.requests -= 1
+        self.conversation.callers.pop(caller, None)
+        if self.left or self._usage.unused is not None:
+            self._ended()
+
+    def leave(self) -> None:
+        """Nothing new goes over it; it is closed when those who use it are done."""
+        self.conversation.leave(self)
+
+    def _ended(self) -> None:
+        if self.left and not self.users:
+            self.conversation.close(self)
+        if self._usage.unused is not None and not self._usage.requests:
+            self._usage.unused.set()
+
+
+class Usage:
+    """The requests of all clients that an upstream has not answered."""
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.unused: asyncio.Event | None = None  # for those who wait until there are none
+
+
+class Conversation:
+    """Implements `protocol.client.connection.Peer` for what the upstream says beside all requests."""
+
+    def __init__(
+        self,
+        session: Session,
+        link: Link,
+        noticed: Callable[[str, Params], bool],
+        usage: dict[int, Usage],
+        tasks: Tasks,
+        limits: CallLimits,
+    ) -> None:
+        """`noticed` takes what concerns everybody, and says whether it did."""
+        self.log_level: str | None = None  # that the client has chosen; a modern one with its requests
+        self._session = session
+        self._modern = session.client.protocol_version in MODERN_VERSIONS
+        self._link = link
+        self._noticed = noticed
+        self._usage = usage
+        self._tasks = tasks
+        self._limits = limits
+        self.route: Route | None = None  # the connection in use; None: none is open
+        self._opening: asyncio.Task[None] | None = None
+        self._opening_for = 0  # the generation
+        self._begun = self._ended = False
+        self.callers: dict[Peer, None] = {}  # in the order in which they came
+
+    @property
+    def client(self) -> ClientInfo:
+        return self._session.client
+
+    @property
+    def idle(self) -> bool:
+        return not self.callers
+
+    async def request(self, method: str, params: Params, caller: Caller) -> msgspec.Raw | Result:
+        """The upstream's result as its client understands it; RpcError, Lost, Unavailable or Refusal."""
+        route = self.route
+        if route is None or route.generation != self._link.generation:
+            self.callers[caller] = None
+            try:
+                route = await self._open()
+            finally:
+                del self.callers[caller]
+        route.begin(caller)
+        try:
+            if route.modern is self._modern:
+                return await route.connection.request(method, params, caller)
+            return await self._translated(route, method, params, caller)
+        except Lost:
+            self.leave(route)
+            raise
+        finally:
+            route.end(caller)
+
+    async def tell(self, method: str, params: Params) -> None:
+        """Pass a notification on, if there is anybody to hear it."""
+        if self._link.state is ConnectionState.CONNECTED:
+            await self._aside(partial(self._tell, method, params), method)
+
+    async def set_level(self, level: str) -> None:
+        """Now, and on each connection that is still to come."""
+        self.log_level = level
+        if self.route is not None and self.route.generation == self._link.generation:
+            await self._aside(partial(self.route.connection.set_level, level), "logging/setLevel")
+
+    async def follow(self, uris: frozenset[str]) -> Mapping[str, RpcError]:
+        """Hear of changes of these from now on; those that the upstream refuses. UNREACHED."""
+        async with asyncio.timeout(self._limits.aside_seconds):
+            route = await self._open()
+            try:
+                return await route.connection.follow(uris)
+            except Lost:
+                self.leave(route)
+                raise
+
+    def renew(self, *, old_answers: bool = False) -> None:
+        """The upstream is another one, or gone. Who has spoken to the old one hears the new one from the start.
+
+        `old_answers`: what was sent to the old one is still answered there.
+        """
+        connected = self._link.state is ConnectionState.CONNECTED
+        generation = self._link.generation if connected else None
+        if self._opening is not None and self._opening_for != generation:
+            self._opening.cancel()
+        if self.route is not None and self.route.generation != generation:
+            if old_answers:
+                self.leave(self.route)
+            else:
+                # Whoever still waits for an answer must learn that there will be none.
+                self.close(self.route)
+                self.route = None
+        if connected and self._begun and self.route is None and not self._modern:
+            self._tasks.start(self._aside(self._open, "a new connection"))
+
+    def end(self) -> None:
+        """The client has gone."""
+        self._ended = True
+        if self._opening is not None:
+            self._opening.cancel()
+        if self.route is not None:
+            self.leave(self.route)
+
+    # What the upstream says.
+
+    def notify(self, method: str, params: Params) -> None:
+        if not self._noticed(method, params):
+            self.pass_on(method, params)
+
+    def pass_on(self, method: str, params: Params) -> None:
+        """To the client, and nobody else. A modern one listens to its requests only."""
+        listener = self._last_caller() if self._modern else None
+        (listener or self._session).notify(method, params)
+
+    async def ask(self, method: str, params: Params, name: str | None = None) -> Result:
+        # A request that runs is likely what the question is about, and its client surely listens there.
+        caller = self._last_caller()
+        if caller is not None:
+            return await caller.ask(method, params, name)
+        return await self._session.ask(method, params)
+
+    def _last_caller(self) -> Peer | None:
+        return next(reversed(self.callers), None)
+
+    async def _translated(self, route: Route, method: str, params: Params, caller: Caller) -> Result:
+        if self._modern:
+            await self._want_logs(caller.log_level)
+            return for_modern_client(await route.connection.request(method, for_handshake_server(params), caller))
+        try:
+            return for_handshake_client(await route.connection.request(method, params, caller), method)
+        except RpcError as error:
+            raise error_for_handshake_client(error, method, params) from None
+
+    async def _want_logs(self, level: str | None) -> None:
+        """A handshake server knows one level for all requests, of which each hears what it wants."""
+        if level is not None and (self.log_level is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(self.log_level)):
+            await self.set_level(level)
+
+    async def _tell(self, method: str, params: Params) -> None:
+        await (await self._open()).connection.notify(method, params)
+
+    async def _aside(self, work: Callable[[], Awaitable[object]], what: str) -> None:
+        """Something that no request waits for, within a bound."""
+        try:
+            async with asyncio.timeout(self._limits.aside_seconds):
+                await work()
+        except (*UNREACHED, RpcError) as error:
+            log.debug(f"'{shown(what)}' did not reach the upstream: {error}")
+
+    async def _open(self) -> Route:
+        """The connection to the present upstream, opened once for all who wait."""
+        if self._ended:
+            raise _gone()
+        while self.route is None or self.route.generation != self._link.generation:
+            generation, opening = self._link.generation, self._opening
+            if opening is None or opening.done() or self._opening_for != generation:
+                if opening is not None:
+                    opening.cancel()
+                opening = self._opening = self._tasks.start(self._connect(generation))
+                self._opening_for = generation
+            try:
+                await asyncio.shield(opening)
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if opening.cancelled() and task is not None and not task.cancelling():
+                    raise _gone() from None  # not who waits was cancelled, but what they wait for
+                raise
+        return self.route
+
+    async def _connect(self, generation: int) -> None:
+        try:
+            connection = await self._link.connect(self, modern_first=self._modern)
+        except Lost as lost:
+            raise Lost(str(lost), sent=False) from None  # the greeting may have been sent, but no request
+        route = Route(self, connection, generation, self._usage)
+        if self.route is not None:
+            self.leave(self.route)
+        self.route, self._begun = route, True
+        if self.log_level is not None:
+            await self._aside(partial(connection.set_level, self.log_level), "logging/setLevel")
+
+    def leave(self, route: Route) -> None:
+        """Nothing new goes over it; it is closed when those who use it are done."""
+        route.left = True
+        if self.route is route:
+            self.route = None
+        if not route.users:
+            self.close(route)
+
+    def close(self, route: Route) -> None:
+        if not route.closed:
+            route.closed = True
+            self._tasks.start(self._aside(route.connection.close, "a goodbye"))
+
+
+def _gone() -> Lost:
+    return Lost("Upstream or client had gone before there was a connection between them.", sent=False)
+
+
+class Conversations:
+    def __init__(
+        self, link: Link, state: ProxyState, resource_updated: Callable[[str], None], limits: CallLimits
+    ) -> None:
+        self._link = link
+        self._resource_updated = resource_updated
+        self._limits = limits
+        self._tasks = Tasks()
+        self._usage: dict[int, Usage] = {}  # by generation
+        self._sessions: dict[Session, Conversation] = {}
+        self._modern: dict[Who, Conversation] = {}  # the one that was longest not used first
+        self.own_client = ClientInfo(state.server.name, state.server.version, {}, MODERN_VERSIONS[0])
+        self._watch = self._begin(_Watcher(self.own_client))
+        self._followed: dict[str, int] = {}  # how many endpoints have somebody who follows it
+        self._following = asyncio.Lock()  # the upstream is told one thing after the other, and the last is right
+
+    def of(self, session: Session) -> Conversation:
+        """The one of this session's client."""
+        found = self._sessions.get(session)
+        if found is not None:
+            return found
+        if session.client.protocol_version in MODERN_VERSIONS:
+            return self._of_modern(session)
+        found = self._sessions[session] = self._begin(session)
+        return found
+
+    def known(self, session: Session) -> Conversation | None:
+        """The one of this session, if it has begun."""
+        return self._sessions.get(session)
+
+    def known_modern(self, client: ClientInfo) -> Conversation | None:
+        """The one of this modern client, if it has begun."""
+        return self._modern.get(_who(client))
+
+    async def until_unused(self, generation: int) -> None:
+        """Until no request waits for this upstream; one that is silent for too long is given up."""
+        usage = self._usage.get(generation)
+        if usage is not None and usage.requests:
+            usage.unused = usage.unused or asyncio.Event()
+            await usage.unused.wait()
+
+    def end(self, session: Session) -> None:
+        conversation = self._sessions.pop(session, None)
+        if conversation is not None:
+            conversation.end()
+
+    def renew(self, *, old_answers: bool = False) -> None:
+        """The upstream is another one, or gone. `old_answers`: what was sent to the old one is still answered there."""
+        for conversation in (*self.all(), self._watch):
+            conversation.renew(old_answers=old_answers)
+        if self._followed and self._link.state is ConnectionState.CONNECTED:
+            self._tasks.start(self._follow_again())
+
+    async def follow(self, uri: str, wanted: bool) -> None:
+        """Kept while there is no upstream; RpcError when there is one and it refuses."""
+        before = self._followed.get(uri, 0)
+        self._count(uri, before + (1 if wanted else -1))
+        if bool(before) == bool(self._followed.get(uri)) or self._link.state is not ConnectionState.CONNECTED:
+            return
+        try:
+            refusals = await self._follow()
+        except UNREACHED as error:
+            log.debug(f"the upstream hears later of the resources that are followed: {error}")
+            return
+        if wanted and uri in refusals:
+            self._count(uri, self._followed.get(uri, 0) - 1)
+            raise refusals[uri]
+
+    def noticed(self, method: str, params: Params) -> bool:
+        """Whether a notification of the upstream concerned everybody, and has been passed on."""
+        if method in LIST_CHANGES:
+            self._link.lists_changed()
+        elif method == "notifications/resources/updated":
+            self._resource_updated(str(params.get("uri")))
+        else:
+            return False
+        return True
+
+    def all(self) -> Iterator[Conversation]:
+        """The sessions' first, in the order in which they came."""
+        yield from (*self._sessions.values(), *self._modern.values())
+
+    async def close(self) -> None:
+        for conversation in (*self.all(), self._watch):
+            conversation.end()
+        await self._tasks.wait(self._limits.close_seconds)
+
+    def _of_modern(self, session: Session) -> Conversation:
+        who = _who(session.client)
+        conversation = self._modern.pop(who, None)
+        if conversation is None:
+            self._make_room()
+            conversation = self._begin(session)
+        self._modern[who] = conversation
+        return conversation
+
+    def _make_room(self) -> None:
+        surplus = len(self._modern) + 1 - self._limits.modern_clients
+        for who in [who for who, conversation in self._modern.items() if conversation.idle][: max(surplus, 0)]:
+            self._modern.pop(who).end()
+
+    def _begin(self, session: Session) -> Conversation:
+        return Conversation(session, self._link, self.noticed, self._usage, self._tasks, self._limits)
+
+    async def _follow_again(self) -> None:
+        try:
+            for uri, refusal in (await self._follow()).items():
+                log.warn(f"The dev server does not tell any more when '{shown(uri)}' changes: {refusal}")
+        except UNREACHED as error:
+            log.warn(f"The dev server does not tell any more of the resources that are followed: {error}")
+
+    async def _follow(self) -> Mapping[str, RpcError]:
+        async with self._following:
+            return await self._watch.follow(frozenset(self._followed))
+
+    def _count(self, uri: str, number: int) -> None:
+        if number > 0:
+            self._followed[uri] = number
+        else:
+            self._followed.pop(uri, None)
+
+
+def _who(client: ClientInfo) -> Who:
+    return client.name, client.version, msgspec.json.encode(client.capabilities)
+
+
+class _Watcher:
+    """The client that follows resources for all others."""
+
+    def __init__(self, client: ClientInfo) -> None:
+        self.client = client
+
+    def notify(self, method: str, params: Params | None = None) -> None:  # noqa: ARG002
+        log.debug(f"'{method}' was dropped: it is for nobody")
+
+    async def ask(self, method: str, params: Params) -> Result:  # noqa: ARG002
+        raise RpcError(INVALID_REQUEST, f"There is nobody to ask for '{method}'.")
+
+
+class BroadcastPeer:
+    """Implements `protocol.client.connection.Peer`."""
+
+    log_level = None  # each request says which log messages it wants
+
+    def __init__(self, conversations: Conversations) -> None:
+        self._conversations = conversations
+        self._first: ClientInfo | None = None
+
+    def met(self, client: ClientInfo) -> None:
+        """The AI client that has started the proxy has said who it is; a modern one does so before it calls."""
+        self._first = client
+
+    @property
+    def client(self) -> ClientInfo:
+        """Whom the server sees, with the capabilities that count for all."""
+        if self._first is not None:
+            return self._first
+        for conversation in self._conversations.all():
+            return conversation.client
+        return self._conversations.own_client
+
+    def notify(self, method: str, params: Params) -> None:
+        if not self._conversations.noticed(method, params):
+            for conversation in self._conversations.all():
+                conversation.pass_on(method, params)
+
+    async def ask(self, method: str, params: Params, name: str | None = None) -> Result:
+        conversations = list(self._conversations.all())
+        for conversation in (*(one for one in conversations if not one.idle), *conversations):
+            return await conversation.ask(method, params, name)
+        raise RpcError(INVALID_REQUEST, f"There is nobody yet who could be asked for '{method}'.")

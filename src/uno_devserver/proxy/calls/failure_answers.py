@@ -1,0 +1,168 @@
+"""What a client is told where the upstream gave no answer: what happened to its request, and what to do next.
+
+The sentences are for models: they say whether the request may have had an effect, and never hold a traceback.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...protocol.jsonrpc import RpcError, shown
+from ..own_tools import HEALTH, INITIALIZE
+from ..state import ConnectionState
+
+if TYPE_CHECKING:
+    from ...protocol.service import Params, Result
+    from ..state import ProxyState
+    from .upstream_link import Link
+
+
+# Of the codes that MCP leaves to implementations; see protocol/jsonrpc.py for the others.
+UNAVAILABLE = -32012
+OUTCOME_UNKNOWN = -32013
+TIMED_OUT = -32014
+
+QUOTED_ISSUES = 3  # a model reads the first few; uno_health has them all
+BEYOND_CALLS = frozenset({"WorkspaceNotTrusted", "ConfigInvalid"})  # a start fails for it until a person has acted
+
+_SOON = f"Try again in a few seconds; {HEALTH} tells how far it is."
+_NOT_RUN = "This request has not been run."
+
+
+class NoAnswer(Exception):
+    """`data` is for programs; `remedy` says what to do."""
+
+    def __init__(self, code: int, message: str, remedy: str, **data: Any) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.remedy = remedy
+        self.data = data
+
+    @property
+    def may_have_run(self) -> bool:
+        return self.code in (OUTCOME_UNKNOWN, TIMED_OUT)
+
+    @property
+    def has_reasons(self) -> bool:
+        """Whether it says why there is no upstream, as health does."""
+        return bool(self.data.get("issues"))
+
+    def told(self, method: str) -> Result:
+        """The result of a tool call, which a model reads; other requests get an error, raised as RpcError."""
+        text = f"{self.message} {self.remedy}"
+        if method == "tools/call":
+            return failed(text)
+        raise RpcError(self.code, text, {"remedy": self.remedy, **self.data}) from None
+
+
+def failed(text: str) -> Result:
+    """A tool's own error."""
+    return {"content": [{"type": "text", "text": text}], "isError": True}
+
+
+def unavailable(link: Link, state: ProxyState) -> NoAnswer:
+    """There is no upstream at the moment, and this is why."""
+    connection = link.state
+    data: dict[str, Any] = {"connectionState": connection.value}
+    if connection is ConnectionState.DEGRADED:
+        return _degraded(state, data)
+    if connection is ConnectionState.SHUTDOWN:
+        return NoAnswer(UNAVAILABLE, f"uno-devserver is ending. {_NOT_RUN}", "Start it again to go on.", **data)
+    if link.fallback:
+        message = f"uno-devserver does not know yet which workspace to serve. {_NOT_RUN}"
+        remedy = f"Call {INITIALIZE} with the absolute path of its folder as workspaceDirectory, then try again."
+        return NoAnswer(UNAVAILABLE, message, remedy, **data)
+    if connection is ConnectionState.RECONNECTING or link.generation:
+        message = "The dev server has gone, and is not back yet."
+    else:
+        message = "The dev server is starting, and is not ready yet."
+    reasons, steps = known(state)
+    remedy = _joined(*steps, f"{HEALTH} tells how far it is.") if steps else _SOON
+    return NoAnswer(UNAVAILABLE, _joined(message, *reasons, _NOT_RUN), remedy, **data)
+
+
+def unreachable(seconds: float) -> NoAnswer:
+    message = f"The dev server could not be reached for {seconds:g} s. {_NOT_RUN}"
+    return NoAnswer(UNAVAILABLE, message, f"Call {HEALTH}, which tells what is wrong, and try again.")
+
+
+def refused(why: str) -> NoAnswer:
+    message = f"The dev server does not accept a connection: {why.rstrip('.')}. {_NOT_RUN}"
+    return NoAnswer(UNAVAILABLE, message, f"Call {HEALTH}, which tells what is wrong.")
+
+
+def ended(method: str, params: Params, times: int) -> NoAnswer:
+    """The upstream went while the request ran, `times` times in all."""
+    what = named(method, params)
+    if times > 1:
+        message = f"The dev server was lost each of the {times} times that it ran {what}, without an answer."
+        remedy = (
+            f"It is likely that {what} makes it end. Change its arguments, or repair the server; {HEALTH} tells more."
+        )
+    else:
+        message = (
+            f"The dev server was lost while it ran {what}. "
+            "The outcome is unknown: it may have had an effect, all of it or a part. It has not been run again."
+        )
+        remedy = (
+            f"Look at what it may have changed before you repeat it; {HEALTH} tells whether the dev server is back."
+        )
+    return NoAnswer(OUTCOME_UNKNOWN, message, remedy)
+
+
+def silent(method: str, params: Params, seconds: float) -> NoAnswer:
+    message = (
+        f"Nothing has been heard of {named(method, params)} for {seconds:g} s, so it has been cancelled. "
+        "The outcome is unknown: the dev server may be busy, or hang."
+    )
+    return NoAnswer(TIMED_OUT, message, f"Call {HEALTH}, then look at what it may have changed before you repeat it.")
+
+
+def named(method: str, params: Params) -> str:
+    name = params.get("name")
+    return f"'{shown(name)}'" if method == "tools/call" and isinstance(name, str) else f"'{shown(method)}'"
+
+
+def _degraded(state: ProxyState, data: dict[str, Any]) -> NoAnswer:
+    issues = [issue for issue in _issues(state) if issue.get("message")]
+    reasons, steps = _known(issues)
+    message = _joined("The dev server does not work.", *(reasons or ["It could not be started."]), _NOT_RUN)
+    stays = any(issue.get("severity") == "Fatal" and issue.get("code") in BEYOND_CALLS for issue in issues)
+    attempt = (
+        f"{HEALTH} tells more." if stays else f"Each call asks for a new attempt; {HEALTH} tells what comes of it."
+    )
+    remedy = _joined(*steps, attempt)
+    return NoAnswer(UNAVAILABLE, message, remedy, **data, issues=issues)
+
+
+def known(state: ProxyState) -> tuple[list[str], list[str]]:
+    """What is wrong, and what to do, as far as health knows it."""
+    return _known(_issues(state))
+
+
+def issues_of(state: ProxyState, code: str) -> list[str]:
+    """What health says under this code: the first few."""
+    return _known([issue for issue in _issues(state) if issue.get("code") == code])[0]
+
+
+def _known(issues: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
+    """What is wrong, and what to do: the first few sentences of each."""
+    quoted = issues[:QUOTED_ISSUES]
+    messages = [str(issue["message"]) for issue in quoted if issue.get("message")]
+    return messages, list(dict.fromkeys(str(issue["remediation"]) for issue in quoted if issue.get("remediation")))
+
+
+def _joined(*sentences: str) -> str:
+    """In one paragraph; but what ends with quoted lines of the upstream ends its own."""
+    text = ""
+    for sentence in sentences:
+        text += sentence + ("\n\n" if "\n" in sentence else " ")
+    return text.strip()
+
+
+def _issues(state: ProxyState) -> list[dict[str, Any]]:
+    """The fatal ones first: they are the reason."""
+    issues = state.report().get("issues")
+    found = [issue for issue in issues if isinstance(issue, dict)] if isinstance(issues, list) else []
+    return sorted(found, key=lambda issue: issue.get("severity") != "Fatal")

@@ -1,0 +1,414 @@
+"""The ordinary call: from the client's line to the upstream and back, without a task, a coroutine or a second decoding.
+
+`CallRelay.take` is the one place where a call leaves this path: for the tools of the proxy itself, while there is no
+upstream, while code is reloaded, between two eras of MCP, and when its connection is still to be opened. Such a call
+goes the general way, as a decoded request. A relayed call that gets no answer goes on there, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ...protocol.client.connection import Lost
+from ...protocol.client.messages import Message, error_in
+from ...protocol.eras import CAPABILITIES_KEY, CLIENT_KEY, LOG_LEVEL_KEY, VERSION_KEY, envelope_of, wants_log
+from ...protocol.jsonrpc import INTERNAL_ERROR, STOPPED, RpcError, RpcRequest, notification_message
+from ...protocol.running import answer_message, stopped
+from ..state import ConnectionState
+from .conversations import SILENCE_CHECKS
+from .failure_answers import NoAnswer, ended, silent
+
+if TYPE_CHECKING:
+    from ...protocol.parties import ClientInfo
+    from ...protocol.running import Answerer
+    from ...protocol.service import Call, Params, Result
+    from ..front.output import ClientOutput
+    from ..front.session import ClientSession
+    from ..inspection.call_recorder import Record
+    from ..state import ProxyState
+    from .call_queue import CallQueue
+    from .conversations import Conversation, Route
+    from .service import ProxyService
+    from .upstream_link import Link
+
+CONNECTED = ConnectionState.CONNECTED
+ABSENT = msgspec.Raw()
+
+
+class _Envelope(msgspec.Struct, gc=False):
+    """A client's message, as far as relaying looks into it."""
+
+    jsonrpc: str = ""
+    id: int | str | None = None
+    method: str = ""
+    params: msgspec.Raw = ABSENT
+
+
+class _Meta(
+    msgspec.Struct,
+    gc=False,
+    rename={
+        "progress_token": "progressToken",
+        "version": VERSION_KEY,
+        "capabilities": CAPABILITIES_KEY,
+        "client": CLIENT_KEY,
+        "log_level": LOG_LEVEL_KEY,
+    },
+):
+    progress_token: msgspec.Raw = ABSENT
+    version: msgspec.Raw = ABSENT
+    capabilities: msgspec.Raw = ABSENT
+    client: msgspec.Raw = ABSENT
+    log_level: str | None = None
+
+
+class _Params(msgspec.Struct, gc=False, rename={"meta": "_meta", "input": "inputResponses", "state": "requestState"}):
+    name: str
+    meta: _Meta | None = None
+    input: msgspec.Raw = ABSENT
+    state: msgspec.Raw = ABSENT
+
+
+_envelope = msgspec.json.Decoder(_Envelope).decode
+_params = msgspec.json.Decoder(_Params).decode
+
+
+class CallRelay:
+    """`service` is the general way. Everything is used in the engine's loop."""
+
+    def __init__(
+        self, state: ProxyState, link: Link, service: ProxyService, session: ClientSession, output: ClientOutput
+    ) -> None:
+        self._state = state
+        self._link = link
+        self._service = service
+        self._session = session
+        self._output = output
+        self._limits = service.limits
+        self._loop = asyncio.get_running_loop()
+        self._unwritten: Route | None = None  # the connection that calls were sent over in this turn
+        self._modern_client: tuple[bytes, bytes, bytes, Conversation] | None = None  # as it wrote itself last
+        self._silence_timer: asyncio.TimerHandle | None = None
+        self._proven = 0  # the last generation that has answered
+
+    def take(self, line: bytes) -> bytes | RpcRequest | None:
+        """Relay the call in this line; else the decoded request, or the line itself where it is not even a call."""
+        try:
+            message = _envelope(line)
+            params = _params(message.params)
+        except (msgspec.DecodeError, RecursionError):
+            return line
+        if message.method != "tools/call" or message.jsonrpc != "2.0" or message.id is None or not _is_text(line):
+            return line
+        route = self._route(params)
+        if (
+            route is None
+            or self._state.connection is not CONNECTED
+            or route.generation != self._state.generation
+            or params.name in self._state.own_tools
+            or message.id in self._session.open
+            or not self._session.has_room
+            or self._service.forwarding.arranging is not None
+            or not self._relays_now(message, params, route)
+        ):
+            return _request(message)
+        return None
+
+    def flush(self) -> None:
+        """Write the calls that were taken since the last time."""
+        route, self._unwritten = self._unwritten, None
+        if route is not None:
+            route.connection.flush()
+
+    def close(self) -> None:
+        if self._silence_timer is not None:
+            self._silence_timer.cancel()
+
+    def _route(self, params: _Params) -> Route | None:
+        """The connection of this client to an upstream of its own era, if it is open."""
+        meta = params.meta
+        if meta is None or not meta.version:
+            session = self._session.session
+            conversation = self._service.conversations.known(session) if session is not None else None
+            route = None if conversation is None else conversation.route
+            return None if route is None or route.modern else route
+        if params.state or params.input:  # the call may be parked here
+            return None
+        conversation = self._conversation_of(meta)
+        route = None if conversation is None else conversation.route
+        return route if route is not None and route.modern else None
+
+    def _conversation_of(self, meta: _Meta) -> Conversation | None:
+        """A modern client says with each call who it is: as a rule in the same bytes as the last time."""
+        said = bytes(meta.version), bytes(meta.capabilities), bytes(meta.client)
+        known = self._modern_client
+        if known is not None and known[:3] == said:
+            return known[3]
+        try:
+            values = [msgspec.json.decode(each) if each else None for each in said]
+            keys = (VERSION_KEY, CAPABILITIES_KEY, CLIENT_KEY)
+            client = envelope_of({"_meta": {k: v for k, v in zip(keys, values, strict=True) if v is not None}}).client
+        except (RpcError, msgspec.DecodeError, RecursionError):
+            return None
+        conversation = self._service.conversations.known_modern(client)
+        if conversation is not None:
+            self._modern_client = (*said, conversation)
+        return conversation
+
+    def _relays_now(self, message: _Envelope, params: _Params, route: Route) -> bool:
+        queue = self._service.forwarding.queue
+        if queue is not None and not queue.enter():
+            return False
+        call = RelayedCall(self, message, params, route, queue)
+        if not route.connection.send(call, params.name, message.params):
+            if queue is not None:
+                queue.leave()
+            return False
+        observer = self._service.forwarding.observer
+        if observer is not None:
+            call.record = observer.begin("tools/call", params.name, call.client, message.params)
+        self._session.open[call.id] = call
+        route.begin(call)
+        self._unwritten = route
+        if self._silence_timer is None:
+            self._watch_silence()
+        return True
+
+    # What becomes of a call.
+
+    def answer(self, call: RelayedCall, message: Message) -> None:
+        """The upstream has answered."""
+        self._end(call)
+        if not message.is_result:
+            self._failed(call, _error_of(message))
+            return
+        self._output.queue(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (call.id_bytes, message.result))
+        if call.record is not None:
+            call.record.end_with(message.result)
+        if self._proven != call.route.generation:
+            self._proven = call.route.generation
+            self._link.worked(self._proven)
+
+    def lose(self, call: RelayedCall, loss: Lost) -> None:
+        """The upstream is gone. What it had, and what may not be done twice, has an unknown outcome."""
+        self._end(call)
+        self._link.lost(call.route.generation)
+        call.route.leave()
+        if loss.sent and not self._service.may_repeat(call.name):
+            self._go_on(call, _raises(ended("tools/call", {"name": call.name}, 1)))
+        else:
+            self._go_on(call, self._service.answer_again if loss.sent else self._service.answer)
+
+    def fail(self, call: RelayedCall, error: RpcError) -> None:
+        """There is no answer that could be read."""
+        self._end(call)
+        self._failed(call, error)
+
+    def cancel(self, call: RelayedCall) -> None:
+        """The client does not want to know any more."""
+        self._end(call)
+        call.route.connection.cancel(call)
+        if call.record is not None:
+            call.record.cancel()
+
+    def stop(self, call: RelayedCall) -> None:
+        """The proxy ends."""
+        self._end(call)
+        self._output.write(answer_message(call.id, stopped()))
+
+    @property
+    def log_level(self) -> str | None:
+        """What the client of the handshake era has chosen."""
+        session = self._session.session
+        return None if session is None else session.log_level
+
+    async def ask(self, method: str, params: Params) -> Result:
+        """Put a question of the upstream to the client."""
+        session = self._session.session
+        if session is None:
+            raise RpcError(STOPPED, "The client has gone.")
+        return await session.ask(method, params)
+
+    def tell(self, notification: bytes) -> None:
+        """Something that the upstream says about a call."""
+        self._output.write(notification)
+
+    def turn_over(self) -> None:
+        """All that came at once from the upstream was taken."""
+        self._output.flush()
+
+    def now(self) -> float:
+        return self._loop.time()
+
+    def _failed(self, call: RelayedCall, error: RpcError) -> None:
+        """An error of the upstream; one that stops says itself that the outcome is unknown."""
+        if error.code == STOPPED and self._service.may_repeat(call.name):
+            self._go_on(call, self._service.answer_again)
+        else:
+            self._go_on(call, _raises(error))
+
+    def _go_on(self, call: RelayedCall, answer: Answerer) -> None:
+        """Answer it the general way, which gives the answer the form of the client's era."""
+        if call.record is not None:
+            call.record.forget()  # whoever looks on follows the request from now on
+            observer = self._service.forwarding.observer
+            if observer is not None:
+                direct = answer
+                answer = lambda request: observer.follow(request, direct(request))  # noqa: E731
+        self._session.begin(call.request(), answer)
+
+    def _end(self, call: RelayedCall) -> None:
+        if self._session.open.get(call.id) is call:
+            del self._session.open[call.id]
+        call.route.end(call)
+        if call.queue is not None:
+            call.queue.leave()
+
+    # Calls of which nothing is heard.
+
+    def _watch_silence(self) -> None:
+        """One timer for all: a timer for each would cost as much as relaying it."""
+        self._silence_timer = self._loop.call_later(self._limits.silence_seconds / SILENCE_CHECKS, self._check_silence)
+
+    def _check_silence(self) -> None:
+        self._silence_timer = None
+        latest = self._loop.time() - self._limits.silence_seconds
+        calls = [call for call in self._session.open.values() if isinstance(call, RelayedCall)]
+        for call in calls:
+            if call.heard_at <= latest and not call.questions:
+                self._end(call)
+                call.route.connection.cancel(call)
+                self._go_on(call, _raises(silent("tools/call", {"name": call.name}, self._limits.silence_seconds)))
+        if calls:
+            self._watch_silence()
+
+
+class RelayedCall:
+    """A call that the upstream has, until it is answered.
+
+    It implements `protocol.client.connection.PendingCall` for the upstream and `front.session.OpenRequest` for the
+    client.
+    """
+
+    __slots__ = (
+        "_log_level",
+        "_params",
+        "_relay",
+        "data",
+        "heard_at",
+        "id",
+        "name",
+        "progress_token",
+        "questions",
+        "queue",
+        "record",
+        "route",
+        "sent",
+        "ticket",
+    )
+
+    def __init__(
+        self, relay: CallRelay, message: _Envelope, params: _Params, route: Route, queue: CallQueue | None
+    ) -> None:
+        assert message.id is not None
+        self.id: int | str = message.id
+        self.name = params.name
+        self.route = route
+        self.queue = queue  # that it has entered
+        self.data = b""
+        self.sent = False
+        self.ticket: object = None
+        self.record: Record | None = None  # while somebody looks on
+        self.heard_at = relay.now()
+        self.questions = 0  # of the upstream that wait for the client
+        self._relay = relay
+        self._params = message.params
+        meta = params.meta
+        self.progress_token = b"" if meta is None else bytes(meta.progress_token)
+        self._log_level = None if meta is None else meta.log_level
+
+    @property
+    def id_bytes(self) -> bytes:
+        return b"%d" % self.id if isinstance(self.id, int) else msgspec.json.encode(self.id)
+
+    def request(self) -> RpcRequest:
+        return RpcRequest(self.id, "tools/call", msgspec.json.decode(self._params))
+
+    # What the upstream says.
+
+    def settle(self, outcome: Message | Lost | RpcError) -> None:
+        if isinstance(outcome, Message):
+            self._relay.answer(self, outcome)
+        elif isinstance(outcome, Lost):
+            self._relay.lose(self, outcome)
+        else:
+            self._relay.fail(self, outcome)
+
+    def turn_over(self) -> None:
+        self._relay.turn_over()
+
+    @property
+    def client(self) -> ClientInfo:
+        return self.route.conversation.client
+
+    @property
+    def log_level(self) -> str | None:
+        return self._log_level if self.route.modern else self._relay.log_level
+
+    def notify(self, method: str, params: Params) -> None:
+        self.heard_at = self._relay.now()
+        if wants_log(self.log_level, method, params):
+            self._relay.tell(notification_message(method, params))
+
+    async def ask(self, method: str, params: Params, name: str | None = None) -> Result:  # noqa: ARG002
+        """Only a handshake server asks so, and its clients are of that era."""
+        self.questions += 1
+        try:
+            return await self._relay.ask(method, params)
+        finally:
+            self.questions -= 1
+            self.heard_at = self._relay.now()
+
+    # What the client says.
+
+    def withdraw(self) -> None:
+        self._relay.cancel(self)
+
+    def stop(self) -> None:
+        self._relay.stop(self)
+
+
+def _request(message: _Envelope) -> RpcRequest:
+    assert message.id is not None
+    return RpcRequest(message.id, message.method, msgspec.json.decode(message.params))
+
+
+def _is_text(line: bytes) -> bool:
+    """Whether it is UTF-8: payloads are passed on without being decoded."""
+    if line.isascii():
+        return True
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _error_of(message: Message) -> RpcError:
+    if message.error:
+        return error_in(message.error)
+    return RpcError(INTERNAL_ERROR, "The server's answer has neither a result object nor an error object.")
+
+
+def _raises(failure: RpcError | NoAnswer) -> Answerer:
+    """Answers with what is known already."""
+
+    async def answer(call: Call) -> Result:
+        if isinstance(failure, NoAnswer):
+            return failure.told(call.method)
+        raise failure
+
+    return answer

@@ -1,0 +1,130 @@
+"""The service that all clients of the proxy talk to: its own answers, and everything else from the upstream.
+
+Whatever the upstream does, every request is answered exactly once, and truthfully. What passes is not changed, except
+for what differs between two eras of MCP.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ...protocol.jsonrpc import INVALID_PARAMS, RpcError
+from ..own_tools import health_contents, is_health_uri
+from ..state import LISTS
+from .conversations import BroadcastPeer, Conversations
+from .failure_answers import NoAnswer
+from .forwarding import Forwarding, Request
+from .own_tool_answers import OwnToolAnswers
+from .upstream_link import DEFAULT_LIMITS, CallLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...protocol.parties import ServerInfo
+    from ...protocol.service import Call, Params, Result, Session
+    from ..inspection.call_recorder import Answering
+    from ..state import ProxyState
+    from .upstream_link import Link
+
+ROOTS_CHANGED = "notifications/roots/list_changed"
+
+
+class ProxyService:
+    """Implements `protocol.service.Service`.
+
+    `resource_updated` tells the clients who follow that resource; `roots_changed` tells the engine that a client has
+    other roots now. Everything is used in the engine's loop.
+    """
+
+    relays = True
+
+    def __init__(
+        self,
+        link: Link,
+        state: ProxyState,
+        *,
+        resource_updated: Callable[[str], None],
+        roots_changed: Callable[[Session], None],
+        limits: CallLimits = DEFAULT_LIMITS,
+    ) -> None:
+        self._link = link
+        self._state = state
+        self._roots_changed = roots_changed
+        self.limits = limits
+        self.conversations = Conversations(link, state, resource_updated, limits)
+        self.forwarding = Forwarding(link, state, self.conversations, limits)
+        self._own = OwnToolAnswers(link, state, self.forwarding, limits)
+        self.broadcast_peer = BroadcastPeer(
+            self.conversations
+        )  # the peer of a conversation that all clients have to share
+
+    @property
+    def info(self) -> ServerInfo:
+        return self._state.server
+
+    def capabilities(self) -> dict[str, Any]:
+        return self._state.capabilities
+
+    def answer(self, call: Call) -> Answering:
+        """No coroutine of its own: nothing comes between a call and its answer while nobody looks."""
+        observer = self.forwarding.observer
+        return self._answer(call) if observer is None else observer.follow(call, self._answer(call))
+
+    async def _answer(self, call: Call) -> Result | msgspec.Raw:
+        method, params = call.method, call.params
+        try:
+            if method == "tools/call":
+                name = params.get("name")
+                if self._own.has(name):
+                    return await self._own.answer(call, str(name), params.get("arguments"))
+            elif method in LISTS:
+                return await self._list(method, params)
+            elif method == "resources/read" and is_health_uri(params.get("uri")):
+                return health_contents(self._state.report())
+            return await self.forwarding.run(call, Request(method, params))
+        except NoAnswer as none:
+            return none.told(method)
+
+    async def answer_again(self, call: Call) -> Result | msgspec.Raw:
+        """Repeat a call of a tool whose upstream ended while it ran it."""
+        try:
+            return await self.forwarding.run(call, Request(call.method, call.params, sent=1))
+        except NoAnswer as none:
+            return none.told(call.method)
+
+    def may_repeat(self, tool: str) -> bool:
+        """Whether the tool says that calling it twice is as good as calling it once."""
+        return self.forwarding.may_repeat("tools/call", {"name": tool})
+
+    async def notified(self, session: Session, method: str, params: Params) -> None:
+        if method == ROOTS_CHANGED:
+            self._roots_changed(session)
+        await self.conversations.of(session).tell(method, params)
+
+    async def followed(self, uri: str, wanted: bool) -> None:
+        if not is_health_uri(uri):
+            await self.conversations.follow(uri, wanted)
+
+    async def levelled(self, session: Session, level: str) -> None:
+        await self.conversations.of(session).set_level(level)
+
+    def opened(self, session: Session) -> None:
+        self.conversations.of(session)
+
+    def closed(self, session: Session) -> None:
+        self.conversations.end(session)
+
+    async def close(self) -> None:
+        """Say goodbye to the upstream for all clients, within a bound."""
+        await self.conversations.close()
+
+    async def _list(self, method: str, params: Params) -> Result:
+        if params.get("cursor") is not None:
+            raise RpcError(INVALID_PARAMS, "The cursor is unknown: every list here is one page.")
+        if method == "tools/list" and self._state.holds_tools:
+            await self._link.until_connected(self.limits.tools_seconds)
+        self.forwarding.list_read()
+        key, which = LISTS[method]
+        return {key: msgspec.Raw(getattr(self._state.lists, which))}

@@ -1,0 +1,375 @@
+"""The engine: everything behind the front, in one event loop. Its parts, who calls whom, and the order of the end.
+
+The parts are made here and get what they need when they are made. What the keeper of the upstream, the workspace and
+hot reload have to say to others, they say to the engine, which passes it on. The end is bounded, whatever hangs.
+"""
+
+from __future__ import annotations
+
+import _thread
+import asyncio
+import traceback
+from typing import TYPE_CHECKING, Any
+
+from ..issues import UserError
+from ..protocol.eras import MODERN_VERSIONS
+from ..protocol.jsonrpc import RpcNotification
+from ..protocol.running import Tasks
+from ..system.folders import folders
+from ..system.log import ERROR, INFORMATION, WARNING, log
+from ..system.threads import apart
+from ..workspace.addins import workspace_addins
+from ..workspace.globaljson import read_global_json
+from .calls.relay import CallRelay
+from .calls.service import ProxyService
+from .front.session import ClientSession
+from .inspection.http_listeners import HttpListeners
+from .lists.publisher import ListPublisher
+from .reload.subject import unknown_code
+from .upstream.keeper import NOBODY, Keeper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ..issues import Issue
+    from ..protocol.client.connection import Peer
+    from ..protocol.jsonrpc import RpcRequest, RpcResponse
+    from ..protocol.parties import ClientInfo
+    from ..protocol.service import Params, Session
+    from .first_start import FirstStart
+    from .front.output import ClientOutput
+    from .options import Options
+    from .reload.reloader import Reloader
+    from .state import ProxyState
+    from .upstream.base import Running
+    from .workspace.controller import WorkspaceController
+
+CLOSE_SECONDS = 0.23  # the process gives the engine 0.25 s
+READY_SECONDS = 1.0  # some clients never say that they are initialized
+TOOLS_SECONDS = 30.0  # --mcp-wait-tools-list: what clients allow for their start
+LOOK_SECONDS = 1.0  # a start does not wait longer for a look at the disk, which takes microseconds as a rule
+FIRST_CALLS_SECONDS = 0.02  # the calls that waited for a start go first
+QUIET_SECONDS = 0.2  # the first calls come as soon as there is an upstream, and the rest can wait
+LONG_START_SECONDS = 1.0  # a start that works is over by then
+CATALOGUE_SECONDS = 60.0  # --force-generate-tool-cache: a Host has 30 s to start, and its add-ins as long to load
+
+_LEVELS = {"info": INFORMATION, "warning": WARNING, "error": ERROR}  # of our own log
+
+
+class Announcements:
+    """Log messages of MCP about the life of the server. The same text is not said twice in a row."""
+
+    def __init__(self, broadcast: Callable[[str, dict[str, Any]], None]) -> None:
+        self._broadcast = broadcast
+        self._said: dict[str, str] = {}  # the last text of each level
+
+    def say(self, level: str, text: str) -> None:
+        """`level` is one of MCP's; a client that wants only graver ones does not hear it."""
+        if self._said.get(level) == text:
+            return
+        self._said[level] = text
+        log.write(_LEVELS[level], text)
+        self._broadcast("notifications/message", {"level": level, "logger": "uno-devserver", "data": text})
+
+    def recovered(self) -> None:
+        """All is well: what is said from now on is news, also if it was said before."""
+        self._said.clear()
+
+
+class Engine:
+    """Implements `front.front.Engine`, and the owners that the keeper, the workspace and hot reload speak to."""
+
+    def __init__(
+        self,
+        options: Options,
+        state: ProxyState,
+        write: Callable[[bytes], None],
+        output: ClientOutput,
+        first: FirstStart,
+    ) -> None:
+        state.timeline.mark("loop")
+        self._options = options
+        self._state = state
+        self._first = first
+        self._loop = asyncio.get_running_loop()
+        self._tasks = Tasks()
+        self._over = asyncio.Event()
+        self._unready: asyncio.TimerHandle | None = None  # a client has introduced itself, and is not ready yet
+        self._saving = self._looking = False  # due, behind the first calls
+        self._announcements = Announcements(self._say)
+        self._publisher = ListPublisher(
+            options, state, folders().state, broadcast=self._broadcast, changed=self._save_catalogue_soon
+        )
+        state.learn(state=first.lifecycle.state, tool_count=self._publisher.tool_count)
+        self.keeper = Keeper(
+            self,
+            first.lifecycle,
+            first.launcher,
+            state,
+            self._publisher,
+            self._announcements,
+            first.upstream,
+            named=options.upstream_name,
+            comes_back=options.url is not None,
+        )
+        self._service = ProxyService(
+            self.keeper, state, resource_updated=self._resource_updated, roots_changed=self._roots_changed
+        )
+        self._session = ClientSession(self._service, write)
+        self.relay = CallRelay(state, self.keeper, self._service, self._session, output)
+        self._listeners = HttpListeners(options, self._service, state)
+        self._reloader: Reloader | None = None  # None: it is too early for it
+        self.workspace: WorkspaceController | None = None  # None: the upstream does not depend on one
+        if first.unknown_code is not None:
+            state.learn(hot_reload_off=first.unknown_code)
+            self._publisher.adapt(hot_reload=False, lists_follow=True)
+        if first.decisions is not None:
+            from .workspace.controller import WorkspaceController
+
+            assert first.decision is not None
+            self.workspace = WorkspaceController(
+                self,
+                options,
+                first.decisions,
+                first.decision,
+                first.looked_at,
+                first.channel_name,
+                keeper=self.keeper,
+                state=state,
+                publisher=self._publisher,
+                forwarding=self._service.forwarding,
+                announcements=self._announcements,
+            )
+        first.launcher.reports.open(self._loop, self.keeper.reported)
+
+    async def run(self) -> None:
+        """Until `stop` is called."""
+        self._loop.call_later(LONG_START_SECONDS, self._state.first_start_takes_long)
+        if self.workspace is not None:
+            self.workspace.begin()
+        # A Host reads its code within milliseconds, and is in a hurry; a start that failed early has begun it already.
+        if not self._first.is_host and self._first.unknown_code is None and self._reloader is None:
+            self._service.forwarding.await_reloader(self._begin_reload())
+        elif self.workspace is not None and self.keeper.running is None:
+            _thread.start_new_thread(_read_ahead, (self.workspace.workspace.working_directory,))
+        if self._state.holds_tools:
+            self._loop.call_later(TOOLS_SECONDS, self._release_tools)
+        await self._listeners.open()
+        await self._over.wait()
+
+    def stop(self) -> None:
+        self._over.set()
+
+    async def make_catalogue(self) -> UserError | None:
+        """--force-generate-tool-cache: why it failed."""
+        keeper = self.keeper
+        keeper.met(NOBODY)
+        if keeper.upstream is not None and await keeper.until_connected(CATALOGUE_SECONDS):
+            await self._save_catalogue()
+            return None
+        issues = (*self._state.facts.issues, *(self.workspace.workspace.issues if self.workspace else ()))
+        why, step = f"{keeper.named} did not start.", "See what it prints."
+        if issues:
+            # What the proxy would do by itself is said behind a semicolon; here it ends.
+            why, step = issues[0].message, issues[0].remediation.partition("; the ")[0].rstrip(".") + "."
+        return UserError("NoCatalogue", f"No tool catalogue was made. {why}", f"{step} Then run this again.")
+
+    async def close(self) -> None:
+        """Everything at the same time, and no longer than we have."""
+        self._tasks.cancel()
+        self.relay.close()
+        if self.workspace is not None:
+            self.workspace.close()
+        parts = (self.keeper, self._session, self._service, self._listeners, self._reloader)
+        closing = [apart(self._state.close), *(part.close() for part in parts if part is not None)]
+        if self._saving:
+            closing.append(self._save_catalogue())
+        await asyncio.wait([asyncio.ensure_future(one) for one in closing], timeout=CLOSE_SECONDS)
+
+    # What the front passes on.
+
+    def take(self, message: RpcRequest | RpcNotification | RpcResponse) -> None:
+        try:
+            self._session.take(message)
+            if isinstance(message, RpcNotification) and message.method == "notifications/initialized":
+                self._client_ready()
+        except Exception:  # a defect of ours; what comes behind it is taken all the same
+            log.write(ERROR, f"a message could not be taken:\n{traceback.format_exc()}")
+
+    def client_met(self, client: ClientInfo) -> None:
+        self._session.introduce(client)
+        self._service.broadcast_peer.met(client)
+        self.keeper.met(client)
+        clients = dict.fromkeys((*self._state.facts.clients, client.name or "unknown"))
+        self._state.learn(clients=tuple(clients))
+        if client.protocol_version in MODERN_VERSIONS:
+            self._roots_changed(None)
+        elif self._unready is None:
+            self._unready = self._loop.call_later(READY_SECONDS, self._client_ready)
+
+    def list_read(self) -> None:
+        self.keeper.list_read()
+        self._service.forwarding.list_read()
+
+    def _client_ready(self) -> None:
+        """The client may be asked something."""
+        if self._unready is not None:
+            self._unready.cancel()
+            self._unready = None
+            self._roots_changed(self._session.session)
+
+    def _roots_changed(self, session: Session | None) -> None:
+        if self.workspace is not None:
+            self.workspace.met(session)
+
+    # What goes to all clients.
+
+    def _broadcast(self, method: str, params: Params | None = None) -> None:
+        self._session.broadcast(method, params)
+        self._listeners.broadcast(method, params)
+
+    def _resource_updated(self, uri: str) -> None:
+        self._session.resource_updated(uri)
+        self._listeners.resource_updated(uri)
+
+    def _say(self, method: str, params: Params) -> None:
+        self._service.broadcast_peer.notify(method, params)
+
+    # What the keeper of the upstream says. Implements `upstream.keeper.Owner`.
+
+    @property
+    def shared_peer(self) -> Peer:
+        return self._service.broadcast_peer
+
+    def upstream_changed(self) -> None:
+        self._service.conversations.renew()
+
+    def upstream_replaced(self) -> None:
+        self._service.conversations.renew(old_answers=True)
+
+    async def until_unused(self, generation: int) -> None:
+        await self._service.conversations.until_unused(generation)
+
+    async def before_launch(self) -> None:
+        if self._reloader is None:
+            await self._look_for_code()
+        if self._reloader is not None:
+            await self._reloader.before_launch()
+
+    def ends_on_purpose(self) -> bool:
+        return self._reloader is not None and self._reloader.ends_on_purpose()
+
+    def launched(self, running: Running | None) -> None:
+        if self.workspace is not None:
+            self.workspace.launched(running)
+
+    def lists_were_read(self) -> None:
+        self._save_catalogue_soon()
+
+    def start_settled(self) -> None:
+        self._release_tools()
+        self._save_catalogue_soon()
+        if not self._looking:
+            self._looking = True
+            self._tasks.start(self._look_around())
+        self._listeners.start_settled()
+        if self._reloader is not None:
+            self._reloader.start_settled()
+        elif self._first.unknown_code is not None:
+            self._loop.call_later(FIRST_CALLS_SECONDS, lambda: self._tasks.start(self._look_for_code()))
+        else:
+            reloader_known = self._begin_reload()
+            if self._state.facts.trusted:  # else nothing of the workspace runs that could be edited
+                self._service.forwarding.await_reloader(reloader_known)
+
+    # What the workspace says. Implements `workspace.controller.Owner`.
+
+    def workspace_looked_at(self) -> None:
+        if self._reloader is not None:
+            self._reloader.look()
+            self._listeners.look()
+
+    def reload_code(self) -> bool:
+        return self._reloader is not None and self._reloader.reload()
+
+    # New code.
+
+    def _begin_reload(self) -> asyncio.Task[None]:
+        """See to it from now on that the newest code answers; done when it is known who watches the code."""
+        from .reload.reloader import Reloader
+
+        self._reloader = Reloader(
+            self._options,
+            self._first.channel_name,
+            self._first.content,
+            keeper=self.keeper,
+            workspace=self.workspace,
+            forwarding=self._service.forwarding,
+            publisher=self._publisher,
+            state=self._state,
+            announcements=self._announcements,
+            open_inspector=self._open_inspector,
+        )
+        return self._reloader.look()
+
+    async def _open_inspector(self, port: int | None) -> str | Issue:
+        return await self._listeners.open_inspector(port)
+
+    async def _look_for_code(self) -> None:
+        """Begin to reload code, unless it is unknown where that is: then not even what does so is imported."""
+        if self._first.unknown_code is not None:
+            looking = self._tasks.start(apart(lambda: unknown_code(self._options)))
+            await asyncio.wait([looking], timeout=LOOK_SECONDS)
+            if not looking.done() or looking.result() is not None:
+                return
+        if self._reloader is None:
+            self._begin_reload()
+
+    # Behind the first calls.
+
+    def _release_tools(self) -> None:
+        self._state.holds_tools = False
+
+    def _save_catalogue_soon(self) -> None:
+        if not self._saving:
+            self._saving = True
+            self._tasks.start(self._save_catalogue_later())
+
+    async def _save_catalogue_later(self) -> None:
+        await asyncio.sleep(FIRST_CALLS_SECONDS)
+        self._saving = False
+        await self._save_catalogue()
+
+    async def _save_catalogue(self) -> None:
+        server = self.keeper.server
+        if server is not None:
+            save = self._publisher.saver(server)
+            global_json = self.workspace.workspace.global_json if self.workspace else None
+
+            def save_for_sdk() -> tuple[float, str | None]:
+                sdk = read_global_json(global_json).uno_sdk if global_json else None
+                version = sdk.version if sdk else None
+                return save(version), version
+
+            written, version = await apart(save_for_sdk)
+            self._state.learn(catalogue_written=written, catalogue_sdk=version)
+
+    async def _look_around(self) -> None:
+        """Watch the workspace, and ask the Host how it is."""
+        await asyncio.sleep(QUIET_SECONDS)
+        self._looking = False
+        if self.workspace is not None:
+            self.workspace.look()
+            await self.workspace.ask_host()
+
+
+def _read_ahead(folder: str) -> None:
+    """Import, while a Host starts, what comes when it is connected: before the calls that wait for it."""
+    from ..discovery import discover  # noqa: F401
+    from .health import status_file  # noqa: F401
+    from .reload import reloader  # noqa: F401
+
+    if workspace_addins(folder):
+        from ..hotreload import channel, own_authority  # noqa: F401
+        from ..system import inotify  # noqa: F401
+        from .calls import call_queue  # noqa: F401

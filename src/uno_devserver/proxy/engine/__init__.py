@@ -1,1 +1,0 @@
-"""What keeps an upstream running and connected, behind the front."""

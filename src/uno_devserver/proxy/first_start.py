@@ -1,0 +1,73 @@
+"""The first start of the upstream, which is under way before there is an event loop.
+
+Launching comes first, before anything is imported that only the rest needs: that is imported while the upstream starts.
+What is imported at the top of this module, and of those that it names, stands before the launch.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ..hotreload.channel_name import channel_name
+from .upstream.choice import named_upstream, uses_config, workspace_upstream
+from .upstream.launcher import Launcher
+from .upstream.lifecycle import Lifecycle, Start
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .options import Options
+    from .state import Timeline
+    from .upstream.base import Upstream
+    from .workspace.decisions import Decision, WorkspaceDecisions
+
+# Until there is a process. Whoever imports meanwhile takes the processor from the one who launches.
+LAUNCH_SECONDS = 0.2
+
+
+class FirstStart:
+    """What was decided and begun, and what the engine takes over from it."""
+
+    def __init__(self, options: Options, timeline: Timeline) -> None:
+        timeline.mark("engine")
+        self.lifecycle = Lifecycle()
+        self.launcher = Launcher(timeline)
+        self.looked_at = time.time()
+        self.decisions: WorkspaceDecisions | None = None  # None: the upstream does not depend on a workspace
+        self.decision: Decision | None = None
+        self.channel_name = channel_name()  # of the control channel, should there be one
+        self.is_host = False
+        self.content: str | None = None  # the digest of the code that was launched, if there is any to be watched
+        self.unknown_code: str | None = None  # why it cannot even be known where that is
+        self.upstream = self._first(options)
+        if self.upstream is not None:
+            self._look_at_code(options)
+            for action in self.lifecycle.begin(time.monotonic()):
+                assert isinstance(action, Start)  # there is nothing to stop
+                self.launcher.start(action.attempt, self.upstream)
+            self.launcher.wait_until_launched(LAUNCH_SECONDS)
+
+    def _first(self, options: Options) -> Upstream | None:
+        if not options.uses_host:
+            return named_upstream(options)
+        from ..workspace.transitions import Transition
+        from .workspace.decisions import WorkspaceDecisions
+
+        self.decisions = WorkspaceDecisions(options)
+        self.decision = self.decisions.initial()
+        if self.decision.transition is not Transition.START:
+            return None
+        workspace = self.decision.workspace
+        self.is_host = not uses_config(workspace)
+        return workspace_upstream(options, workspace, self.channel_name)
+
+    def _look_at_code(self, options: Options) -> None:
+        """Before it is launched, so that no save comes between unseen. A Host is looked at by its start."""
+        if self.is_host:
+            return
+        from .reload.subject import content_at_launch, unknown_code
+
+        if self.decision is None:
+            self.unknown_code = unknown_code(options)
+        if self.unknown_code is None:
+            self.content = content_at_launch(options, self.decision.workspace if self.decision else None, os.environ)

@@ -1,0 +1,179 @@
+"""The one reader of standard input, for the life of the process, in its main thread.
+
+Until the engine's event loop runs, the main thread waits here; from then on the loop does, in the same thread. What an
+event loop cannot wait for (Windows' pipes, files, devices) is read by a thread that only reads. Cheap to import.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import select
+import time
+from collections import deque
+
+from ...protocol.lines import LineSplitter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Callable
+
+    from ...protocol.lines import TooLong
+
+MAX_LINE_BYTES = 16 * 1024 * 1024
+READ_BYTES = 64 * 1024  # what a pipe holds
+MOST_CHUNKS = 64  # that are read ahead by the thread
+FULL_SECONDS = 0.01
+
+
+class ClientInput:
+    def __init__(self, handle: int, limit: int = MAX_LINE_BYTES) -> None:
+        self._source: _Polled | _Threaded = _Polled(handle) if _can_be_watched(handle) else _Threaded(handle)
+        self._splitter = LineSplitter(limit)
+        self.ended = False
+
+    def wait(self, milliseconds: int) -> bool:
+        """Until there is something to read, `wake` was called, or the time is over; whether something happened."""
+        return self._source.wait(milliseconds)
+
+    def wake(self) -> None:
+        """End a `wait`. Safe from any thread."""
+        self._source.wake()
+
+    def heed_signals(self) -> None:
+        """Let signals end a `wait`: one that comes just before waiting would be heeded only when something happens."""
+        self._source.heed_signals()
+
+    def read(self) -> list[bytes | TooLong]:
+        """The lines that came; `ended` is set when these were the last."""
+        data = self._source.read()
+        if data:
+            return self._splitter.feed(data)
+        if data is None:
+            return []
+        self.ended = True
+        return self._splitter.finish()
+
+    def attach(self, loop: AbstractEventLoop, readable: Callable[[], None]) -> None:
+        """From now on the loop, which runs in this thread, calls `readable` when there is something to read."""
+        self._source.attach(loop, readable)
+
+    def detach(self, loop: AbstractEventLoop) -> None:
+        """Read nothing for the moment, or for good."""
+        self._source.detach(loop)
+
+
+class _Polled:
+    """A pipe or a socket."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        self._woken, self._waking = os.pipe()
+        os.set_blocking(self._waking, False)
+        self._poll = select.poll()
+        self._poll.register(handle, select.POLLIN)
+        self._poll.register(self._woken, select.POLLIN)
+        self._readable = False
+
+    def heed_signals(self) -> None:
+        import signal
+
+        signal.set_wakeup_fd(self._waking, warn_on_full_buffer=False)
+
+    def wait(self, milliseconds: int) -> bool:
+        events = dict(self._poll.poll(milliseconds))
+        if self._woken in events:
+            self._drain()
+        self._readable = self._handle in events
+        return bool(events)
+
+    def wake(self) -> None:
+        try:
+            os.write(self._waking, b"\0")
+        except BlockingIOError:
+            pass  # it will wake
+
+    def read(self) -> bytes | None:
+        """Nothing at the end; None where there is nothing yet."""
+        if not self._readable:
+            return None
+        try:
+            return os.read(self._handle, READ_BYTES)
+        except BlockingIOError:  # somebody has made it non-blocking
+            return None
+        except OSError:  # a socket whose other end was closed with something unread
+            return b""
+
+    def attach(self, loop: AbstractEventLoop, readable: Callable[[], None]) -> None:
+        self._readable = True
+        loop.add_reader(self._handle, readable)
+        loop.add_reader(self._woken, self._drain)
+
+    def detach(self, loop: AbstractEventLoop) -> None:
+        loop.remove_reader(self._handle)
+
+    def _drain(self) -> None:
+        os.read(self._woken, READ_BYTES)
+
+
+class _Threaded:
+    """Anything else: a thread reads, and hands over what it has read."""
+
+    def __init__(self, handle: int) -> None:
+        self._handle = handle
+        self._chunks: deque[bytes] = deque()
+        self._quiet = _thread.allocate_lock()  # held while nothing has happened
+        self._quiet.acquire()
+        self._call: tuple[AbstractEventLoop, Callable[[], None]] | None = None
+        _thread.start_new_thread(self._run, ())
+
+    def heed_signals(self) -> None:
+        """Nothing: a wait for a lock is interrupted by signals."""
+
+    def wait(self, milliseconds: int) -> bool:
+        return bool(self._chunks) or self._quiet.acquire(timeout=milliseconds / 1000)
+
+    def wake(self) -> None:
+        try:
+            self._quiet.release()
+        except RuntimeError:
+            pass  # it was woken before
+
+    def read(self) -> bytes | None:
+        return self._chunks.popleft() if self._chunks else None
+
+    def attach(self, loop: AbstractEventLoop, readable: Callable[[], None]) -> None:
+        self._call = loop, readable
+        for _ in range(len(self._chunks)):
+            loop.call_soon(readable)
+
+    def detach(self, loop: AbstractEventLoop) -> None:  # noqa: ARG002
+        self._call = None
+
+    def _run(self) -> None:
+        data = b"\0"
+        while data:
+            try:
+                data = os.read(self._handle, READ_BYTES)
+            except OSError:  # a terminal that is gone
+                data = b""
+            while len(self._chunks) > MOST_CHUNKS:
+                time.sleep(FULL_SECONDS)
+            self._chunks.append(data)
+            call = self._call
+            if call is None:
+                self.wake()
+            else:
+                try:
+                    call[0].call_soon_threadsafe(call[1])
+                except RuntimeError:
+                    self.wake()  # the loop has ended, and the main thread waits again
+
+
+def _can_be_watched(handle: int) -> bool:
+    """Whether an event loop takes it: pipes, and the sockets that Node gives its children; not files."""
+    if not hasattr(select, "poll"):  # Windows
+        return False
+    kind = os.fstat(handle).st_mode & 0o170000
+    return kind in (0o010000, 0o140000)

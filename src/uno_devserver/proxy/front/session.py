@@ -1,0 +1,233 @@
+"""The client on standard input and output: its open requests, in both eras at the same time.
+
+Every request is answered once, or not at all when its client has cancelled it; after that nothing is said for it. The
+messages come decoded and validated from the front. Everything but `broadcast` and `resource_updated` is used in the
+engine's loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import traceback
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from ...protocol.calls import HandshakeCall
+from ...protocol.channel import Kind
+from ...protocol.eras import HANDSHAKE_VERSIONS, MODERN_VERSIONS, NEWEST_HANDSHAKE, envelope_of, has_envelope
+from ...protocol.followed import Followed
+from ...protocol.handshake import Handshake
+from ...protocol.jsonrpc import (
+    INTERNAL_ERROR,
+    INVALID_REQUEST,
+    STOPPED,
+    Id,
+    RpcError,
+    RpcNotification,
+    RpcRequest,
+    RpcResponse,
+    error_message,
+    is_id,
+    notification_message,
+    shown,
+)
+from ...protocol.modern import LISTEN, Modern
+from ...protocol.modern_calls import ModernSession
+from ...protocol.parties import ClientInfo
+from ...protocol.policy import DEFAULT_POLICY, Policy
+from ...protocol.running import FAILURES, Outcome, Tasks, answer_message, attempt, in_loop, stopped
+from ...protocol.session import Session
+from ...system.log import ERROR, log
+
+if TYPE_CHECKING:
+    from ...protocol.running import Answerer
+    from ...protocol.service import Params, Service
+
+# A client that has said nothing about itself.
+UNKNOWN_CLIENT = ClientInfo(None, None, {}, NEWEST_HANDSHAKE)
+UNKNOWN_MODERN_CLIENT = ClientInfo(None, None, {}, MODERN_VERSIONS[-1])
+
+Write = Callable[[bytes], None]
+
+
+class OpenRequest(Protocol):
+    """A request that has not been answered."""
+
+    def withdraw(self) -> object:
+        """The client has cancelled it: nothing is said for it any more."""
+
+    def stop(self) -> None:
+        """The proxy ends: answer that the outcome is unknown."""
+
+
+class ClientSession:
+    """`write` gets whole messages, each without a line break in it or behind it. It neither waits nor fails."""
+
+    def __init__(self, service: Service, write: Write, policy: Policy = DEFAULT_POLICY) -> None:
+        self._service = service
+        self._write = write
+        self._policy = policy
+        self._followed = Followed(service)
+        self._handshake = Handshake(service, policy, self._followed)
+        self._modern = Modern(service, policy, self._followed)
+        self._session: Session | None = None
+        self._opening = Tasks()  # of subscriptions
+        self._loop = asyncio.get_running_loop()
+        self._closed = False
+        self.open: dict[Id, OpenRequest] = {}
+
+    @property
+    def session(self) -> Session | None:
+        """The client as one of the handshake era, if it has been that."""
+        return self._session
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more request may be begun."""
+        return not self._closed and len(self.open) < self._policy.calls
+
+    def take(self, message: RpcRequest | RpcNotification | RpcResponse) -> None:
+        if isinstance(message, RpcRequest):
+            self.begin(message)
+        elif isinstance(message, RpcNotification) and message.method == "notifications/cancelled":
+            self._cancel(message.params.get("requestId"))
+        elif not self._closed:
+            self._hear(message)
+
+    def introduce(self, client: ClientInfo) -> None:
+        """The client has said who it is; a modern one needs no session."""
+        if client.protocol_version not in HANDSHAKE_VERSIONS:
+            return
+        if self._session is None:
+            self._open(client)
+        else:
+            self._session.client = client  # some clients shake hands again
+
+    def begin(self, request: RpcRequest, answer: Answerer | None = None) -> None:
+        """Run it to its answer; `answer`: who gives that instead of the service."""
+        if request.id in self.open:
+            message = "A request with this id still runs; it goes on, and this one does not begin."
+            self._write(error_message(request.id, RpcError(INVALID_REQUEST, message)))
+            return
+        line = _Request(self._write, request.id, self.open)
+        try:
+            self._begin(request, line, answer)
+        except RpcError as error:
+            line.answer(error)
+        except FAILURES:
+            log.write(ERROR, f"'{request.method}' failed:\n{traceback.format_exc()}")
+            line.answer(RpcError(INTERNAL_ERROR, "The server failed on this request; its log says why."))
+
+    def broadcast(self, method: str, params: Params | None = None) -> None:
+        """Tell the client, and every subscription that asked for it. Safe from any thread."""
+        in_loop(self._loop, self._broadcast, method, params)
+
+    def resource_updated(self, uri: str) -> None:
+        """Tell it if the client, or one of its subscriptions, watches that resource. Safe from any thread."""
+        in_loop(self._loop, self._resource_updated, uri)
+
+    async def close(self) -> None:
+        """Answer what is open, and end; bounded in time, and for good."""
+        self._closed = True
+        session, self._session = self._session, None
+        if session is not None:
+            self._handshake.ended(session, stopped())
+        self._opening.cancel()
+        await asyncio.gather(self._handshake.close(), self._modern.close())
+        for request in list(self.open.values()):  # relayed calls, and those that did not let themselves be stopped
+            request.stop()
+        await self._followed.close(self._policy.close_seconds)
+
+    def _begin(self, request: RpcRequest, line: _Request, answer: Answerer | None) -> None:
+        if self._closed:
+            raise RpcError(STOPPED, "The server is stopping.")
+        if not has_envelope(request.params):
+            # Without a handshake, too: there is only one client, and nothing to mistake it for.
+            call = HandshakeCall(self._session or self._open(UNKNOWN_CLIENT), request, line)
+            line.withdraw = partial(call.stop, None)
+            self._handshake.start([call], line.end, answer)
+        elif request.method == LISTEN:
+            line.withdraw = self._opening.start(self._listen(request, line)).cancel
+        else:
+            envelope = envelope_of(request.params)
+            line.withdraw = self._modern.call(request, envelope, line, answer=answer).withdraw
+
+    async def _listen(self, request: RpcRequest, line: _Request) -> None:
+        opened = await attempt(self._modern.listen(request, line), LISTEN)
+        if isinstance(opened, RpcError):
+            line.answer(opened)
+        else:
+            line.withdraw = partial(self._modern.unlisten, opened)
+
+    def _cancel(self, request_id: object) -> None:
+        request = self.open.pop(request_id, None) if is_id(request_id) else None
+        if request is not None:
+            request.withdraw()
+
+    def _hear(self, message: RpcNotification | RpcResponse) -> None:
+        if self._session is not None:
+            self._handshake.take(self._session, message)
+        elif isinstance(message, RpcNotification):
+            self._handshake.notified(ModernSession(UNKNOWN_MODERN_CLIENT), message)
+        else:
+            log.debug(f"a client answered {shown(repr(message.id))}, but it has not been asked anything")
+
+    def _open(self, client: ClientInfo) -> Session:
+        self._session = Session(client, self._policy, _Line(self._write), relayed=self._service.relays)
+        self._handshake.opened(self._session)
+        return self._session
+
+    def _broadcast(self, method: str, params: Params | None) -> None:
+        if self._session is not None:
+            self._session.announce(notification_message(method, params))
+        self._modern.broadcast(method, params)
+
+    def _resource_updated(self, uri: str) -> None:
+        if self._session is not None:
+            self._handshake.resource_updated([self._session], uri)
+        self._modern.resource_updated(uri)
+
+
+class _Line:
+    """Implements `channel.Channel`: what is said is written at once."""
+
+    def __init__(self, write: Write) -> None:
+        self.ended = False
+        self._write = write
+
+    def send(self, data: bytes, kind: Kind = Kind.NOTIFICATION) -> None:  # noqa: ARG002
+        if not self.ended:
+            self._write(data)
+
+    def send_once(self, data: bytes) -> None:
+        self.send(data)
+
+    def end(self) -> None:
+        self.ended = True
+
+    def hang_up(self) -> None:
+        """Nothing: the client could not come back."""
+
+
+class _Request(_Line):
+    """A request that runs in a task, until it is answered."""
+
+    def __init__(self, write: Write, request_id: Id, running: dict[Id, OpenRequest]) -> None:
+        super().__init__(write)
+        self.withdraw: Callable[[], object] = self.end  # what is to be done when the client cancels it
+        self._id = request_id
+        self._running = running
+        running[request_id] = self
+
+    def answer(self, said: Outcome) -> None:
+        self.send(answer_message(self._id, said), Kind.ANSWER)
+        self.end()
+
+    def stop(self) -> None:
+        self.answer(stopped())
+
+    def end(self) -> None:
+        super().end()
+        if self._running.get(self._id) is self:  # a client that cancelled it may have used its id again
+            del self._running[self._id]

@@ -1,0 +1,224 @@
+"""What an upstream offered when it was last seen, kept on disk, so that a proxy has tools before it has an upstream.
+
+One file per upstream, replaced as a whole and readable by its user only. What is wrong with a file is a reason not to
+use it, never an error; a list of tools is never replaced by an empty one. Cheap to import, and cheap to read: of the
+lists only the names are looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from ...system.files import FileProblem, read_bytes, write_atomic
+from ...system.log import log
+from ...system.naming import name_for
+from ...system.sha256 import sha256
+from ...system.values import Value
+from ..own_tools import Circumstances
+from .merge import Offered
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from ..options import Options
+    from .merge import Entries
+
+
+VERSION = 1
+# A thousand tools with long descriptions have 2 MB.
+MAX_BYTES = 32 * 1024 * 1024
+MAX_TOOLS = 10_000
+# MCP's rule for the names of tools.
+MAX_NAME = 128
+NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./")
+HASH_DIGITS = 16  # of the workspace's, as in the .NET tool's cache
+
+# What makes a folder a workspace; `workspace/` has the rules, and takes too long to import.
+SOLUTIONS = (".sln", ".slnx")
+GLOBAL_JSON = "global.json"
+CONFIG = os.path.join(".devtools", "host.config.jsonc")
+ADDINS = os.path.join(".devtools", "addins")
+
+_LISTS = ("tools", "resources", "templates", "prompts")  # the fields of Offered
+
+
+class Identity(Value):
+    """Whose catalogue it is. File names are no safeguard, so it is kept in the file."""
+
+    workspace: str  # the folder, where it matters to the upstream
+    command: tuple[str, ...] = ()
+    url: str | None = None  # as others may see it, and a digest of the whole, which may hold a key
+
+
+class Catalogue(Value):
+    offered: Offered
+    server: Mapping[str, Any]  # the upstream's serverInfo, as it came
+    capabilities: Mapping[str, Any]
+    instructions: str | None
+    saved_at: float  # in seconds since 1970
+    sdk_version: str | None = None  # of the workspace
+    selects_solution: bool = True  # whether the workspace had solutions
+    hot_reload: bool = False
+
+
+def identity_of(options: Options) -> Identity:
+    if options.url is not None:
+        from ...system.urls import shown_url
+
+        return Identity("", url=f"{shown_url(options.url)} {sha256(options.url.encode('utf-8', 'surrogatepass'))}")
+    return identity_in(options.directory).replace(command=options.command)
+
+
+def identity_in(directory: str) -> Identity:
+    """Of a Host's workspace."""
+    return Identity(os.path.normcase(os.path.realpath(directory)))
+
+
+def circumstances(options: Options, kept: Catalogue | None) -> Circumstances:
+    """What decides which tools of ours are listed, as far as it is known before the workspace is looked at.
+
+    It is taken for what it was. At the first start ever a glance at the folder has to do: what that gets wrong is one
+    tool too many in the list, until the workspace is known.
+    """
+    by_workspace, forced = options.uses_host, options.force_fallback
+    if kept is not None:
+        selects = by_workspace and kept.selects_solution
+        return Circumstances(by_workspace, selects, fallback=forced, hot_reload=kept.hot_reload)
+    found, code = _glance(options.directory) if by_workspace and not forced else (False, False)
+    return Circumstances(by_workspace, by_workspace, fallback=forced or not found, hot_reload=code)
+
+
+def _glance(directory: str) -> tuple[bool, bool]:
+    """Whether there seems to be a workspace, and whether it seems to have code of its own."""
+    folder, found = os.path.abspath(directory), False
+    try:
+        found = any(name.lower().endswith(SOLUTIONS) for name in os.listdir(folder))
+    except OSError:
+        pass
+    while True:
+        if os.path.isfile(os.path.join(folder, CONFIG)) or os.path.isdir(os.path.join(folder, ADDINS)):
+            return True, True
+        found = found or os.path.isfile(os.path.join(folder, GLOBAL_JSON))
+        above = os.path.dirname(folder)
+        if above == folder:
+            return found, False
+        folder = above
+
+
+def path_of(state: str, identity: Identity) -> str:
+    """The file, in the folder of our own state."""
+    if identity.url is not None:
+        host = identity.url.partition("://")[2].partition(" ")[0].partition("/")[0]
+        name = name_for(os.path.join(os.sep, identity.url), shown=host)
+    else:
+        path = os.path.join(identity.workspace, " ".join(identity.command))
+        name = name_for(path, shown=os.path.basename(identity.workspace))
+    return os.path.join(state, "catalogue", f"{name}.json")
+
+
+def load(state: str, identity: Identity) -> tuple[Catalogue | None, str]:
+    """The catalogue; or None, with a sentence for the log where there is one that cannot be used."""
+    path = path_of(state, identity)
+    try:
+        return _read(read_bytes(path, MAX_BYTES), identity), ""
+    except FileNotFoundError:
+        return None, ""
+    except FileProblem as problem:
+        return None, f"The tool catalogue cannot be read: {problem}."
+    except _Unusable as why:
+        return None, f"The tool catalogue {path} is not used: {why}."
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+        return None, f"The tool catalogue {path} is not used: it is damaged ({type(error).__name__}: {error})."
+
+
+def save(state: str, identity: Identity, catalogue: Catalogue) -> None:
+    """Keep it for the next start. Waits for the disk; a failure is only logged, the next start is slower then."""
+    offered = catalogue.offered
+    tools = tuple((name, text) for name, text in offered.tools if _is_name(name))  # with others it would not be read
+    if not tools and (kept := load(state, identity)[0]) and kept.offered.tools:
+        log.debug("The tool catalogue stays as it is: the upstream has no tools at the moment.")
+        return
+    data = _written(identity, catalogue.replace(offered=offered.replace(tools=tools)))
+    if len(data) > MAX_BYTES or len(tools) > MAX_TOOLS:
+        log.debug(f"The upstream offers too much for a tool catalogue: {len(tools):,} tools, {len(data):,} bytes.")
+        return
+    try:
+        write_atomic(path_of(state, identity), data)
+    except OSError as error:
+        log.warn(f"The tool catalogue cannot be written, so the next start will know no tools at first: {error}")
+
+
+class _Unusable(Exception):
+    pass
+
+
+def _read(data: bytes, identity: Identity) -> Catalogue:
+    seal, _, sealed = data.partition(b"\n")
+    sealing = json.loads(seal)
+    if sealing["version"] != VERSION:
+        raise _Unusable("another version of uno-devserver wrote it")
+    if sealing["sha256"] != sha256(sealed):
+        raise _Unusable("its checksum is wrong")
+    first, *lines = sealed.removesuffix(b"\n").split(b"\n")
+    about = json.loads(first)
+    if about["workspaceHash"] != _workspace_hash(identity) or _identity_in(about) != identity:
+        raise _Unusable("it belongs to another workspace or server")
+    names = [about["names"][name] for name in _LISTS]
+    if len(names[0]) > MAX_TOOLS or not all(_is_name(name) for name in names[0]):
+        raise _Unusable("its tools have names that no tool can have, or are too many")
+    if sum(map(len, names)) != len(lines):
+        raise _Unusable("it does not hold what it says")
+    following = iter(lines)
+    lists: list[Entries] = [tuple(zip(named, following, strict=False)) for named in names]
+    return Catalogue(
+        Offered(*lists),
+        about["serverInfo"],
+        about["capabilities"],
+        about["instructions"],
+        float(about["timestamp"]),
+        about["unoSdkVersion"],
+        # Files of versions that had no hot reload say nothing about it.
+        about.get("selectsSolution", about.get("usesHost")) is not False,
+        about.get("hotReload") is True,
+    )
+
+
+def _written(identity: Identity, catalogue: Catalogue) -> bytes:
+    """A line with version and checksum, a line about everything, then a line for each tool, resource and so on."""
+    lists: list[Entries] = [getattr(catalogue.offered, name) for name in _LISTS]
+    about = {
+        "workspace": identity.workspace,
+        "workspaceHash": _workspace_hash(identity),
+        "command": identity.command,
+        "url": identity.url,
+        "unoSdkVersion": catalogue.sdk_version,
+        "selectsSolution": catalogue.selects_solution,
+        "hotReload": catalogue.hot_reload,
+        "timestamp": catalogue.saved_at,
+        "names": {name: [entry for entry, _ in found] for name, found in zip(_LISTS, lists, strict=True)},
+        "serverInfo": catalogue.server,
+        "capabilities": catalogue.capabilities,
+        "instructions": catalogue.instructions,
+    }
+    lines = [_json(about), *(text for found in lists for _, text in found), b""]
+    sealed = b"\n".join(lines)
+    return _json({"version": VERSION, "sha256": sha256(sealed)}) + b"\n" + sealed
+
+
+def _identity_in(about: Mapping[str, Any]) -> Identity:
+    return Identity(about["workspace"], tuple(about["command"]), about["url"])
+
+
+def _workspace_hash(identity: Identity) -> str:
+    return sha256(identity.workspace.encode("utf-8", "surrogatepass"))[:HASH_DIGITS]
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and 0 < len(name) <= MAX_NAME and NAME_CHARACTERS.issuperset(name)
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode("ascii")

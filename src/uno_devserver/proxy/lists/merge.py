@@ -1,0 +1,66 @@
+"""The lists that clients see: the upstream's, as it wrote them, and our own around them. Pure, and cheap to import."""
+
+from __future__ import annotations
+
+import json
+
+from ...system.values import Value
+from ..own_tools import ALWAYS_OURS, HEALTH_RESOURCE, STATUS, first_tools, is_health_uri, last_tools, unlisted_tools
+from ..state import Lists
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..own_tools import Circumstances, Tool
+
+    Entries = tuple[tuple[str, bytes], ...]
+
+
+class Offered(Value):
+    """What an upstream offers."""
+
+    tools: Entries = ()
+    resources: Entries = ()
+    templates: Entries = ()
+    prompts: Entries = ()
+
+
+def entries(found: Iterable[tuple[str, bytes]]) -> Entries:
+    """Each name once, the first of it; the objects otherwise byte for byte."""
+    first: dict[str, bytes] = {}
+    for name, text in found:
+        if name not in first:
+            # Inside JSON's strings there are no line breaks, and between its words a space means the same.
+            first[name] = text.replace(b"\n", b" ").replace(b"\r", b" ") if b"\n" in text or b"\r" in text else text
+    return tuple(first.items())
+
+
+def merged(offered: Offered, now: Circumstances) -> tuple[Lists, frozenset[str]]:
+    """What is published, and which tools are ours to answer: also those that are not listed at the moment."""
+    named = {name for name, _ in offered.tools}
+    theirs = named - ALWAYS_OURS
+    # An agent may have been told to call mcpStatus before hot reload was switched off.
+    answered = now.replace(fallback=True, hot_reload=now.hot_reload or STATUS not in named)
+    first = [tool for tool in first_tools(now) if tool["name"] not in theirs]
+    last = [tool for tool in last_tools() if tool["name"] not in theirs]
+    own = (frozenset(tool["name"] for tool in (*first_tools(answered), *last)) | unlisted_tools(now)) - theirs
+    lists = Lists(
+        _array((*_texts(first), *(text for name, text in offered.tools if name not in own), *_texts(last))),
+        _array((*_texts([HEALTH_RESOURCE]), *(text for uri, text in offered.resources if not is_health_uri(uri)))),
+        _array(text for _, text in offered.templates),
+        _array(text for _, text in offered.prompts),
+    )
+    return lists, own
+
+
+def counted(tools: int) -> str:
+    return f"{tools} tool" if tools == 1 else f"{tools} tools"
+
+
+def _texts(tools: Iterable[Tool]) -> list[bytes]:
+    return [json.dumps(tool, separators=(",", ":")).encode("ascii") for tool in tools]
+
+
+def _array(texts: Iterable[bytes]) -> bytes:
+    return b"[" + b",".join(texts) + b"]"

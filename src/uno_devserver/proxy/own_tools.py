@@ -1,0 +1,218 @@
+"""What the proxy offers by itself: its tools and its resource, and what they answer. Cheap to import.
+
+Names, schemas, titles and hints are those of the .NET tool, which agents and their instructions know.
+"""
+
+from __future__ import annotations
+
+import json
+
+from ..system.values import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    Tool = Mapping[str, Any]
+
+
+HEALTH = "uno_health"
+SELECT_SOLUTION = "uno_app_select_solution"
+INITIALIZE = "uno_app_initialize"
+SET_ROOTS = "uno_app_set_roots"  # the older name of the one before
+DISCOVER = "uno_discover_tools"
+EXECUTE = "uno_execute_tool"
+STATUS = "mcpStatus"  # without our prefix: the instructions of agents name it so
+
+# Where the upstream has a tool of the same name, its own is listed and called; but nobody else knows how we are.
+ALWAYS_OURS = frozenset({HEALTH, STATUS})
+
+HEALTH_URI = "uno://health"
+JSON_TYPE = "application/json"
+
+CAPABILITIES = {
+    "tools": {"listChanged": True},
+    "resources": {"listChanged": True, "subscribe": True},
+    "prompts": {"listChanged": True},
+    "logging": {},
+    "completions": {},
+}
+
+INSTRUCTIONS = (
+    "This server stays while the server behind it starts, crashes or is replaced. "
+    "Tools may appear or change some moments after the start: list them again when told so, or call "
+    f"{DISCOVER}, which waits for them, and {EXECUTE}. "
+    f"When a call fails or a tool is missing, call {HEALTH}: it says what is wrong and what to do about it."
+)
+
+_NOTHING = {"type": "object", "properties": {}}
+_WORKSPACE = {
+    "type": "object",
+    "properties": {
+        "workspaceDirectory": {"type": "string", "description": "The folder of the workspace, as an absolute path."},
+        "solutionPath": {
+            "type": "string",
+            "description": "Which .sln or .slnx of it to serve, as an absolute path; only needed where several fit.",
+        },
+    },
+    "required": ["workspaceDirectory"],
+}
+_INITIALIZE_HINTS = {
+    "title": "Initialize Workspace",
+    "destructiveHint": False,
+    "idempotentHint": True,
+    "openWorldHint": False,
+    "readOnlyHint": False,
+}
+
+_HEALTH_TOOL = {
+    "name": HEALTH,
+    "description": "Tells how the dev server is: its connection, the number of its tools, and each problem with the "
+    "next step. It answers at once, whatever else does not.",
+    "inputSchema": _NOTHING,
+    "annotations": {
+        "title": "Uno Health Check",
+        "destructiveHint": False,
+        "idempotentHint": True,
+        "openWorldHint": False,
+        "readOnlyHint": True,
+    },
+}
+_STATUS_TOOL = {
+    "name": STATUS,
+    "title": "MCP Status",
+    "description": "Waits until the server behind this one answers, and says so. Call it when a tool says that the "
+    "server is restarting, and call no other tool before it says ready; there is no need for it otherwise.",
+    "inputSchema": _NOTHING,
+    "annotations": {
+        "title": "MCP Status",
+        "destructiveHint": False,
+        "idempotentHint": True,
+        "openWorldHint": False,
+        "readOnlyHint": True,
+    },
+}
+_SELECT_TOOL = {
+    "name": SELECT_SOLUTION,
+    "description": "Chooses the solution that is served, where a workspace has several, and restarts the dev server "
+    f"for it. Call it when {HEALTH} reports WorkspaceAmbiguous, or to change to another solution. With forceRestart "
+    "the dev server is restarted even if the solution stays.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "solutionPath": {"type": "string", "description": "The .sln or .slnx to serve, as an absolute path."},
+            "forceRestart": {
+                "type": "boolean",
+                "description": "Restart even if this solution is served already, for instance after "
+                "'dotnet restore' or a change of global.json.",
+            },
+        },
+        "required": ["solutionPath"],
+    },
+    "annotations": {
+        "title": "Select Solution",
+        "idempotentHint": False,
+        "openWorldHint": False,
+        "readOnlyHint": False,
+    },
+}
+_INITIALIZE_TOOL = {
+    "name": INITIALIZE,
+    "description": "Says which folder to work in, and starts the dev server for it; the other tools need that. Call "
+    f"it once, first. There is no need for {SELECT_SOLUTION} afterwards, unless {HEALTH} reports WorkspaceAmbiguous.",
+    "inputSchema": _WORKSPACE,
+    "annotations": _INITIALIZE_HINTS,
+}
+_DISCOVER_TOOL = {
+    "name": DISCOVER,
+    "description": "Lists the tools of the dev server with their descriptions and schemas, for clients that have read "
+    f"the list of tools too early. Waits until the dev server is ready. {EXECUTE} calls them.",
+    "inputSchema": _NOTHING,
+    "annotations": {
+        "title": "Discover Tools",
+        "destructiveHint": False,
+        "idempotentHint": True,
+        "openWorldHint": False,
+        "readOnlyHint": True,
+    },
+}
+_EXECUTE_TOOL = {
+    "name": EXECUTE,
+    "description": f"Calls a tool of the dev server by its name; {DISCOVER} tells the names and the arguments.",
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "toolName": {"type": "string", "description": "The name of the tool."},
+            "arguments": {"type": "object", "description": "Its arguments, as its schema wants them."},
+        },
+        "required": ["toolName"],
+    },
+    "annotations": {"title": "Execute Tool", "openWorldHint": True},
+}
+
+HEALTH_RESOURCE = {
+    "uri": HEALTH_URI,
+    "name": "Uno DevServer Health",
+    "description": f"How the dev server is, at the moment of reading: what {HEALTH} tells.",
+    "mimeType": JSON_TYPE,
+}
+
+
+class Circumstances(Value):
+    """What decides which of our tools make sense."""
+
+    by_workspace: bool  # a workspace decides what is behind us, and somebody may have to name it
+    selects_solution: bool  # a Host serves one of its solutions, or it is not known yet what there is
+    fallback: bool = False  # nobody else has named the workspace
+    hot_reload: bool = False
+
+
+def first_tools(now: Circumstances) -> list[Tool]:
+    """Ours that stand before the upstream's."""
+    return [
+        _HEALTH_TOOL,
+        *((_STATUS_TOOL,) if now.hot_reload else ()),
+        *((_SELECT_TOOL,) if now.selects_solution else ()),
+        *((_INITIALIZE_TOOL,) if now.by_workspace and now.fallback else ()),
+    ]
+
+
+def unlisted_tools(now: Circumstances) -> frozenset[str]:
+    """Ours that can be called but are not listed: older names."""
+    return frozenset({SET_ROOTS}) if now.by_workspace else frozenset()
+
+
+def last_tools() -> list[Tool]:
+    return [_DISCOVER_TOOL, _EXECUTE_TOOL]
+
+
+def health_result(report: Mapping[str, object], *, structured: bool) -> dict[str, Any]:
+    """What a call of uno_health returns; `structured` for versions that know structured content."""
+    result: dict[str, Any] = {"content": [{"type": "text", "text": _one_line(report)}], "isError": False}
+    if structured:
+        result["structuredContent"] = report
+    return result
+
+
+def health_contents(report: Mapping[str, object]) -> dict[str, Any]:
+    """What reading uno://health returns."""
+    return {"contents": [{"uri": HEALTH_URI, "mimeType": JSON_TYPE, "text": _one_line(report)}]}
+
+
+def is_health_uri(uri: object) -> bool:
+    return isinstance(uri, str) and uri.lower() == HEALTH_URI
+
+
+def instructions(upstream: str | None) -> str:
+    """Ours, and the upstream's behind them."""
+    return f"{INSTRUCTIONS}\n\n{upstream}" if upstream else INSTRUCTIONS
+
+
+def capabilities(upstream: Mapping[str, Any]) -> dict[str, Any]:
+    """Ours, and what else the upstream has, which passes through us."""
+    return {**upstream, **CAPABILITIES}
+
+
+def _one_line(report: Mapping[str, object]) -> str:
+    return json.dumps(report, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,70 @@
+"""What is to be started behind a proxy, by its options and workspace. Cheap to import: the first start waits for it."""
+
+from __future__ import annotations
+
+import os
+
+from ...system.folders import folders
+from ...system.pipes import pipe_path
+from ...workspace.addins import FOLDER as ADDINS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ...workspace.resolver import Workspace
+    from ..options import Options
+    from .base import Upstream
+    from .configured import ConfiguredUpstream
+    from .host import HostUpstream
+
+
+def workspace_upstream(options: Options, workspace: Workspace, channel_name: str) -> HostUpstream | ConfiguredUpstream:
+    """The server that the workspace's config names, else a Host, of which others learn our control channel."""
+    if uses_config(workspace):
+        from .configured import ConfiguredUpstream
+
+        return ConfiguredUpstream(workspace, folders(), os.environ, trusts=_trusts)
+    from .host import HostUpstream
+
+    return HostUpstream(
+        workspace,
+        folders(),
+        os.environ,
+        trusts=_trusts,
+        port=options.port,
+        forwarded=options.forwarded,
+        control_channel=pipe_path(channel_name),
+    )
+
+
+def named_upstream(options: Options) -> Upstream:
+    """The server that the user has named."""
+    if options.url is not None:
+        from .url import UrlUpstream
+
+        return UrlUpstream(options.url)
+    from .command import CommandUpstream
+
+    return CommandUpstream(options.command, options.directory, os.environ, folders().state)
+
+
+def uses_config(workspace: Workspace) -> bool:
+    """Whether the server is the one that the config names; else a Host serves the workspace.
+
+    Where it is not known what the config names, a Host that has nothing to offer is no substitute.
+    """
+    if workspace.config is None:
+        return False
+    from ...workspace.config import read_config
+
+    config = read_config(workspace.config)
+    return config.names_server or (config.unclear is not None and not _has_work_for_host(workspace))
+
+
+def _has_work_for_host(workspace: Workspace) -> bool:
+    return workspace.global_json is not None or os.path.isdir(os.path.join(workspace.working_directory, ADDINS))
+
+
+def _trusts(workspace: Workspace) -> bool:
+    from ...workspace.trust import is_trusted
+
+    return is_trusted(os.environ, workspace.working_directory)

@@ -1,0 +1,109 @@
+"""What uno_app_initialize and uno_app_select_solution answer.
+
+Pure. The members and status values are those of the .NET proxy; the sentences say what was done and what to do next.
+"""
+
+from __future__ import annotations
+
+from ...issues import Issue, Severity
+from ...workspace.transitions import Transition
+from ..health.upstream_issues import with_step_here
+from ..lists.merge import counted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from ...workspace.resolver import Workspace
+
+
+REJECTED = "rejected"  # a result with this status is an error, and nothing was changed
+
+# What a transition means to whoever selected a solution: status, devServerAction, and the end of the sentence.
+_SELECTED = {
+    Transition.START: ("started", "Start", "is selected, and its DevServer is being started"),
+    Transition.RESTART: ("restarted", "Restart", "is selected, and the DevServer is being restarted for it"),
+    Transition.REFRESH: ("already_selected", "None", "is the one that is served already"),
+}
+
+
+def selected(workspace: Workspace, due: Transition) -> dict[str, Any]:
+    status, action, what = _SELECTED[due]
+    hint = "" if due is Transition.REFRESH else " Call uno_health to see when it is ready."
+    message = f"{workspace.solution} {what}.{hint}"
+    return _selection(status, workspace.solution, workspace.effective_directory, action, message, workspace.issues)
+
+
+def selection_rejected(*issues: Issue) -> dict[str, Any]:
+    return _selection(REJECTED, None, None, "None", _explained(issues), _as_warnings(issues))
+
+
+def initialized(
+    workspace: Workspace,
+    *,
+    tool_count: int,
+    connected: bool,
+    degraded: bool = False,
+    reasons: tuple[Issue, ...] = (),
+) -> dict[str, Any]:
+    """The state of affairs when the wait for the upstream is over; `reasons`: why there is none."""
+    directory, issues = workspace.requested_directory, (*reasons, *workspace.issues)
+    if connected:
+        message = f"The DevServer is ready, with {counted(tool_count)}. Use them directly, or through uno_execute_tool."
+        return _initialization("ready", directory, tool_count, message, issues)
+    if degraded:
+        message = _explained(issues) or "The DevServer could not be started. Call uno_health for the reason."
+        return _initialization("degraded", directory, tool_count, message, issues)
+    message = "The DevServer is still starting. Call uno_discover_tools, which waits for it, or uno_health."
+    return _initialization("starting", directory, tool_count, message, issues)
+
+
+def initialization_rejected(directory: str, *issues: Issue) -> dict[str, Any]:
+    return _initialization(REJECTED, directory, 0, _explained(issues), _as_warnings(issues))
+
+
+def _selection(
+    status: str, solution: str | None, directory: str | None, action: str, message: str, issues: Iterable[Issue]
+) -> dict[str, Any]:
+    return {
+        "status": status,
+        "selectedSolutionPath": solution,
+        "effectiveWorkspaceDirectory": directory,
+        "devServerAction": action,
+        "message": message,
+        "issues": _json(issues),
+    }
+
+
+def _initialization(
+    status: str, directory: str, tool_count: int, message: str, issues: Iterable[Issue]
+) -> dict[str, Any]:
+    return {
+        "status": status,
+        "workspaceDirectory": directory,
+        "toolCount": tool_count,
+        "message": message,
+        "issues": _json(issues),
+    }
+
+
+def _explained(issues: Iterable[Issue]) -> str:
+    return " ".join(f"{issue.message} {issue.remediation}" for issue in map(with_step_here, issues))
+
+
+def _as_warnings(issues: Iterable[Issue]) -> tuple[Issue, ...]:
+    """What was served is served on, so nothing has become fatal."""
+    return tuple(issue.replace(severity=Severity.WARNING) for issue in issues)
+
+
+def _json(issues: Iterable[Issue]) -> list[dict[str, str]] | None:
+    return [
+        {
+            "code": issue.code,
+            "severity": issue.severity.value,
+            "message": issue.message,
+            "remediation": issue.remediation,
+        }
+        for issue in map(with_step_here, issues)
+    ] or None
