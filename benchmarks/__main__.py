@@ -16,6 +16,7 @@ PARTS = (
     ("host",),
     ("proxy",),
     ("proxy", "--inspector"),
+    ("relay",),
     ("hotreload",),
     ("reloads",),
     ("registration",),

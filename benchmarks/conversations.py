@@ -80,6 +80,12 @@ class Pipes:
             self._lines.extend(lines)
         return self._lines.popleft()
 
+    def lines(self) -> list[bytes]:
+        """All lines that have come, at least one."""
+        lines = [self.line(), *self._lines]
+        self._lines.clear()
+        return lines
+
     def answer(self, request_id: int, seconds: float = LIMIT_SECONDS) -> dict[str, Any]:
         """The answer to that request; what else comes is passed over."""
         mark = b'"id":%d' % request_id
@@ -156,7 +162,7 @@ class Direct:
                 for key, _ in selector.select():
                     ready: socket.socket = key.data
                     buffers[ready] += ready.recv(1 << 16)
-                    body = _whole(buffers[ready])
+                    body = whole_body(buffers[ready])
                     if body is None:
                         continue
                     json.loads(body)
@@ -184,7 +190,7 @@ class Direct:
     ) -> tuple[bytes, dict[str, Any]]:
         connection.sendall(self._message(method, params))
         got = b""
-        while (body := _whole(got)) is None:
+        while (body := whole_body(got)) is None:
             more = connection.recv(1 << 16)
             if not more:
                 raise SystemExit("the Host closed the connection")
@@ -201,7 +207,7 @@ class Direct:
         return head.encode() + body
 
 
-def _whole(got: bytes) -> bytes | None:
+def whole_body(got: bytes) -> bytes | None:
     """The body, when all of it is there."""
     head, end, body = got.partition(b"\r\n\r\n")
     if not end:
