@@ -92,9 +92,9 @@ def test_what_is_over_within_a_second_shows_nothing(machine: Machine) -> None:
 
 
 def test_what_is_done_now_replaces_what_was_done_before(slow: Slow) -> None:
-    terminal = slow.start("list", body="say('ReloadQuery somebody')")
+    terminal = slow.start("list", body="say('Asking somebody')")
 
-    terminal.until("ReloadQuery somebody … 1 s")
+    terminal.until("Asking somebody … 1 s")
     slow.let_go()
 
     assert "Looking for servers" not in terminal.end()
@@ -312,7 +312,7 @@ def test_disco_says_that_msbuild_is_asked(uno: WorkspaceBuilder) -> None:
     dotnet.chmod(0o755)
     terminal = Terminal(uno.machine, "disco", "--force-msbuild-discovery")
 
-    terminal.until("ReloadQuery MSBuild for the add-ins … 1 s")
+    terminal.until("Asking MSBuild for the add-ins … 1 s")
     go.touch()
 
     assert "Discovery" in shown(terminal.end())

@@ -90,7 +90,7 @@ def test_the_next_start_replaces_it_and_tries_with_the_addins_again(
 
     second = uno.machine.run("start", "--json")
 
-    assert "runs without its add-ins. Restarter it" in second.stderr
+    assert "runs without its add-ins. Replacing it" in second.stderr
     assert (second.json["outcome"], second.json["safeMode"], len(second.json["addIns"])) == ("started", False, 2)
     assert not is_running(first["processId"])
 

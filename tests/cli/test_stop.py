@@ -17,8 +17,8 @@ from support.servers import IGNORES_SIGTERM, Processes, Registry, StandIn, an_ho
 UNO = '{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}'
 
 
-class WorkspaceDecisions:
-    """WorkspaceDecisions of one machine, with servers."""
+class Workspaces:
+    """Workspaces of one machine, with servers."""
 
     def __init__(self, machine: Machine, registry: Registry, processes: Processes) -> None:
         self._machine = machine
@@ -39,8 +39,8 @@ class WorkspaceDecisions:
 
 
 @pytest.fixture
-def workspaces(machine: Machine, registry: Registry, processes: Processes) -> WorkspaceDecisions:
-    return WorkspaceDecisions(machine, registry, processes)
+def workspaces(machine: Machine, registry: Registry, processes: Processes) -> Workspaces:
+    return Workspaces(machine, registry, processes)
 
 
 def recorded(name: str) -> list[str]:
@@ -59,7 +59,7 @@ def test_without_servers_it_says_so(machine: Machine) -> None:
 
 
 def test_the_workspaces_server_is_stopped_and_no_other(
-    machine: Machine, registry: Registry, workspaces: WorkspaceDecisions
+    machine: Machine, registry: Registry, workspaces: Workspaces
 ) -> None:
     """The .NET tool stops every server, of every solution and user."""
     app, lib = workspaces.add("app"), workspaces.add("lib")
@@ -74,7 +74,7 @@ def test_the_workspaces_server_is_stopped_and_no_other(
     assert registry.names() == [f"devserver-{other.pid}.json"]
 
 
-def test_the_workspace_can_be_named(machine: Machine, workspaces: WorkspaceDecisions) -> None:
+def test_the_workspace_can_be_named(machine: Machine, workspaces: Workspaces) -> None:
     app = workspaces.add("app")
     server = workspaces.server(app)
 
@@ -96,7 +96,7 @@ def test_a_server_without_a_solution_is_the_one_of_the_folder_in_its_sidecar(
     assert other.runs
 
 
-def test_elsewhere_nothing_is_stopped_and_the_others_are_named(machine: Machine, workspaces: WorkspaceDecisions) -> None:
+def test_elsewhere_nothing_is_stopped_and_the_others_are_named(machine: Machine, workspaces: Workspaces) -> None:
     app = workspaces.add("app")
     server = workspaces.server(app)
 
@@ -111,7 +111,7 @@ def test_elsewhere_nothing_is_stopped_and_the_others_are_named(machine: Machine,
 
 
 def test_all_servers_of_the_workspace_are_stopped(
-    machine: Machine, registry: Registry, workspaces: WorkspaceDecisions, processes: Processes
+    machine: Machine, registry: Registry, workspaces: Workspaces, processes: Processes
 ) -> None:
     app = workspaces.add("app")
     second = processes.start()
@@ -124,7 +124,7 @@ def test_all_servers_of_the_workspace_are_stopped(
     assert (first.exit_code(), second.exit_code()) == (-signal.SIGTERM, -signal.SIGTERM)
 
 
-def test_above_several_workspaces_it_does_not_guess(machine: Machine, workspaces: WorkspaceDecisions) -> None:
+def test_above_several_workspaces_it_does_not_guess(machine: Machine, workspaces: Workspaces) -> None:
     servers = [workspaces.server(workspaces.add(name)) for name in ("app", "lib")]
 
     result = machine.run("stop", "--json", cwd=machine.root / "repos")
@@ -137,7 +137,7 @@ def test_above_several_workspaces_it_does_not_guess(machine: Machine, workspaces
 # --- all, and one -------------------------------------------------------------------------------------------------
 
 
-def test_all_servers_of_this_user_are_stopped(machine: Machine, registry: Registry, workspaces: WorkspaceDecisions) -> None:
+def test_all_servers_of_this_user_are_stopped(machine: Machine, registry: Registry, workspaces: Workspaces) -> None:
     first, second = sorted(
         (workspaces.server(workspaces.add(name)) for name in ("app", "lib")), key=lambda server: server.pid
     )
@@ -155,7 +155,7 @@ def test_all_servers_of_this_user_are_stopped(machine: Machine, registry: Regist
     assert registry.names() == [f"devserver-{foreign.process_id}.json"]
 
 
-def test_one_server_is_stopped_by_its_process_id_from_anywhere(machine: Machine, workspaces: WorkspaceDecisions) -> None:
+def test_one_server_is_stopped_by_its_process_id_from_anywhere(machine: Machine, workspaces: Workspaces) -> None:
     mine, other = workspaces.server(workspaces.add("app")), workspaces.server(workspaces.add("lib"))
 
     result = machine.run("stop", "--pid", str(mine.pid), "--json")
@@ -225,7 +225,7 @@ def test_what_is_no_process_id_is_refused(machine: Machine, pid: str) -> None:
     assert (result.exit_code, result.json["error"]["code"]) == (2, "BadValue")
 
 
-def test_the_server_of_a_solution_is_stopped_from_anywhere(machine: Machine, workspaces: WorkspaceDecisions) -> None:
+def test_the_server_of_a_solution_is_stopped_from_anywhere(machine: Machine, workspaces: Workspaces) -> None:
     first, second = workspaces.add("one"), workspaces.add("two")
     servers = [workspaces.server(first), workspaces.server(second, port=5612)]
 
@@ -234,7 +234,7 @@ def test_the_server_of_a_solution_is_stopped_from_anywhere(machine: Machine, wor
     assert (result.exit_code, [server.runs for server in servers]) == (0, [True, False])
 
 
-def test_a_solution_without_a_server_stops_nothing(machine: Machine, workspaces: WorkspaceDecisions) -> None:
+def test_a_solution_without_a_server_stops_nothing(machine: Machine, workspaces: Workspaces) -> None:
     folder = workspaces.add("one")
     server = workspaces.server(folder)
 
@@ -259,7 +259,7 @@ def test_one_and_all_contradict_each_other(machine: Machine) -> None:
 
 
 def test_a_server_that_ignores_the_request_is_killed(
-    machine: Machine, registry: Registry, workspaces: WorkspaceDecisions
+    machine: Machine, registry: Registry, workspaces: Workspaces
 ) -> None:
     app = workspaces.add("app")
     server = workspaces.server(app, IGNORES_SIGTERM)

@@ -1,4 +1,4 @@
-"""ReloadQuery MSBuild: how `dotnet build` is called, how its dump files are read, and what becomes of its failures.
+"""Asking MSBuild: how `dotnet build` is called, how its dump files are read, and what becomes of its failures.
 
 The stand-in for dotnet does what the two targets of the Uno SDK do: it appends to the file that it is told, as UTF-16.
 """

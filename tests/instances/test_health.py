@@ -19,7 +19,8 @@ from uno_devserver.instances.health_report import (
     HealthReport,
     HealthStatus,
 )
-from uno_devserver.instances.probe import HostAddIn, HostKind, Probe
+from uno_devserver.instances.host_kind import HostKind
+from uno_devserver.instances.probe import HostAddIn, Probe
 from uno_devserver.instances.registry import Server
 from uno_devserver.issues import REMEDIES, Issue, fatal, warning
 from uno_devserver.system.processes import Process

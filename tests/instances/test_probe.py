@@ -21,7 +21,8 @@ from support.stand_in_host import (
     http_records,
     recorded,
 )
-from uno_devserver.instances.probe import HostAddIn, HostKind, Probe, probe
+from uno_devserver.instances.host_kind import HostKind
+from uno_devserver.instances.probe import HostAddIn, Probe, probe
 from uno_devserver.instances.registry import Server
 
 # For a Host that answers: a busy machine may be slow. For one that does not: no longer than needed.

@@ -1,4 +1,4 @@
-"""What stands on both sides of the relay, scripted: the engine and its connections, and a client's session and call."""
+"""Scripted neighbours of `proxy/calls/`: the keeper with its connections on one side, a client's calls on the other."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from typing import Any
 
 import msgspec
 
-from uno_devserver.protocol.client.connection import Connection, Lost, Peer, Server
+from uno_devserver.protocol.client.connection import Connection, Lost, Peer, PendingCall, Server
+from uno_devserver.protocol.client.messages import Message
 from uno_devserver.protocol.eras import MODERN_VERSIONS, NEWEST_HANDSHAKE
 from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
-from uno_devserver.protocol.parties import ClientInfo, ServerInfo
+from uno_devserver.protocol.parties import ClientInfo
 from uno_devserver.protocol.service import Params, Result, Session
-from uno_devserver.proxy.calls.forwarding import DEFAULT_LIMITS, ProxyService, CallLimits, Unavailable
+from uno_devserver.proxy.calls.service import ProxyService
+from uno_devserver.proxy.calls.upstream_link import DEFAULT_LIMITS, CallLimits, Unavailable
+from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.state import ConnectionState, Lists, ProxyState
 
 CONNECTED = ConnectionState.CONNECTED
@@ -29,29 +32,62 @@ QUICK = DEFAULT_LIMITS.replace(
 
 
 class Asked:
-    """A request that has reached the upstream, and waits for what the test makes of it."""
+    """A request that has reached the upstream, and waits for what the test makes of it.
 
-    def __init__(self, connection: ScriptedConnection, method: str, params: Params, peer: Peer) -> None:
+    `call` is set where it was relayed: then there is no task that waits, and the call itself hears what becomes of it.
+    """
+
+    def __init__(
+        self,
+        connection: ScriptedConnection,
+        method: str,
+        params: Params,
+        peer: Peer,
+        call: PendingCall | None = None,
+        raw: bytes = b"",
+    ) -> None:
         self.connection = connection
         self.method = method
         self.params = params
         self.peer = peer
+        self.call = call
+        self.raw = raw  # the params as they were written, of a relayed call
         self.cancelled = False
-        self.outdated = False  # it came over a connection to an upstream that had been replaced
+        self.outdated = connection.is_outdated
         self.outcome: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     @property
     def open(self) -> bool:
         return not self.outcome.done()
 
+    @property
+    def relayed(self) -> bool:
+        return self.call is not None
+
     def answer(self, result: bytes | Mapping[str, Any] = b'{"content":[]}') -> None:
-        self.outcome.set_result(result if isinstance(result, bytes) else json.dumps(result).encode())
+        data = result if isinstance(result, bytes) else json.dumps(result).encode()
+        self.outcome.set_result(data)
+        self._settle(Message(result=msgspec.Raw(data)))
 
     def fail(self, code: int, message: str = "no", data: Any = None) -> None:
-        self.outcome.set_exception(RpcError(code, message, data))
+        error = {"code": code, "message": message, **({} if data is None else {"data": data})}
+        self._end_with(RpcError(code, message, data))
+        self._settle(Message(error=msgspec.Raw(json.dumps(error).encode())))
 
     def lose(self, *, sent: bool = True) -> None:
-        self.outcome.set_exception(Lost("It is gone.", sent=sent))
+        loss = Lost("It is gone.", sent=sent)
+        self._end_with(loss)
+        self._settle(loss)
+
+    def _end_with(self, error: Exception) -> None:
+        self.outcome.set_exception(error)
+        if self.call is not None:
+            self.outcome.exception()  # nothing awaits it
+
+    def _settle(self, outcome: Message | Lost) -> None:
+        if self.call is not None:
+            self.call.settle(outcome)
+            self.call.turn_over()
 
 
 class ScriptedConnection:
@@ -65,24 +101,56 @@ class ScriptedConnection:
         self.told: list[tuple[str, Params]] = []
         self.levels: list[str] = []
         self.follows: list[frozenset[str]] = []
+        self.flushes = 0
         self.gone = False
         self.closed = False
         self._link = link
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether it leads to an upstream that has been replaced."""
+        return self.generation != self._link.generation
 
     async def request(self, method: str, params: Params, peer: Peer) -> msgspec.Raw:
         if self.closed:
             raise Lost("It was closed.", sent=False)
         asked = Asked(self, method, params, peer)
-        asked.outdated = self.generation != self._link.generation
-        self.asked.append(asked)
-        self._link.asked.append(asked)
-        if self._link.answers is not None:
-            self._link.answers(asked)
+        self._ask(asked)
         try:
             return msgspec.Raw(await asked.outcome)
         except asyncio.CancelledError:
             asked.cancelled = True
             raise
+
+    def send(self, call: PendingCall, name: str, params: bytes) -> bool:
+        if self.closed or self._link.declines_calls:
+            return False
+        decoded = msgspec.json.decode(params)
+        assert decoded["name"] == name
+        call.ticket = Asked(self, "tools/call", decoded, call, call, bytes(params))
+        call.sent = True
+        self._ask(call.ticket)
+        return True
+
+    def flush(self) -> None:
+        self.flushes += 1
+
+    def cancel(self, call: PendingCall) -> None:
+        asked = call.ticket
+        assert isinstance(asked, Asked)
+        asked.cancelled = True
+        asked.outcome.cancel()
+
+    def _ask(self, asked: Asked) -> None:
+        self.asked.append(asked)
+        self._link.asked.append(asked)
+        answers = self._link.answers
+        if answers is None:
+            return
+        if asked.relayed:  # a connection never settles a call while it is being sent
+            asyncio.get_running_loop().call_soon(answers, asked)
+        else:
+            answers(asked)
 
     async def notify(self, method: str, params: Params) -> None:
         self.told.append((method, params))
@@ -105,7 +173,7 @@ class ScriptedConnection:
 
 
 class ScriptedLink:
-    """The engine, as the relay sees it."""
+    """The keeper of the upstream, as calls see it."""
 
     def __init__(self, state: ConnectionState = CONNECTED, *, modern: bool = False) -> None:
         self.state = state
@@ -121,6 +189,7 @@ class ScriptedLink:
         self.unreachable: Exception | None = None  # why nobody can connect
         self.gate: asyncio.Event | None = None  # for whom connecting waits
         self.refuses_to_follow: set[str] = set()
+        self.declines_calls = False  # its connections take no calls but those of `request`
         self.turns = 0  # of the loop that connecting takes
         self.attempts_wanted = 0
         self.settled: ConnectionState | None = None  # what follows when somebody looks again whether anything changed
@@ -131,6 +200,7 @@ class ScriptedLink:
         self.answer_of_selection: dict[str, Any] = {"status": "started"}
         self.waited: list[float] = []
         self._changed = asyncio.Event()
+        self._reports_to: list[ProxyState] = []
 
     # What the test does.
 
@@ -148,10 +218,20 @@ class ScriptedLink:
 
     def be(self, state: ConnectionState) -> None:
         self.state = state
+        self._report()
         self._changed.set()
         self._changed = asyncio.Event()
 
-    # What the relay sees.
+    def report_to(self, state: ProxyState) -> None:
+        """Keep it up to date, as the keeper does."""
+        self._reports_to.append(state)
+        self._report()
+
+    def _report(self) -> None:
+        for state in self._reports_to:
+            state.learn(state=self.state, generation=self.generation)
+
+    # What calls see.
 
     def tool(self, name: str) -> Mapping[str, Any] | None:
         return self.tools.get(name)
@@ -250,39 +330,60 @@ def tool_call(name: str = "echo", session: Session | None = None, **more: Any) -
     return ScriptedCall("tools/call", {"name": name, "arguments": {}, **more}, session)
 
 
-def board_of(lists: Lists | None = None, health: Mapping[str, object] | None = None, **more: Any) -> ProxyState:
-    report = dict(health or {"status": "Healthy", "issues": []})
-    server = ServerInfo("uno-devserver", "1.2.3", None, "Be nice.")
-    declared = {"tools": {"listChanged": True}, "resources": {"subscribe": True}, "logging": {}}
-    return ProxyState(server, declared, lists or Lists(), lambda: report, **more)
+class ScriptedState(ProxyState):
+    """A proxy's state whose health report is what the test wants."""
+
+    def __init__(self, lists: Lists, health: Mapping[str, object], own_tools: frozenset[str], wait_tools: bool) -> None:
+        super().__init__(
+            Options("/work", wait_tools=wait_tools),
+            lists=lists,
+            own_tools=own_tools,
+            capabilities={"tools": {"listChanged": True}, "resources": {"subscribe": True}, "logging": {}},
+            instructions="Be nice.",
+        )
+        self.health = dict(health)
+
+    def report(self) -> dict[str, object]:
+        return self.health
+
+
+def state_of(
+    lists: Lists | None = None,
+    health: Mapping[str, object] | None = None,
+    *,
+    own_tools: frozenset[str] = frozenset(),
+    wait_tools: bool = False,
+) -> ScriptedState:
+    return ScriptedState(lists or Lists(), health or {"status": "Healthy", "issues": []}, own_tools, wait_tools)
 
 
 class Scene:
-    """A relay between a scripted engine and its state."""
+    """The service of the proxy between a scripted upstream and the clients of a test."""
 
     def __init__(
         self,
-        state: ConnectionState = CONNECTED,
+        connection: ConnectionState = CONNECTED,
         *,
         modern: bool = False,
-        state: ProxyState | None = None,
+        state: ScriptedState | None = None,
         link: ScriptedLink | None = None,
-        policy: CallLimits = QUICK,
+        limits: CallLimits = QUICK,
     ) -> None:
-        self.link = link or ScriptedLink(state, modern=modern)
-        self.state = state or board_of()
+        self.link = link or ScriptedLink(connection, modern=modern)
+        self.state = state or state_of()
+        self.link.report_to(self.state)
         self.updated: list[str] = []
         self.roots_changed: list[Session] = []
-        self.relay = ProxyService(
+        self.service = ProxyService(
             self.link,
             self.state,
             resource_updated=self.updated.append,
             roots_changed=self.roots_changed.append,
-            policy=policy,
+            limits=limits,
         )
 
     def start(self, call: ScriptedCall) -> asyncio.Task[Result | msgspec.Raw]:
-        return asyncio.ensure_future(self.relay.answer(call))
+        return asyncio.ensure_future(self.service.answer(call))
 
     async def next_asked(self) -> Asked:
         """The request that reaches the upstream next."""

@@ -1,4 +1,4 @@
-"""WorkspaceDecisions whose MCP server is edited while it serves, and drivers that edit it under load.
+"""Workspaces whose MCP server is edited while it serves, and drivers that edit it under load.
 
     server = BuiltServer(machine)          # package.json, tsconfig.json, a build; or PythonServer, which has no build
     client = hot(proxies)
@@ -113,7 +113,7 @@ while True:
 """
 
 
-class LogFeed:
+class Journal:
     """What servers, builds and clients noted."""
 
     def __init__(self, path: Path) -> None:
@@ -166,7 +166,7 @@ class EditedServer:
         self.machine = machine
         self.root = machine.workspace / "server"
         self.gates = machine.root / "gates"
-        self.journal = LogFeed(self.gates / "journal")
+        self.journal = Journal(self.gates / "journal")
         self.config: dict[str, Any] = {"mcpServerRoot": "../server", "mcpServer": self.command, **config}
         self.write_config()
         self._lay_out()
@@ -280,7 +280,7 @@ class Extension:
         write(self.root / "src" / "answer.ts", _typescript(answer, *habits))
 
 
-def lay_out_package(machine: Machine, root: Path, journal: LogFeed, *, script: str, gate: Path) -> None:
+def lay_out_package(machine: Machine, root: Path, journal: Journal, *, script: str, gate: Path) -> None:
     """A TypeScript package as far as anybody looks at it; its compiler is ours."""
     scripts = {script: f"{sys.executable} -IS tools/compiler.py"}
     write(root / "package.json", json.dumps({"name": root.name, "version": "1.0.0", "scripts": scripts}))
@@ -289,7 +289,7 @@ def lay_out_package(machine: Machine, root: Path, journal: LogFeed, *, script: s
     write(root / "tools" / "compiler.py", _BUILD.format(**values))
 
 
-def install_manager(machine: Machine, name: str, journal: LogFeed) -> None:
+def install_manager(machine: Machine, name: str, journal: Journal) -> None:
     program = _MANAGER.format(python=sys.executable, support=str(SUPPORT), journal=str(journal), name=name)
     path = write(machine.tools / name, program)
     path.chmod(0o755)

@@ -49,7 +49,7 @@ sys.stdin.read()
 
 
 class Processes:
-    """Launcher processes, and ends all of them."""
+    """Starts processes, and ends all of them."""
 
     def __init__(self) -> None:
         self._started: list[subprocess.Popen[bytes]] = []

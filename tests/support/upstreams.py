@@ -11,22 +11,24 @@ from typing import Any
 
 import msgspec
 
-from uno_devserver.instances.probe import HostKind
-from uno_devserver.protocol.client.connection import Connection, Lost, Peer, Server
+from support.mcp_peers import TestPeer
+from uno_devserver.instances.host_kind import HostKind
+from uno_devserver.protocol.client.connection import Connection, Lost, Peer, PendingCall, Server
 from uno_devserver.protocol.jsonrpc import RpcError
-from uno_devserver.protocol.parties import ServerInfo
 from uno_devserver.protocol.service import Params
+from uno_devserver.proxy.calls.service import ProxyService
 from uno_devserver.proxy.engine import Announcements
+from uno_devserver.proxy.lists.catalogue import circumstances
 from uno_devserver.proxy.lists.merge import Offered, merged
 from uno_devserver.proxy.lists.publisher import ListPublisher
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.own_tools import Circumstances
-from uno_devserver.proxy.state import ProxyState, Timeline
-from uno_devserver.proxy.upstream.base import Ending, StartFailure, StartObserver
+from uno_devserver.proxy.reload.reloader import Reloader
+from uno_devserver.proxy.state import ProxyFacts, ProxyState
+from uno_devserver.proxy.upstream.base import Ending, Running, StartFailure, StartObserver
 from uno_devserver.proxy.upstream.keeper import Keeper
 from uno_devserver.proxy.upstream.launcher import Launcher
-from uno_devserver.proxy.upstream.lifecycle import KeeperLimits as KeeperLimits
-from uno_devserver.proxy.upstream.lifecycle import Lifecycle, Policy, Start
+from uno_devserver.proxy.upstream.lifecycle import KeeperLimits, Lifecycle, Policy, Start
+from uno_devserver.proxy.workspace.controller import WorkspaceController
 
 PATIENCE = 10.0
 SWIFT = Policy(backoff_seconds=(0.0, 0.001, 0.002), retry_seconds=0.0)
@@ -66,6 +68,13 @@ class ScriptedConnection:
         if self._running.gone.done() or self.closed:
             raise Lost("It is gone.", sent=True)
         return msgspec.Raw(json.dumps(self._running.lists.answer(method, params)).encode())
+
+    def send(self, call: PendingCall, name: str, params: bytes) -> bool:
+        return False
+
+    def flush(self) -> None: ...
+
+    def cancel(self, call: PendingCall) -> None: ...
 
     async def notify(self, method: str, params: Params) -> None: ...
 
@@ -134,7 +143,10 @@ class ScriptedUpstream:
 
 
 class Kept:
-    """A keeper, and what it has told everybody."""
+    """A keeper and its owner, which remembers what it was told. Implements `upstream.keeper.Owner`.
+
+    What a test puts beside the keeper (`service`, `reloader`, `workspace`) hears of it as the engine would tell it.
+    """
 
     def __init__(
         self,
@@ -142,44 +154,48 @@ class Kept:
         upstream: ScriptedUpstream | None,
         options: Options | None = None,
         *,
-        policy: KeeperLimits = IMPATIENT,
+        limits: KeeperLimits = IMPATIENT,
         lifecycle: Policy = SWIFT,
         begins: bool = True,
     ) -> None:
-        options = options or Options(str(folder))
+        options = options or Options(str(folder), command=("serve",))
         self.broadcasts: list[str] = []
         self.messages: list[tuple[str, str]] = []
-        timeline = Timeline()
-        lists, own = merged(Offered(), Circumstances(by_workspace=True, uses_host=True, fallback=False))
-        self.state = ProxyState(ServerInfo("proxy", "1"), {}, lists, dict)
-        self.state.own_tools = own
-        self.state = ProxyState(options, timeline, str(folder / "state"))
-        self.offering = ListPublisher(options, self.state, str(folder / "state"), self.broadcasts.append)
+        self.changes = self.replacements = self.launches = self.settlings = 0
+        self.ends_on_purpose_now = False
+        self.shared_peer: Peer = TestPeer()
+        self.service: ProxyService | None = None
+        self.reloader: Reloader | None = None
+        self.workspace: WorkspaceController | None = None
+        lists, own_tools = merged(Offered(), circumstances(options, None))
+        self.state = ProxyState(options, lists=lists, own_tools=own_tools)
+        self.publisher = ListPublisher(
+            options, self.state, str(folder / "state"), broadcast=self.broadcasts.append, changed=lambda: None
+        )
+        self.announcements = Announcements(self._heard)
         self.lifecycle = Lifecycle(lifecycle)
-        self.starts = Launcher(timeline)
-        self.changes = self.settlings = 0
+        self.launcher = Launcher(self.state.timeline)
         begun = upstream if begins else None
         self.keeper = Keeper(
+            self,
             self.lifecycle,
-            self.starts,
+            self.launcher,
             self.state,
-            self.offering,
-            Announcements(self._heard),
-            timeline,
+            self.publisher,
+            self.announcements,
             begun,
             named="The server",
             comes_back=options.url is not None,
-            policy=policy,
+            limits=limits,
         )
-        self.keeper.changed = self._changed
-        self.starts.reports.open(asyncio.get_running_loop(), self.keeper.reported)
+        self.launcher.reports.open(asyncio.get_running_loop(), self.keeper.reported)
         if begun is not None:
             for action in self.lifecycle.begin(asyncio.get_running_loop().time()):
                 assert isinstance(action, Start)
-                self.starts.start(action.attempt, begun)
+                self.launcher.start(action.attempt, begun)
 
     @property
-    def facts(self) -> Any:
+    def facts(self) -> ProxyFacts:
         return self.state.facts
 
     @property
@@ -195,9 +211,41 @@ class Kept:
     async def until_state(self, name: str) -> None:
         await self.until(lambda: self.keeper.state.value == name, name)
 
+    # What the keeper says.
+
+    def upstream_changed(self) -> None:
+        self.changes += 1
+        if self.service is not None:
+            self.service.conversations.renew()
+
+    def upstream_replaced(self) -> None:
+        self.replacements += 1
+        if self.service is not None:
+            self.service.conversations.renew(old_answers=True)
+
+    async def until_unused(self, generation: int) -> None:
+        if self.service is not None:
+            await self.service.conversations.until_unused(generation)
+
+    async def before_launch(self) -> None:
+        self.launches += 1
+        if self.reloader is not None:
+            await self.reloader.before_launch()
+
+    def ends_on_purpose(self) -> bool:
+        return self.ends_on_purpose_now or (self.reloader is not None and self.reloader.ends_on_purpose())
+
+    def launched(self, running: Running | None) -> None:
+        if self.workspace is not None:
+            self.workspace.launched(running)
+
+    def lists_were_read(self) -> None: ...
+
+    def start_settled(self) -> None:
+        self.settlings += 1
+        if self.reloader is not None:
+            self.reloader.start_settled()
+
     def _heard(self, method: str, params: Mapping[str, Any]) -> None:
         assert method == "notifications/message"
         self.messages.append((params["level"], params["data"]))
-
-    def _changed(self) -> None:
-        self.changes += 1

@@ -6,7 +6,8 @@ What they say comes from files, which may say anything; a proxy of an older vers
 from __future__ import annotations
 
 from ..instances.health import judged
-from ..instances.probe import HostKind, Probe
+from ..instances.host_kind import HostKind
+from ..instances.probe import Probe
 from ..issues import Issue, Severity
 from ..proxy.health.upstream_issues import MENDED
 from ..proxy.state import ConnectionState

@@ -12,7 +12,7 @@ from enum import Enum
 
 from ..issues import REMEDIES, Issue, Severity, fatal, warning
 from .health_report import HealthFacts, HealthReport, HealthStatus
-from .probe import HostKind
+from .host_kind import HostKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

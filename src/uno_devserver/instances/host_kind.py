@@ -1,9 +1,20 @@
-"""Which Host a process is, by its command line: the launcher of a Host may be anybody, so its entry does not tell."""
+"""The kinds of Hosts, and which of them a process is, by its command line. Cheap to import.
+
+The launcher of a Host may be any program, so its registry entry does not tell.
+"""
 
 from __future__ import annotations
 
+from enum import Enum
+
 _DOTNET_HOST = "Uno.UI.RemoteControl.Host"
 _BUNDLED_HOST = "uno_devserver.host"
+
+
+class HostKind(Enum):
+    DOTNET = "dotnet"
+    BUNDLED = "bundled"
+    COMMAND = "command"  # another MCP server, behind a proxy
 
 
 def host_kind(arguments: tuple[str, ...]) -> str | None:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import time
-from enum import Enum
 
 from ..system.processes import listens_on
 from ..system.values import Value
 from .exchange import REFUSED, Answer, NoAnswer, ask
+from .host_kind import HostKind
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,12 +31,6 @@ MAX_PAGES = 20  # of the list of tools; a server that always names a next page w
 QUOTED_CHARACTERS = 300  # of a foreign message, enough to recognise it
 HEALTH_TOOL = "uno_health"
 DOTNET_SERVER = "Uno Server"  # what the .NET Host calls itself
-
-
-class HostKind(Enum):
-    DOTNET = "dotnet"
-    BUNDLED = "bundled"
-    COMMAND = "command"  # another MCP server, behind a proxy
 
 
 class HostAddIn(Value):

@@ -120,15 +120,22 @@ class Proxy:
 
     def _prepare(self) -> None:
         """In the second thread: begin the first start, and import what comes behind it."""
+        # asyncio takes a seventh less to import without `ssl`, and needs it only for a server behind https.
+        without_tls = not (self._options.url or "").startswith("https:") and "ssl" not in sys.modules
+        if without_tls:
+            sys.modules["ssl"] = None  # type: ignore[assignment]
         try:
             from .first_start import FirstStart
 
             first = FirstStart(self._options, self._state.timeline)
-            from . import engine  # noqa: F401  # asyncio comes with it
+            from . import engine  # noqa: F401
 
             self._first = first
         except BaseException as error:  # also an exit: somebody still waits for answers
             self._first = error
+        finally:
+            if without_tls:
+                del sys.modules["ssl"]
         self._input.wake()
 
     # With it.

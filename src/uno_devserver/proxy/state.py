@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from ..discovery.discover import Discovery
     from ..instances.health_report import ActiveServer
-    from ..instances.probe import HostKind, Probe
+    from ..instances.host_kind import HostKind
+    from ..instances.probe import Probe
     from ..issues import Issue
     from ..workspace.resolver import Workspace
     from .health.status_file import StatusFile

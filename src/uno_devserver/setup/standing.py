@@ -11,7 +11,9 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from ..instances.probe import HEALTH_TOOL, HostKind
+from ..instances.host_kind import HostKind
+
+from ..instances.probe import HEALTH_TOOL
 from ..issues import Severity
 from ..protocol.client.messages import object_in
 from ..system.values import Value

@@ -11,7 +11,8 @@ import pytest
 from uno_devserver.discovery.discover import AddInDiscovery, Discovery, SdkInfo, Tool
 from uno_devserver.discovery.sdk_packages import SdkPackages
 from uno_devserver.discovery.verification import AddIn
-from uno_devserver.instances.probe import HostAddIn, HostKind, Probe
+from uno_devserver.instances.host_kind import HostKind
+from uno_devserver.instances.probe import HostAddIn, Probe
 from uno_devserver.issues import fatal, warning
 from uno_devserver.proxy.health.report import ProxyFacts, UpstreamFacts, report
 from uno_devserver.proxy.options import Options

@@ -16,7 +16,7 @@ import pytest
 from support.files import write
 from support.machine import Machine
 from support.servers import Processes, wait_until
-from uno_devserver.instances.probe import HostKind
+from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.proxy.health import status_file
 from uno_devserver.proxy.health.report import ProxyFacts, UpstreamFacts
 from uno_devserver.proxy.health.status_file import StatusFile, running_proxies

@@ -19,7 +19,7 @@ from protocol.conversations import asynchronous, until
 from support.hosts import is_running, wait_for
 from support.mcp_peers import TestPeer
 from support.odd_servers import Notes, odd_server
-from uno_devserver.instances.probe import HostKind
+from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.protocol.client.connection import Lost, Refusal
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.proxy.upstream.base import StartFailure

@@ -12,7 +12,7 @@ import pytest
 from protocol.conversations import asynchronous
 from support.bundled import BundledHost
 from support.mcp_peers import TestPeer
-from uno_devserver.instances.probe import HostKind
+from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.protocol.client.connection import Lost, Refusal
 from uno_devserver.proxy.upstream.base import StartFailure
 from uno_devserver.proxy.upstream.url import Policy, UrlServer, UrlUpstream

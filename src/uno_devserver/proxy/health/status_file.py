@@ -12,9 +12,7 @@ import re
 import time
 
 from ...system.files import FileProblem, read_bytes, write_atomic
-from ...system.jsonc import JsonProblem, parse
 from ...system.log import log
-from ...system.processes import START_SLACK_SECONDS, command_line, process_started
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,7 +38,6 @@ class StatusFile:
     def write_first(self, directory: str) -> None:
         """Before the first answer, at once: whoever has that answer finds the proxy. What is not known yet is null."""
         status = {"processId": os.getpid(), "state": "Initializing", "directory": directory}
-        status["created"] = process_started(os.getpid())
         try:
             write_atomic(self._path, json.dumps(status).encode(), durable=False)
         except OSError as error:
@@ -86,6 +83,8 @@ class _Writer:
         self._thread.join(REMOVE_SECONDS)
 
     def _run(self) -> None:
+        from ...system.processes import process_started
+
         written, created = b"", process_started(os.getpid())
         while (facts := self._next()) is not None:
             content = json.dumps(_status(facts, created)).encode()
@@ -130,7 +129,7 @@ def running_proxies(state: str) -> tuple[Status, ...]:
     for pid, path in _files(state):
         if path.endswith(".json"):
             found.append(_read(path, pid))
-        elif process_started(pid) is None:  # its process ended while it wrote
+        elif not _lives(pid):  # its process ended while it wrote
             _remove(path)
     return tuple(status for status in found if status)
 
@@ -167,11 +166,19 @@ def _read(path: str, pid: int) -> Status | None:
 
 
 def _content(path: str) -> Status:
+    from ...system.jsonc import JsonProblem, parse  # a proxy only writes its own
+
     try:
         status = parse(read_bytes(path, MAX_BYTES))
     except (FileNotFoundError, FileProblem, JsonProblem):
         return {}
     return status if isinstance(status, dict) else {}
+
+
+def _lives(pid: int) -> bool:
+    from ...system.processes import process_started
+
+    return process_started(pid) is not None
 
 
 def _is_of(pid: int, created: object) -> bool:
@@ -180,6 +187,8 @@ def _is_of(pid: int, created: object) -> bool:
     When a machine wakes up its clock jumps, and then all processes seem to have been created at another time. So one
     that is called as a proxy is counts too: another of the same id would have replaced the file.
     """
+    from ...system.processes import START_SLACK_SECONDS, command_line, process_started
+
     now = process_started(pid)
     if now is None:
         return False

@@ -6,7 +6,7 @@ line. A server that runs is never called crashed.
 
 from __future__ import annotations
 
-from ...instances.probe import HostKind
+from ...instances.host_kind import HostKind
 from ...issues import ADDINS_DO, REMEDIES, Issue, fatal, warning
 from ...workspace.addins import FOLDER as ADDINS
 from ..state import ConnectionState

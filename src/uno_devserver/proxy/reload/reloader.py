@@ -18,7 +18,7 @@ from ...hotreload.authority import Restarted
 from ...hotreload.kept import UNKNOWN
 from ...hotreload.on_disk import NoAnswer
 from ...hotreload.wire import NO_ANSWER
-from ...instances.probe import HostKind
+from ...instances.host_kind import HostKind
 from ...issues import Issue
 from ...protocol.jsonrpc import RpcError
 from ...protocol.running import Tasks

@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from ...instances.probe import HostKind
+    from ...instances.host_kind import HostKind
     from ...protocol.client.connection import Connection, Peer
 else:
     Protocol = object

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ...instances.child import Child
     from .base import StartObserver
-    from .command_process import CommandProcess, Policy
+    from .command_process import CommandProcess, CommandLimits
 
 # What the system may lack now and have a moment later; every other refusal stays until somebody changes something.
 PASSING = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY})
@@ -48,7 +48,7 @@ class CommandUpstream:
         directory: str,
         environ: Mapping[str, str],
         state: str,
-        policy: Policy | None = None,
+        limits: CommandLimits | None = None,
         *,
         named: Named = TYPED,
         log_file: str | None = None,
@@ -57,7 +57,7 @@ class CommandUpstream:
         self._command = tuple(command)
         self._directory = directory
         self._environ = environ
-        self._policy = policy
+        self._limits = limits
         self._named = named
         self._log_path = log_file or log_path(state, directory, command)
         self._outputs: dict[Output, Child | None] = {}  # the files for what it prints, and who last did
@@ -74,13 +74,13 @@ class CommandUpstream:
             raise self._not_started(line[0], error) from error
         self._outputs[output] = child
         observer.launching(f"'{' '.join(self._command)}'", child.pid)
-        from .command_process import CommandProcess, Policy  # takes some ms, and has them now, while the server starts
+        from .command_process import CommandProcess, CommandLimits  # takes some ms, and has them now, while the server starts
 
-        policy = self._policy or Policy()
+        limits = self._limits or CommandLimits()
         return CommandProcess(
             child,
             output,
-            policy,
+            limits,
             may_probe=self._may_probe,
             probe_failed=self._do_not_probe,
             strayed=observer.strayed,

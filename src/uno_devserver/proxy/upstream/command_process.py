@@ -9,7 +9,7 @@ import os
 from collections import deque
 from typing import TYPE_CHECKING
 
-from ...instances.probe import HostKind
+from ...instances.host_kind import HostKind
 from ...protocol.client.connection import Connection, Lost
 from ...protocol.client.pipes import PipeLines
 from ...protocol.client.stdio import StdioConnection
@@ -35,7 +35,7 @@ STRAY_BYTES = 1000
 STRAY_MARK = b"[stdout] "
 
 
-class Policy(Value):
+class CommandLimits(Value):
     ready_seconds: float = 30.0  # to answer the first request; npx and uvx may have to download the server before
     # Together well under the 300 ms in which a proxy is gone whose client has left.
     input_seconds: float = 0.08  # a server sees the end of its input, and ends: that is how MCP means it
@@ -57,7 +57,7 @@ class CommandProcess:
         self,
         child: Child,
         output: Output,
-        policy: Policy,
+        limits: CommandLimits,
         *,
         may_probe: bool,
         probe_failed: Callable[[], None],
@@ -71,7 +71,7 @@ class CommandProcess:
         self._probe_failed = probe_failed
         self._tell_strayed = strayed
         self._strays: deque[bytes] = deque(maxlen=STRAY_LINES)  # not written to the file yet
-        self._policy = policy
+        self._limits = limits
         self._lines: PipeLines | None = None
         self._conversation: asyncio.Future[Connection] | None = None
         self._ending: asyncio.Future[Ending] | None = None
@@ -108,10 +108,10 @@ class CommandProcess:
     async def _stop(self, patient: bool) -> None:
         if self._lines is not None:
             self._lines.close_output()
-        gone = asyncio.ensure_future(process_end(self.process_id, self._policy.poll_seconds))
-        await asyncio.wait((gone,), timeout=self._policy.input_seconds)
+        gone = asyncio.ensure_future(process_end(self.process_id, self._limits.poll_seconds))
+        await asyncio.wait((gone,), timeout=self._limits.input_seconds)
         gone.cancel()
-        seconds = self._policy.patient_seconds if patient else self._policy.stop_seconds
+        seconds = self._limits.patient_seconds if patient else self._limits.stop_seconds
         await apart(lambda: self._child.stop(seconds))
         self._clear()
         self._close()
@@ -140,7 +140,7 @@ class CommandProcess:
         self._lines = lines
         watching = asyncio.ensure_future(self.ended())
         try:
-            async with asyncio.timeout(self._policy.ready_seconds):
+            async with asyncio.timeout(self._limits.ready_seconds):
                 await connection.begin(lines, modern_first=modern_first)
             return connection
         except (Lost, TimeoutError) as failed:
@@ -155,13 +155,13 @@ class CommandProcess:
     # its end
 
     async def _watch(self) -> Ending:
-        gone = asyncio.ensure_future(process_end(self.process_id, self._policy.poll_seconds))
+        gone = asyncio.ensure_future(process_end(self.process_id, self._limits.poll_seconds))
         broken = asyncio.ensure_future(self._broken.wait())
         tending = asyncio.ensure_future(self._tend_output())
         try:
             await asyncio.wait((gone, broken), return_when=asyncio.FIRST_COMPLETED)
             if not self._too_slow:
-                await asyncio.wait((gone,), timeout=self._policy.exit_seconds)
+                await asyncio.wait((gone,), timeout=self._limits.exit_seconds)
             return await (self._after_exit() if gone.done() else self._useless())
         finally:
             for task in (gone, broken, tending):
@@ -174,7 +174,7 @@ class CommandProcess:
             self._clear()  # what holds its output open, for one thing
         if self._lines is not None and not self._lines.over.is_set():
             over = asyncio.ensure_future(self._lines.over.wait())
-            await asyncio.wait((over,), timeout=self._policy.drain_seconds)
+            await asyncio.wait((over,), timeout=self._limits.drain_seconds)
             over.cancel()
         self._close()
         code = self._child.exit_code()
@@ -184,7 +184,7 @@ class CommandProcess:
         assert self._lines is not None
         reason = "it closed its output" if self._lines.over.is_set() else "it closed its input"
         if self._too_slow:
-            reason = f"it did not answer within {self._policy.ready_seconds:g} s"
+            reason = f"it did not answer within {self._limits.ready_seconds:g} s"
         await self.stop()
         return Ending(reason, self._child.exit_code(), self._last_lines())
 
@@ -192,11 +192,11 @@ class CommandProcess:
         """Repeat in our log what it prints, if somebody looks that closely, and keep the file small."""
         seen = self._output.size()
         while True:
-            await asyncio.sleep(self._policy.tend_seconds)
+            await asyncio.sleep(self._limits.tend_seconds)
             self._keep_strays()
             if log.level <= DEBUG and self._output.size() != seen:
                 log.debug(f"the server prints:\n{self._output.tail(seen)}")
-            if self._output.size() > self._policy.output_bytes:
+            if self._output.size() > self._limits.output_bytes:
                 os.ftruncate(self._output.handle, 0)
             seen = self._output.size()
 

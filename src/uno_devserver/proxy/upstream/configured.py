@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ...workspace.resolver import Workspace
     from ...workspace.server_command import ServerLine
     from .base import StartObserver
-    from .command_process import CommandProcess, Policy
+    from .command_process import CommandProcess, CommandLimits
 
 UNNAMED = "The server of the workspace"
 MENDED_BY_SAVE = "Correct the file (comments and trailing commas are allowed): when it is saved, the server is started."
@@ -39,13 +39,13 @@ class ConfiguredUpstream:
         environ: Mapping[str, str],
         *,
         trusts: Callable[[Workspace], bool],
-        policy: Policy | None = None,
+        limits: CommandLimits | None = None,
     ) -> None:
         self._workspace = workspace
         self._state = folders.state
         self._environ = environ
         self._trusts = trusts
-        self._policy = policy
+        self._limits = limits
         self._log_file = log_path(folders.state, workspace.working_directory, ("config",))
         self._line: ServerLine | None = None
         self._command: CommandUpstream | None = None  # that of the line
@@ -108,7 +108,7 @@ class ConfiguredUpstream:
                 found.folder,
                 found.environ(self._environ),
                 self._state,
-                self._policy,
+                self._limits,
                 named=Named(f"as mcpServer.command in {config.path}", '"command": "python", "args": ["{}"]'),
                 log_file=self._log_file,
             )

@@ -149,7 +149,7 @@ class HostUpstream:
     def replace(self, running: HostProcess) -> str:
         """Have the next start replace a Host that is nobody's by one that is nobody's; why that cannot be. Blocks."""
         from ...instances.existing import ServerOwned, is_orphan
-        from ...instances.probe import HostKind
+        from ...instances.host_kind import HostKind
         from ...instances.registry import running_servers
 
         if running.kind is not HostKind.BUNDLED:

@@ -15,7 +15,8 @@ from ...instances.child import TAIL_BYTES, last_lines
 from ...instances.entries import Server
 from ...instances.host_command import ProgramKind
 from ...instances.loopback import Loopback
-from ...instances.probe import HostKind, Probe, probe, told_by
+from ...instances.host_kind import HostKind
+from ...instances.probe import Probe, probe, told_by
 from ...instances.readiness import MCP_PATH
 from ...instances.registry import unregister
 from ...instances.survey import survey
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 KIND_SECONDS = 1.0  # to learn which kind of Host we found; ours answers in milliseconds
 
 
-class Policy(Value):
+class HostLimits(Value):
     stop_seconds: float = 0.15  # a Host that closes everything takes 30 ms; ours must be gone before we are
     patient_seconds: float = 6.0  # where nobody is in a hurry: its add-ins have 5 s to close what they have open
     poll_seconds: float = 1.0  # for the end of a process, where the system cannot tell us
@@ -46,16 +47,16 @@ class Policy(Value):
     check_failures: int = 3  # in a row; one slow answer means nothing
 
 
-DEFAULT_POLICY = Policy()
+DEFAULT_LIMITS = HostLimits()
 
 
 class HostProcess:
-    def __init__(self, found: Found, registry: str, policy: Policy = DEFAULT_POLICY, *, detached: bool = False) -> None:
+    def __init__(self, found: Found, registry: str, limits: HostLimits = DEFAULT_LIMITS, *, detached: bool = False) -> None:
         """`detached`: we have launched it, but for everybody, so it is not ours to end."""
         self._launched: Launched | None = found.launched
         self._detached = detached
         self._registry = registry
-        self._policy = policy
+        self._limits = limits
         self._doubted = asyncio.Event()
         self._port = found.port
         self._solution = found.solution
@@ -93,7 +94,7 @@ class HostProcess:
         return await connect_http(self.endpoint, peer, modern_first=modern_first)
 
     async def ended(self) -> Ending:
-        gone = asyncio.ensure_future(process_end(self.process_id, self._policy.poll_seconds))
+        gone = asyncio.ensure_future(process_end(self.process_id, self._limits.poll_seconds))
         watches = [gone] if self.owned else [gone, asyncio.ensure_future(self._silent())]
         try:
             await asyncio.wait(watches, return_when=asyncio.FIRST_COMPLETED)
@@ -107,7 +108,7 @@ class HostProcess:
 
     async def stop(self, *, patient: bool = False) -> None:
         if self.owned:
-            seconds = self._policy.patient_seconds if patient else self._policy.stop_seconds
+            seconds = self._limits.patient_seconds if patient else self._limits.stop_seconds
             await apart(lambda: self._stop(seconds))
 
     def _stop(self, seconds: float) -> None:
@@ -131,13 +132,13 @@ class HostProcess:
 
     async def _silent(self) -> None:
         """Returns when it has not answered several times in a row."""
-        policy, loopback, failures = self._policy, Loopback(), 0
+        limits, loopback, failures = self._limits, Loopback(), 0
 
         def ask() -> int | None:
-            return loopback.ask("GET", self._port, MCP_PATH, policy.check_answer_seconds)
+            return loopback.ask("GET", self._port, MCP_PATH, limits.check_answer_seconds)
 
-        while failures < policy.check_failures:
-            await wait_or(self._doubted, policy.check_seconds)
+        while failures < limits.check_failures:
+            await wait_or(self._doubted, limits.check_seconds)
             failures = failures + 1 if await apart(ask) is None else 0
 
     def _tells_as_ours(self) -> bool:

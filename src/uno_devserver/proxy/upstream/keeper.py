@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ... import __version__
-from ...instances.probe import HostKind
+from ...instances.host_kind import HostKind
 from ...protocol.client.connection import Lost, Refusal
 from ...protocol.eras import MODERN_VERSIONS
 from ...protocol.parties import ClientInfo

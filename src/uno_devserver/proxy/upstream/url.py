@@ -9,7 +9,7 @@ import asyncio
 import socket
 from typing import TYPE_CHECKING
 
-from ...instances.probe import HostKind
+from ...instances.host_kind import HostKind
 from ...issues import fatal
 from ...protocol.client.streamable import connect_http
 from ...protocol.http.client import split_url
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .base import StartObserver
 
 
-class Policy(Value):
+class UrlLimits(Value):
     reach_seconds: float = (
         5.0  # a server elsewhere takes some hundred milliseconds, one that is not there often forever
     )
@@ -31,18 +31,18 @@ class Policy(Value):
     check_failures: int = 2  # in a row; a server that is restarted listens again in a second
 
 
-DEFAULT_POLICY = Policy()
+DEFAULT_LIMITS = UrlLimits()
 
 
 class UrlUpstream:
-    def __init__(self, url: str, policy: Policy = DEFAULT_POLICY) -> None:
+    def __init__(self, url: str, limits: UrlLimits = DEFAULT_LIMITS) -> None:
         self._url = url
-        self._policy = policy
+        self._limits = limits
 
     def start(self, observer: StartObserver) -> UrlServer:
         observer.launching(f"the server at {shown_url(self._url)}", None)
         try:
-            running = UrlServer(self._url, self._policy)
+            running = UrlServer(self._url, self._limits)
         except ValueError as error:
             issue = fatal("UpstreamError", f"{error}.", "Start the proxy with the URL of an MCP server.")
             raise StartFailure(issue, final=True) from error
@@ -59,20 +59,20 @@ class UrlServer:
     owned = False
     log_file = None
 
-    def __init__(self, url: str, policy: Policy = DEFAULT_POLICY) -> None:
+    def __init__(self, url: str, limits: UrlLimits = DEFAULT_LIMITS) -> None:
         """ValueError: it is no URL."""
         origin, _ = split_url(url)
         self._place = (origin.host, origin.port)
-        self._policy = policy
+        self._limits = limits
         self._doubted = asyncio.Event()
         self.endpoint = url
 
     def out_of_reach(self) -> str | None:
         """Why nothing can be sent there, as the end of a sentence; blocks."""
         try:
-            socket.create_connection(self._place, self._policy.reach_seconds).close()
+            socket.create_connection(self._place, self._limits.reach_seconds).close()
         except TimeoutError:
-            return f"no answer within {self._policy.reach_seconds:g} s"
+            return f"no answer within {self._limits.reach_seconds:g} s"
         except (OSError, UnicodeError) as error:  # UnicodeError: no name of a host can be that long
             return (error.strerror if isinstance(error, OSError) else None) or str(error)
         return None
@@ -82,8 +82,8 @@ class UrlServer:
 
     async def ended(self) -> Ending:
         failures, problem = 0, None
-        while failures < self._policy.check_failures:
-            await wait_or(self._doubted, self._policy.check_seconds)
+        while failures < self._limits.check_failures:
+            await wait_or(self._doubted, self._limits.check_seconds)
             problem = await apart(self.out_of_reach)
             failures = failures + 1 if problem else 0
         return Ending(f"it cannot be reached any more: {problem}")

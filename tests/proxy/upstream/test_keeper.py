@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import warnings
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from protocol.conversations import asynchronous, until
 from support.mcp_peers import TestPeer
 from support.upstreams import IMPATIENT, SWIFT, Kept, Lists, ScriptedRunning, ScriptedUpstream
-from uno_devserver.instances.probe import HostKind
+from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.issues import fatal
 from uno_devserver.protocol.client.connection import Lost, Refusal
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
@@ -20,6 +23,7 @@ from uno_devserver.protocol.service import Params
 from uno_devserver.proxy.calls.upstream_link import Unavailable
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.upstream.base import Ending, StartFailure
+from uno_devserver.proxy.upstream.keeper import NOBODY, Departures, Event, Tenure
 
 MODERN = ClientInfo("modern", "1", {"sampling": {}}, "2026-07-28")
 HANDSHAKE = ClientInfo("older", "1", {"sampling": {}}, "2025-06-18")
@@ -77,7 +81,7 @@ async def test_a_server_without_any_tools_is_connected_too(tmp_path: Path) -> No
 async def test_the_upstream_is_spoken_to_in_the_era_of_the_client(tmp_path: Path) -> None:
     for client in (MODERN, HANDSHAKE):
         running = ScriptedRunning(Lists())
-        kept = Kept(tmp_path, ScriptedUpstream(running), policy=IMPATIENT.replace(hello_seconds=5.0))
+        kept = Kept(tmp_path, ScriptedUpstream(running), limits=IMPATIENT.replace(hello_seconds=5.0))
         kept.keeper.met(client)
 
         assert await kept.keeper.until_connected(5)
@@ -98,11 +102,11 @@ async def test_a_client_that_never_says_hello_does_not_hold_up_the_connection(tm
 async def test_clients_who_share_a_conversation_are_its_peer(tmp_path: Path) -> None:
     running = ScriptedRunning(Lists(), HostKind.COMMAND)
     kept = Kept(tmp_path, ScriptedUpstream(running))
-    kept.keeper.shared_peer = everybody = TestPeer()
+    kept.shared_peer = clients = TestPeer()
 
     assert await kept.keeper.until_connected(5)
 
-    assert running.connections[0].peer is everybody
+    assert running.connections[0].peer is clients
 
 
 @conversation
@@ -254,7 +258,7 @@ async def test_a_server_that_somebody_else_restarts_has_not_crashed(tmp_path: Pa
     first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists(tools=["new"]))
     kept = Kept(tmp_path, ScriptedUpstream(first, second))
     assert await kept.keeper.until_connected(5)
-    kept.keeper.ends_on_purpose = lambda: True
+    kept.ends_on_purpose_now = True
 
     first.die()
 
@@ -281,7 +285,7 @@ async def test_a_second_crash_of_the_same_kind_is_told_too(tmp_path: Path) -> No
 async def test_how_a_process_ended_tells_more_than_that_it_could_not_be_spoken_to(tmp_path: Path) -> None:
     first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists())
     first.refusals = [Lost("It hung up.", sent=True)] * 2
-    kept = Kept(tmp_path, ScriptedUpstream(first, second), policy=IMPATIENT.replace(end_seconds=5.0))
+    kept = Kept(tmp_path, ScriptedUpstream(first, second), limits=IMPATIENT.replace(end_seconds=5.0))
     await kept.until(lambda: not first.refusals)
 
     first.die()
@@ -619,7 +623,7 @@ async def test_a_start_that_waits_for_the_end_of_a_crashed_server_does_not_come_
     assert await kept.keeper.until_connected(5)
     running.stop = lambda **_: stopped.wait()  # type: ignore[method-assign, assignment]
     begun: list[object] = []
-    kept.starts.start = lambda *start: begun.append(start)  # type: ignore[method-assign]
+    kept.launcher.start = lambda *start: begun.append(start)  # type: ignore[method-assign]
     running.die()
     await kept.until_state("Reconnecting")
 
@@ -652,3 +656,98 @@ async def test_at_the_end_all_that_are_just_being_ended_are_waited_for(tmp_path:
     stopped.set()
 
     await asyncio.wait_for(closing, 5)
+
+
+# --- the supervision of one upstream
+
+
+@asynchronous
+async def test_one_that_is_over_before_anything_was_done_leaves_no_work_that_nobody_awaits() -> None:
+    told: list[Event] = []
+
+    async def client() -> ClientInfo:
+        return NOBODY
+
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        tenure = Tenure(
+            ScriptedRunning(Lists()),
+            lambda _, event: told.append(event),
+            client=client,
+            shared_peer=None,
+            end_seconds=0.01,
+        )
+        tenure.watch()
+        tenure.converse()
+        tenure.end()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        gc.collect()
+
+    assert [str(each.message) for each in seen] == []
+    assert told == []
+
+
+# --- upstreams that have to go
+
+
+class Leaving(ScriptedRunning):
+    """Notes how it is stopped, and may take its time."""
+
+    def __init__(self) -> None:
+        super().__init__(Lists())
+        self.patience: list[bool] = []
+        self.takes = asyncio.Event()
+        self.takes.set()
+
+    async def stop(self, *, patient: bool = False) -> None:
+        self.patience.append(patient)
+        await self.takes.wait()
+
+
+@asynchronous
+async def test_one_that_still_has_to_answer_is_stopped_when_nobody_waits_any_more() -> None:
+    departures, running, unused = Departures(5.0), Leaving(), asyncio.Event()
+    departures.see_off(running, unused.wait)
+    await departures.done()
+    assert running.patience == [], "a start does not wait for it"
+
+    unused.set()
+
+    await until(lambda: running.patience == [True])
+
+
+@asynchronous
+async def test_one_that_ends_by_itself_while_it_leaves_is_cleaned_up() -> None:
+    departures, running = Departures(5.0), Leaving()
+    departures.see_off(running, asyncio.Event().wait)
+
+    running.die()
+
+    await until(lambda: running.patience == [True])
+
+
+@asynchronous
+async def test_at_the_end_all_go_at_once_and_are_waited_for() -> None:
+    departures, leaving, stopped = Departures(5.0), Leaving(), Leaving()
+    stopped.takes.clear()
+    departures.see_off(leaving, asyncio.Event().wait)
+    departures.stop(stopped)
+
+    closing = asyncio.ensure_future(departures.close())
+    await until(lambda: leaving.patience == [False] and stopped.patience == [False])
+    assert not closing.done()
+    stopped.takes.set()
+
+    await closing
+
+
+@asynchronous
+async def test_one_that_hangs_is_not_waited_for_longer_than_its_bound() -> None:
+    departures, running = Departures(0.02), Leaving()
+    running.takes.clear()
+
+    departures.stop(running, patient=True)
+    await departures.done()
+
+    assert running.patience == [True]

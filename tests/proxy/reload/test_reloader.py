@@ -23,7 +23,7 @@ from uno_devserver.hotreload.authority import CheckResult, Restarted
 from uno_devserver.hotreload.channel import ControlChannel
 from uno_devserver.hotreload.channel_name import channel_name
 from uno_devserver.hotreload.remote_authority import RemoteAuthority
-from uno_devserver.instances.probe import HostKind
+from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.issues import Issue, fatal, warning
 from uno_devserver.protocol.jsonrpc import RpcNotification
 from uno_devserver.protocol.service import Result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 from support.bundled import wait_for
@@ -108,3 +109,27 @@ def test_how_hot_reload_stands_is_asked_for_at_the_moment_of_the_report(tmp_path
     assert told() == {"files": 2}
     known.hot_reload = in_the_midst
     assert told() == {"files": 2}, "what was told before"
+
+
+# --- the timeline
+
+
+def test_stages_are_counted_from_the_beginning_of_the_process() -> None:
+    worked = time.process_time()
+    timeline = Timeline()
+
+    assert timeline.mark("begun") >= int(worked * 1000)
+
+
+def test_a_stage_keeps_the_moment_when_it_was_first_reached() -> None:
+    timeline = Timeline()
+    first = timeline.mark("connected")
+    until = time.monotonic() + 0.005
+    while time.monotonic() < until:
+        pass
+
+    later = timeline.mark("lists read")
+
+    assert timeline.mark("connected") == first
+    assert timeline.stages() == (("connected", first), ("lists read", later))
+    assert later > first

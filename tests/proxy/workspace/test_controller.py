@@ -10,16 +10,25 @@ from typing import Any
 
 import pytest
 
-from protocol.conversations import asynchronous
+from protocol.conversations import asynchronous, timers, until
+from support.files import write
 from support.relays import ScriptedSession
 from support.upstreams import Kept, Lists, ScriptedRunning, ScriptedUpstream
+from uno_devserver.instances.probe import HostAddIn, Probe
 from uno_devserver.protocol.service import Params, Result
+from uno_devserver.proxy.health.report import ProxyFacts, UpstreamFacts
 from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.state import ConnectionState
+from uno_devserver.proxy.upstream.configured import ConfiguredUpstream
+from uno_devserver.proxy.upstream.host import HostUpstream
 from uno_devserver.proxy.workspace import controller as mending
 from uno_devserver.proxy.workspace import controller as module
 from uno_devserver.proxy.workspace import controller as seen
-from uno_devserver.proxy.workspace.controller import WorkspaceController
+from uno_devserver.proxy.workspace.controller import Mending, WorkspaceController, counting, is_outdated
 from uno_devserver.proxy.workspace.decisions import WorkspaceDecisions
+from uno_devserver.system.folders import folders
+from uno_devserver.workspace.config import AS_BEFORE, Config, ServerCommand, read_config
+from uno_devserver.workspace.resolver import resolve
 from uno_devserver.workspace.transitions import Transition
 
 
@@ -324,3 +333,207 @@ async def test_decisions_are_carried_out_one_after_the_other(tmp_path: Path, mon
     assert [result["status"] for result in results] == ["ready"] * 3
     assert world.served == [str(two), str(one), str(two)]
     await world.close()
+
+
+# --- saved files
+
+
+BROKEN = Probe(add_ins=(HostAddIn("a", None, None, loaded=False, error="it is wrong"),))
+WELL = Probe(add_ins=(HostAddIn("a", None, None, loaded=True, error=None),))
+LAUNCHED, EDITED = 1, 2  # keys of the add-ins' files
+
+
+class Upstream:
+    sources: int | None = LAUNCHED
+
+
+class MendingWorld:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, state: ConnectionState, **facts: Any) -> None:
+        monkeypatch.setattr(module, "HostUpstream", Upstream)
+        self.restarts = self.looks = self.wishes = self.reloads = 0
+        self.watched = False  # whether somebody watches the code
+        self.rest = 0.0
+        self.upstream = Upstream()
+        keeper: Any = SimpleNamespace(
+            state=state,
+            upstream=self.upstream,
+            rest=lambda: self.rest,
+            wanted=lambda: self._count("wishes"),
+            reload=self._reload,
+        )
+        owned = UpstreamFacts(owned=facts.pop("owned", True))
+        state: Any = SimpleNamespace(facts=ProxyFacts(Options("/ws"), upstream=owned, **facts))
+        self.mending = Mending(keeper, state, lambda: self._count("looks"), restart=lambda: self._count("restarts"))
+
+    @property
+    def done(self) -> tuple[int, int, int]:
+        """Restarts, wishes, and looks to come."""
+        return self.restarts, self.wishes, self.looks
+
+    def _reload(self) -> bool:
+        self.reloads += self.watched
+        return self.watched
+
+    def _count(self, what: str) -> None:
+        setattr(self, what, getattr(self, what) + 1)
+
+
+@pytest.mark.parametrize(
+    ("facts", "sources", "restarts"),
+    [
+        ({"host": BROKEN}, EDITED, 1),
+        ({"left_out": ("a",)}, EDITED, 1),
+        ({"host": BROKEN}, LAUNCHED, 0),  # touched, or another file
+        ({"host": WELL}, EDITED, 0),
+        ({}, EDITED, 0),
+        ({"host": BROKEN, "owned": False}, EDITED, 0),
+    ],
+)
+@asynchronous
+async def test_a_host_that_runs_is_only_started_again_for_an_add_in_that_it_lacks(
+    monkeypatch: pytest.MonkeyPatch, facts: dict[str, Any], sources: int, restarts: int
+) -> None:
+    world = MendingWorld(monkeypatch, ConnectionState.CONNECTED, **facts)
+
+    world.mending.saved(sources)
+
+    assert world.done == (restarts, 0, 0)
+
+
+@asynchronous
+async def test_where_somebody_watches_the_code_one_save_is_one_restart_of_theirs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = MendingWorld(monkeypatch, ConnectionState.CONNECTED, host=BROKEN)
+    world.watched = True
+
+    world.mending.saved(EDITED)
+
+    assert world.done == (0, 0, 0)
+    assert world.reloads == 1
+
+
+@pytest.mark.parametrize("sources", [LAUNCHED, EDITED])
+@asynchronous
+async def test_where_nothing_works_any_file_is_worth_an_attempt(monkeypatch: pytest.MonkeyPatch, sources: int) -> None:
+    world = MendingWorld(monkeypatch, ConnectionState.DEGRADED)
+
+    world.mending.saved(sources)
+
+    assert world.done == (0, 1, 0)
+
+
+@pytest.mark.parametrize("state", [ConnectionState.CONNECTED, ConnectionState.DEGRADED, ConnectionState.LAUNCHING])
+@asynchronous
+async def test_what_is_saved_too_early_is_remembered_once(
+    monkeypatch: pytest.MonkeyPatch, state: ConnectionState
+) -> None:
+    world = MendingWorld(monkeypatch, state, host=BROKEN)
+    world.rest = 0.01
+    before = timers()
+
+    world.mending.saved(EDITED)
+    world.mending.saved(EDITED)
+
+    assert world.done == (0, 0, 0)
+    assert timers() == before + 1
+    await until(lambda: world.looks == 1)
+
+
+@asynchronous
+async def test_at_the_end_nothing_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = MendingWorld(monkeypatch, ConnectionState.DEGRADED)
+    world.rest = 60.0
+    before = timers()
+    world.mending.saved(EDITED)
+    assert timers() == before + 1
+
+    world.mending.close()
+
+    assert timers() == before
+
+
+@pytest.mark.parametrize(("known", "wishes"), [(LAUNCHED, 1), (0, 0), (None, 0)])
+@asynchronous
+async def test_what_was_saved_during_a_start_is_noticed_when_it_is_through(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, known: int | None, wishes: int
+) -> None:
+    world = MendingWorld(monkeypatch, ConnectionState.DEGRADED)
+    world.upstream.sources = known  # and the folder, which has no add-ins, has the key 0
+    workspace: Any = SimpleNamespace(working_directory=str(tmp_path))
+
+    await world.mending.catch_up(workspace)
+
+    assert world.wishes == wishes
+
+
+# --- which files count
+
+
+HOST = Config("/ws/.devtools/host.config.jsonc")
+FIRST = HOST.replace(server=ServerCommand("first"))
+UNREADABLE = HOST.replace(readable=False)
+
+
+def configured(folder: Path, started_with: Config | None, *, trusted: bool | None = True) -> ConfiguredUpstream:
+    upstream = ConfiguredUpstream(resolve(str(folder)), folders(), {}, trusts=lambda _: True)
+    upstream.config, upstream.trusted = started_with, trusted
+    return upstream
+
+
+@pytest.mark.parametrize(
+    ("now", "outdated"),
+    [
+        (FIRST, False),
+        (FIRST.replace(wait_calls=True), False),  # which needs no other server
+        (FIRST.replace(server=ServerCommand("second")), True),
+        (FIRST.replace(server_root="/ws/other"), True),
+        (HOST, True),
+        (UNREADABLE, False),
+    ],
+)
+def test_a_server_of_the_config_is_outdated_when_that_names_another(
+    tmp_path: Path, now: Config, outdated: bool
+) -> None:
+    assert is_outdated(configured(tmp_path, FIRST), now) is outdated
+
+
+@pytest.mark.parametrize(("now", "outdated"), [(FIRST, False), (HOST, True)])
+def test_before_its_first_start_it_is_outdated_only_when_there_is_no_server_to_start(
+    tmp_path: Path, now: Config, outdated: bool
+) -> None:
+    assert is_outdated(configured(tmp_path, None, trusted=None), now) is outdated
+
+
+def test_what_was_not_agreed_to_is_always_outdated(tmp_path: Path) -> None:
+    assert is_outdated(configured(tmp_path, FIRST, trusted=False), FIRST)
+    assert is_outdated(configured(tmp_path, FIRST, trusted=False), UNREADABLE)
+
+
+@pytest.mark.parametrize(("now", "outdated"), [(HOST, False), (FIRST, True), (UNREADABLE, False)])
+def test_a_host_is_outdated_when_the_config_names_a_server(tmp_path: Path, now: Config, outdated: bool) -> None:
+    host = HostUpstream(resolve(str(tmp_path)), folders(), {}, trusts=lambda _: True)
+
+    assert is_outdated(host, now) is outdated
+
+
+def test_a_config_that_is_just_being_written_changes_no_setting(tmp_path: Path) -> None:
+    # given
+    path = write(tmp_path / ".devtools" / "host.config.jsonc", '{"proxy": {"waitCalls": true}}')
+    before = read_config(str(path))
+    assert before.wait_calls
+
+    # when
+    write(path, '{"proxy": {"waitCalls": tr')
+    kept = counting(before, read_config(str(path)))
+
+    # then
+    assert kept.wait_calls
+    assert [issue.remediation for issue in kept.issues] == [AS_BEFORE]
+
+
+def test_a_config_in_another_place_counts_whether_it_can_be_read_or_not(tmp_path: Path) -> None:
+    path = write(tmp_path / ".devtools" / "host.config.jsonc", "{")
+    now = read_config(str(path))
+
+    assert counting(FIRST.replace(wait_calls=True), now) is now
