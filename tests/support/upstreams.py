@@ -27,12 +27,17 @@ from uno_devserver.proxy.state import ProxyFacts, ProxyState
 from uno_devserver.proxy.upstream.base import Ending, Running, StartFailure, StartObserver
 from uno_devserver.proxy.upstream.keeper import Keeper
 from uno_devserver.proxy.upstream.launcher import Launcher
-from uno_devserver.proxy.upstream.lifecycle import KeeperLimits, Lifecycle, Policy, Start
+from uno_devserver.proxy.upstream.lifecycle import Lifecycle, Start, UpstreamLimits
 from uno_devserver.proxy.workspace.controller import WorkspaceController
 
 PATIENCE = 10.0
-SWIFT = Policy(backoff_seconds=(0.0, 0.001, 0.002), retry_seconds=0.0)
-IMPATIENT = KeeperLimits(hello_seconds=0.001, end_seconds=0.01, retry_seconds=0.01)
+SWIFT = UpstreamLimits(
+    backoff_seconds=(0.0, 0.001, 0.002),
+    retry_seconds=0.0,
+    url_retry_seconds=0.01,
+    hello_seconds=0.001,
+    end_seconds=0.01,
+)
 
 
 class Lists:
@@ -154,8 +159,7 @@ class Kept:
         upstream: ScriptedUpstream | None,
         options: Options | None = None,
         *,
-        limits: KeeperLimits = IMPATIENT,
-        lifecycle: Policy = SWIFT,
+        limits: UpstreamLimits = SWIFT,
         begins: bool = True,
     ) -> None:
         options = options or Options(str(folder), command=("serve",))
@@ -173,7 +177,7 @@ class Kept:
             options, self.state, str(folder / "state"), broadcast=self.broadcasts.append, changed=lambda: None
         )
         self.announcements = Announcements(self._heard)
-        self.lifecycle = Lifecycle(lifecycle)
+        self.lifecycle = Lifecycle(limits)
         self.launcher = Launcher(self.state.timeline)
         begun = upstream if begins else None
         self.keeper = Keeper(

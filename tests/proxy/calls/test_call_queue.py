@@ -16,13 +16,13 @@ from support.virtual_time import run_virtually, turns
 from uno_devserver.hotreload.authority import UNCHANGED, CheckResult, Restarted
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.service import Result
-from uno_devserver.proxy.calls.call_queue import CallQueue
+from uno_devserver.proxy.calls.call_queue import CallQueue, ReloadQuery
 from uno_devserver.proxy.calls.failure_answers import OUTCOME_UNKNOWN, TIMED_OUT, UNAVAILABLE, NoAnswer
 from uno_devserver.proxy.calls.reload_messages import META_KEY
 from uno_devserver.workspace.config import Strategy
 
 NOT_STARTED = CheckResult(server_digest="d1")  # what lies on disk was tried before
-POLICY = QUICK.replace(check_seconds=10.0, restart_seconds=120.0, progress_seconds=1.0)
+LIMITS = QUICK.replace(check_seconds=10.0, restart_seconds=120.0, progress_seconds=1.0)
 
 
 def virtual(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
@@ -44,7 +44,7 @@ class Run:
         self.cancelled = False
         self.ending: asyncio.Future[Result | msgspec.Raw] = asyncio.get_running_loop().create_future()
         self._stage = stage
-        self.task = asyncio.ensure_future(stage.pipeline.run(call, self._execute))
+        self.task = asyncio.ensure_future(stage.queue.run(call, self._execute))
 
     async def _execute(self) -> Result | msgspec.Raw:
         self.began = True
@@ -88,14 +88,14 @@ class Stage:
     ) -> None:
         self.authority = ScriptedAuthority(news)
         self.order: list[Run] = []
-        self.pipeline = CallQueue(
+        self.queue = CallQueue(
             self.authority,
             concurrency=concurrency,
             strategy=strategy,
             waits=lambda: waits,
             serves=lambda: serves,
             name="The Acme server",
-            policy=POLICY,
+            limits=LIMITS,
         )
 
     def call(self, **more: Any) -> Run:
@@ -363,9 +363,9 @@ async def test_after_the_restart_calls_run_again() -> None:
     await stage.calls(1)
     await stage.checked(CHANGED)
 
-    during = await stage.pipeline.settled(0.5)
+    during = await stage.queue.settled(0.5)
     await stage.restarted()
-    after = await stage.pipeline.settled(0.5)
+    after = await stage.queue.settled(0.5)
     [run] = await stage.calls(1)
     await stage.checked(UNCHANGED)
 
@@ -398,9 +398,9 @@ async def test_a_restart_function_that_pauses_and_resumes_itself_does_no_harm(st
     paused = asyncio.Event()
 
     async def replace() -> Restarted:
-        await stage.pipeline.pause(hold=strategy is Strategy.SWAP)
+        await stage.queue.pause(hold=strategy is Strategy.SWAP)
         paused.set()
-        stage.pipeline.resume()
+        stage.queue.resume()
         return Restarted(ok=True)
 
     stage.authority.ready_to_restart = replace  # type: ignore[method-assign]
@@ -409,7 +409,7 @@ async def test_a_restart_function_that_pauses_and_resumes_itself_does_no_harm(st
     await turns()
 
     assert paused.is_set()
-    assert await stage.pipeline.settled(0)
+    assert await stage.queue.settled(0)
     assert trigger.began is (strategy is Strategy.SWAP)
 
 
@@ -418,13 +418,13 @@ async def test_a_restart_that_somebody_else_wants_is_the_same_for_calls() -> Non
     stage = Stage(news=False)
     [running] = await stage.calls(1)
 
-    pausing = asyncio.ensure_future(stage.pipeline.pause(hold=False))
+    pausing = asyncio.ensure_future(stage.queue.pause(hold=False))
     await turns()
     [meanwhile] = await stage.calls(1)
     waits = not pausing.done()
     await finish(running)
     paused = pausing.done()
-    stage.pipeline.resume()
+    stage.queue.resume()
     [after] = await stage.calls(1)
 
     assert meanwhile.told["state"] == "restarting"
@@ -439,10 +439,10 @@ async def test_calls_that_wait_for_a_check_are_told_of_a_restart_that_comes_firs
     stage = Stage(news=None)
     runs = await stage.calls(2)
 
-    await stage.pipeline.pause(hold=False)
+    await stage.queue.pause(hold=False)
     await turns()
     await stage.checked(UNCHANGED)
-    stage.pipeline.resume()
+    stage.queue.resume()
 
     assert [run.told["state"] for run in runs] == ["restarting"] * 2
 
@@ -452,10 +452,10 @@ async def test_a_pause_that_holds_returns_at_once_and_held_calls_run_afterwards(
     stage = Stage(news=False)
     [running] = await stage.calls(1)
 
-    await stage.pipeline.pause(hold=True)
+    await stage.queue.pause(hold=True)
     [held] = await stage.calls(1)
     before = held.began
-    stage.pipeline.resume()
+    stage.queue.resume()
     await turns()
 
     assert running.began
@@ -466,13 +466,13 @@ async def test_a_pause_that_holds_returns_at_once_and_held_calls_run_afterwards(
 @virtual
 async def test_who_comes_when_the_new_server_is_there_waits_for_the_end_of_the_restart() -> None:
     stage = Stage(news=False)
-    await stage.pipeline.pause(hold=False)
+    await stage.queue.pause(hold=False)
     [early] = await stage.calls(1)
 
-    stage.pipeline.hold()
+    stage.queue.hold()
     [late] = await stage.calls(1)
     before = late.task.done() or late.began
-    stage.pipeline.resume()
+    stage.queue.resume()
     await turns()
 
     assert early.told["state"] == "restarting"
@@ -530,13 +530,13 @@ async def test_where_servers_are_swapped_calls_are_held_also_if_somebody_else_re
     stage = Stage(news=False, strategy=Strategy.SWAP)
     [running] = await stage.calls(1)
 
-    pausing = asyncio.ensure_future(stage.pipeline.pause(hold=False))
+    pausing = asyncio.ensure_future(stage.queue.pause(hold=False))
     await turns()
     [held] = await stage.calls(1)
     waits = not pausing.done()
     await finish(running)
     paused, before = pausing.done(), held.began
-    stage.pipeline.resume()
+    stage.queue.resume()
     await turns()
 
     assert waits
@@ -858,11 +858,11 @@ async def test_a_restart_that_fails_or_never_ends_lets_calls_through() -> None:
     await stage.checked(CHANGED)
     stage.authority.restarts[-1].set_exception(ConnectionError("gone"))
     await turns()
-    after_failure = await stage.pipeline.settled(0)
+    after_failure = await stage.queue.settled(0)
     [again] = await stage.calls(1)
     await stage.checked(CHANGED)
 
-    settled = await stage.pipeline.settled(121)
+    settled = await stage.queue.settled(121)
 
     assert after_failure
     assert not again.began
@@ -874,7 +874,7 @@ async def test_the_end_of_hot_reload_runs_whatever_waits() -> None:
     stage = Stage(news=None, concurrency=1)
     runs = await stage.calls(3)
 
-    stage.pipeline.close()
+    stage.queue.close()
     await turns()
 
     assert began(runs) == [True] * 3
@@ -886,7 +886,7 @@ async def test_the_end_of_hot_reload_does_not_break_off_a_restart() -> None:
     [held] = await stage.calls(1)
     await stage.checked(CHANGED)
 
-    stage.pipeline.close()
+    stage.queue.close()
     await turns()
     unbroken = not stage.authority.restarts[0].cancelled()
     await stage.restarted()
@@ -904,7 +904,7 @@ async def test_hot_reload_that_ends_before_its_restart_asks_for_none() -> None:
     await stage.calls(1)
     await stage.checked(CHANGED)
 
-    stage.pipeline.close()
+    stage.queue.close()
     await finish(running)
 
     assert stage.authority.restarts == []
@@ -914,7 +914,7 @@ async def test_hot_reload_that_ends_before_its_restart_asks_for_none() -> None:
 
 
 async def is_current(stage: Stage) -> asyncio.Task[None]:
-    asked = asyncio.ensure_future(stage.pipeline.current())
+    asked = asyncio.ensure_future(stage.queue.current())
     await turns()
     return asked
 
@@ -951,7 +951,7 @@ async def test_a_request_waits_for_no_restart_that_waits_for_a_call_which_may_ne
 async def test_nor_where_the_owner_of_a_host_restarts_it_although_code_is_swapped() -> None:
     stage = Stage(news=False, strategy=Strategy.SWAP)
     (running,) = await stage.calls(1)
-    pausing = asyncio.ensure_future(stage.pipeline.pause(hold=False))
+    pausing = asyncio.ensure_future(stage.queue.pause(hold=False))
     await turns()
 
     asked = await is_current(stage)
@@ -965,11 +965,11 @@ async def test_nor_where_the_owner_of_a_host_restarts_it_although_code_is_swappe
 async def test_a_request_waits_for_a_swap_also_while_calls_run() -> None:
     stage = Stage(news=False, strategy=Strategy.SWAP)
     (running,) = await stage.calls(1)
-    await stage.pipeline.pause(hold=True)
+    await stage.queue.pause(hold=True)
 
     asked = await is_current(stage)
     assert not asked.done()
-    stage.pipeline.resume()
+    stage.queue.resume()
     await turns()
 
     assert asked.done()
@@ -994,8 +994,71 @@ async def test_a_request_that_waits_goes_on_when_nothing_is_reloaded_any_more() 
     stage = Stage(news=True)
     asked = await is_current(stage)
 
-    stage.pipeline.close()
+    stage.queue.close()
     await turns()
 
     assert asked.done()
     assert asked.exception() is None
+
+
+# --- what hot reload is asked
+
+
+def test_an_answer_is_passed_on_and_so_is_what_is_said_meanwhile() -> None:
+    async def ask() -> tuple[CheckResult | None, list[str]]:
+        authority, said = ScriptedAuthority(), list[str]()
+        checking = asyncio.ensure_future(ReloadQuery(authority, LIMITS).check(said.append))
+        await turns()
+        authority.tells[0]("Building.")
+        authority.checks[0].set_result(UNCHANGED)
+        return await checking, said
+
+    assert run_virtually(ask()) == (UNCHANGED, ["Building."])
+
+
+def test_without_a_word_a_check_is_given_up_after_its_bound_and_a_restart_after_a_longer_one() -> None:
+    async def ask() -> tuple[float, float]:
+        asking, loop = ReloadQuery(ScriptedAuthority(), LIMITS), asyncio.get_running_loop()
+        assert await asking.check(lambda _: None) is None
+        checked = loop.time()
+        assert await asking.restart() is None
+        asking.close()
+        return checked, loop.time()
+
+    assert run_virtually(ask()) == pytest.approx((10.0, 130.0))
+
+
+def test_a_word_gives_it_the_full_time_again() -> None:
+    async def ask() -> float:
+        authority = ScriptedAuthority()
+        asking, loop = ReloadQuery(authority, LIMITS), asyncio.get_running_loop()
+        loop.call_later(7, lambda: authority.tells[0]("Still at it."))
+        assert await asking.check(lambda _: None) is None
+        asking.close()
+        return loop.time()
+
+    assert run_virtually(ask()) == pytest.approx(17.0)
+
+
+def test_cancelling_who_asks_cancels_the_question() -> None:
+    async def ask() -> bool:
+        authority = ScriptedAuthority()
+        restarting = asyncio.ensure_future(ReloadQuery(authority, LIMITS).restart())
+        await turns()
+        restarting.cancel()
+        await turns()
+        return authority.restarts[0].cancelled() and restarting.cancelled()
+
+    assert run_virtually(ask())
+
+
+def test_an_authority_that_cancels_itself_is_one_that_gives_no_answer(capsys: pytest.CaptureFixture[str]) -> None:
+    async def ask() -> Restarted | None:
+        authority = ScriptedAuthority()
+        restarting = asyncio.ensure_future(ReloadQuery(authority, LIMITS).restart())
+        await turns()
+        authority.restarts[0].cancel()
+        return await restarting
+
+    assert run_virtually(ask()) is None
+    assert "it was cancelled" in capsys.readouterr().err

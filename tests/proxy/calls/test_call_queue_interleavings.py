@@ -18,7 +18,7 @@ from uno_devserver.proxy.calls.call_queue import CallQueue
 from uno_devserver.proxy.calls.reload_messages import META_KEY
 from uno_devserver.workspace.config import Strategy
 
-POLICY = QUICK.replace(check_seconds=10.0, restart_seconds=120.0, progress_seconds=1.0)
+LIMITS = QUICK.replace(check_seconds=10.0, restart_seconds=120.0, progress_seconds=1.0)
 LONG_SECONDS = 1000.0  # longer than every bound together
 # How long a check or a restart takes, in seconds; at the last it is given up.
 DURATIONS = (0.0, 0.5, 500.0)
@@ -46,7 +46,7 @@ class Code:
         tell("Looking.")
         self.looked = seen = self.source
         takes, fails = self.check_takes, self.check_fails
-        self.faults += fails or takes > POLICY.check_seconds
+        self.faults += fails or takes > LIMITS.check_seconds
         await asyncio.sleep(takes)
         if fails:
             raise OSError("The disk is gone.")
@@ -58,19 +58,19 @@ class Code:
         world = self.world
         world.demand(self.running != self.source, "there was nothing to restart for")
         takes, fails, version = self.restart_takes, self.restart_fails, self.source
-        self.faults += fails or takes > POLICY.restart_seconds
+        self.faults += fails or takes > LIMITS.restart_seconds
         if world.strategy is Strategy.RESTART:
             world.demand(not world.executing, "calls still ran")
             world.replacing += 1
         try:
             # One that is given up goes on; calls are made meanwhile.
-            await asyncio.sleep(min(takes, POLICY.restart_seconds))
+            await asyncio.sleep(min(takes, LIMITS.restart_seconds))
         finally:
             if world.strategy is Strategy.RESTART:
                 world.replacing -= 1
         if fails:
             return Restarted(ok=False, problem="It ended.", kept=world.strategy is Strategy.SWAP)
-        if takes > POLICY.restart_seconds:
+        if takes > LIMITS.restart_seconds:
             raise ConnectionError("gone")
         self.running = version
         self.replaced.append(version)
@@ -87,7 +87,7 @@ class Made:
         self.cancelled = False
         self.ending = asyncio.Event()
         self.world = world
-        self.task = asyncio.ensure_future(world.pipeline.run(tool_call(), self._execute))
+        self.task = asyncio.ensure_future(world.queue.run(tool_call(), self._execute))
 
     async def _execute(self) -> Result:
         world, code = self.world, self.world.code
@@ -118,8 +118,8 @@ class World:
         self.replacing = 0
         self.paused = False  # by somebody else, and nothing runs
         self.pausing: list[asyncio.Task[None]] = []
-        self.pipeline = CallQueue(
-            self.code, concurrency=concurrency, strategy=strategy, waits=lambda: waits, name="It", policy=POLICY
+        self.queue = CallQueue(
+            self.code, concurrency=concurrency, strategy=strategy, waits=lambda: waits, name="It", limits=LIMITS
         )
 
     def demand(self, fact: bool, else_wrong: str) -> None:
@@ -155,7 +155,7 @@ class World:
 
     def pause(self, hold: bool) -> None:
         async def pause() -> None:
-            await self.pipeline.pause(hold=hold)
+            await self.queue.pause(hold=hold)
             self.paused = not hold
 
         self.pausing.append(asyncio.ensure_future(pause()))
@@ -164,7 +164,7 @@ class World:
         for task in self.pausing:
             task.cancel()
         self.paused = False
-        self.pipeline.resume()
+        self.queue.resume()
 
     async def end(self) -> None:
         """Now everything works: whatever still waits has its outcome."""
@@ -176,7 +176,7 @@ class World:
                 for made in self.made:
                     made.ending.set()
                 await asyncio.sleep(0.1)
-            assert await self.pipeline.settled(LONG_SECONDS)
+            assert await self.queue.settled(LONG_SECONDS)
         await turns()
 
 

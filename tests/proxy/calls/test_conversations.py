@@ -21,6 +21,7 @@ from support.relays import (
 )
 from uno_devserver.protocol.client.connection import Lost, Refusal
 from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
+from uno_devserver.proxy.calls.conversations import SILENCE_CHECKS, Caller, SilenceWatch
 from uno_devserver.proxy.calls.upstream_link import Unavailable
 
 
@@ -34,8 +35,8 @@ def _answering(scene: Scene) -> ScriptedLink:
 async def test_nothing_is_opened_for_a_client_that_does_not_call() -> None:
     scene = Scene()
 
-    scene.relay.opened(ScriptedSession())
-    scene.relay.upstream_changed()
+    scene.service.opened(ScriptedSession())
+    scene.service.conversations.renew()
 
     assert scene.link.eras_wanted == []
 
@@ -47,7 +48,7 @@ async def test_each_session_has_a_connection_of_its_own_in_its_era_for_all_its_c
     one, other = ScriptedSession(), ScriptedSession()
 
     for session in (one, other, one):
-        await scene.relay.answer(tool_call(session=session))
+        await scene.service.answer(tool_call(session=session))
 
     assert [connection.peer.client for connection in link.connections] == [one.client, other.client]
     assert [len(connection.asked) for connection in link.connections] == [2, 1]
@@ -60,7 +61,7 @@ async def test_modern_requests_of_the_same_client_share_a_connection() -> None:
     link = _answering(scene)
 
     for session in (ScriptedSession(MODERN), ScriptedSession(MODERN), ScriptedSession(MODERN, sampling={})):
-        await scene.relay.answer(tool_call(session=session))
+        await scene.service.answer(tool_call(session=session))
 
     assert [len(connection.asked) for connection in link.connections] == [2, 1]
     assert link.eras_wanted == [True, True]
@@ -68,13 +69,13 @@ async def test_modern_requests_of_the_same_client_share_a_connection() -> None:
 
 @asynchronous
 async def test_modern_clients_that_are_not_seen_again_make_room_but_not_those_who_wait() -> None:
-    scene = Scene(modern=True, policy=QUICK.replace(modern_clients=2))
+    scene = Scene(modern=True, limits=QUICK.replace(modern_clients=2))
 
     waiting = scene.start(tool_call(session=ScriptedSession(MODERN, "waits")))
     asked = await scene.next_asked()
     _answering(scene)
     for name in ("b", "c", "b"):
-        await scene.relay.answer(tool_call(session=ScriptedSession(MODERN, name)))
+        await scene.service.answer(tool_call(session=ScriptedSession(MODERN, name)))
     asked.answer()
     await waiting
 
@@ -85,18 +86,18 @@ async def test_modern_clients_that_are_not_seen_again_make_room_but_not_those_wh
 
 @asynchronous
 async def test_the_modern_client_that_was_longest_not_seen_makes_room() -> None:
-    scene = Scene(modern=True, policy=QUICK.replace(modern_clients=2))
+    scene = Scene(modern=True, limits=QUICK.replace(modern_clients=2))
     _answering(scene)
 
     for name in ("a", "b", "a", "c"):
-        await scene.relay.answer(tool_call(session=ScriptedSession(MODERN, name)))
+        await scene.service.answer(tool_call(session=ScriptedSession(MODERN, name)))
 
     await until(lambda: [one.closed for one in scene.link.connections] == [False, True, False])
 
 
 @asynchronous
 async def test_modern_clients_that_all_waited_at_once_make_room_when_they_do_not_wait_any_more() -> None:
-    scene = Scene(modern=True, policy=QUICK.replace(modern_clients=2))
+    scene = Scene(modern=True, limits=QUICK.replace(modern_clients=2))
 
     waiting = [scene.start(tool_call(session=ScriptedSession(MODERN, name))) for name in "abcde"]
     await until(lambda: len(scene.link.asked) == 5)
@@ -104,7 +105,7 @@ async def test_modern_clients_that_all_waited_at_once_make_room_when_they_do_not
         asked.answer()
     await asyncio.gather(*waiting)
     _answering(scene)
-    await scene.relay.answer(tool_call(session=ScriptedSession(MODERN, "f")))
+    await scene.service.answer(tool_call(session=ScriptedSession(MODERN, "f")))
 
     await until(lambda: [one.closed for one in scene.link.connections] == [True, True, True, True, False, False])
 
@@ -133,11 +134,11 @@ async def test_a_failed_opening_is_tried_again() -> None:
     link = _answering(scene)
     session = ScriptedSession()
     link.unreachable = Refusal("no")
-    await scene.relay.answer(tool_call(session=session))
+    await scene.service.answer(tool_call(session=session))
 
     link.unreachable = None
 
-    assert said(await scene.relay.answer(tool_call(session=session))) == {"content": []}
+    assert said(await scene.service.answer(tool_call(session=session))) == {"content": []}
 
 
 @asynchronous
@@ -146,10 +147,10 @@ async def test_the_end_of_a_session_ends_its_connection() -> None:
     link = _answering(scene)
     session, other = ScriptedSession(), ScriptedSession()
     for one in (session, other):
-        await scene.relay.answer(tool_call(session=one))
+        await scene.service.answer(tool_call(session=one))
 
-    scene.relay.closed(session)
-    scene.relay.closed(ScriptedSession())  # who has never called
+    scene.service.closed(session)
+    scene.service.closed(ScriptedSession())  # who has never called
 
     await until(lambda: link.connections[0].closed)
     assert not link.connections[1].closed
@@ -157,17 +158,17 @@ async def test_the_end_of_a_session_ends_its_connection() -> None:
 
 @asynchronous
 async def test_a_session_that_ends_while_its_connection_opens_leaves_none() -> None:
-    scene = Scene(policy=QUICK.replace(again_seconds=0.01))
+    scene = Scene(limits=QUICK.replace(again_seconds=0.01))
     scene.link.gate = asyncio.Event()
     session = ScriptedSession()
 
     call = scene.start(tool_call(session=session))
     await until(lambda: bool(scene.link.eras_wanted))
-    scene.relay.closed(session)
+    scene.service.closed(session)
     call.cancel()
     await asyncio.wait([call])
     scene.link.gate.set()
-    await scene.relay.close()
+    await scene.service.close()
 
     assert scene.link.connections == []
 
@@ -175,10 +176,10 @@ async def test_a_session_that_ends_while_its_connection_opens_leaves_none() -> N
 @asynchronous
 async def test_at_the_end_nothing_is_opened_only_to_say_that_nobody_follows_any_more() -> None:
     scene = Scene()
-    await scene.relay.followed("file:///a", True)
+    await scene.service.followed("file:///a", True)
 
-    await scene.relay.close()
-    await scene.relay.followed("file:///a", False)
+    await scene.service.close()
+    await scene.service.followed("file:///a", False)
 
     assert [connection.closed for connection in scene.link.connections] == [True]
     assert len(scene.link.eras_wanted) == 1
@@ -189,10 +190,10 @@ async def test_a_new_upstream_is_never_spoken_to_over_an_old_connection() -> Non
     scene = Scene()
     link = _answering(scene)
     session = ScriptedSession()
-    await scene.relay.answer(tool_call(session=session))
+    await scene.service.answer(tool_call(session=session))
 
-    link.connect_anew()  # and nobody has told the relay
-    await scene.relay.answer(tool_call(session=session))
+    link.connect_anew()  # and nobody has told the conversations
+    await scene.service.answer(tool_call(session=session))
 
     assert [asked.connection.generation for asked in link.asked] == [1, 2]
     await until(lambda: link.connections[0].closed)
@@ -223,11 +224,11 @@ async def test_who_waits_for_an_opening_to_an_upstream_that_is_gone_waits_for_th
     call = scene.start(tool_call())
     await until(lambda: len(link.eras_wanted) == 1)
     link.be(RECONNECTING)
-    scene.relay.upstream_changed()
+    scene.service.conversations.renew()
     await until(lambda: bool(link.waited))
     link.gate = None
     link.connect_anew()
-    scene.relay.upstream_changed()
+    scene.service.conversations.renew()
 
     assert said(await call) == {"content": []}
     assert [connection.generation for connection in link.connections] == [2]
@@ -243,8 +244,8 @@ async def test_a_call_finds_an_opening_that_is_out_of_date_and_begins_a_new_one(
     stuck = scene.start(tool_call(session=session))
     await until(lambda: len(link.eras_wanted) == 1)
     link.gate = None
-    link.connect_anew()  # and nobody has told the relay
-    results = await asyncio.gather(scene.relay.answer(tool_call(session=session)), stuck)
+    link.connect_anew()  # and nobody has told the conversations
+    results = await asyncio.gather(scene.service.answer(tool_call(session=session)), stuck)
 
     assert [said(result) for result in results] == [{"content": []}] * 2
     assert not gate.is_set()
@@ -258,7 +259,7 @@ async def test_whoever_waits_hears_when_the_upstream_is_given_up() -> None:
     call = scene.start(tool_call())
     await scene.next_asked()
     scene.link.be(RECONNECTING)  # it hangs, and its connections do not break
-    scene.relay.upstream_changed()
+    scene.service.conversations.renew()
 
     assert "outcome is unknown" in said(await call)["content"][0]["text"]
 
@@ -269,15 +270,15 @@ async def test_sessions_that_have_called_hear_a_new_upstream_from_the_start_with
     link = _answering(scene)
     session, silent = ScriptedSession(), ScriptedSession()
     for one in (session, silent):
-        scene.relay.opened(one)
-    await scene.relay.levelled(session, "debug")
-    await scene.relay.answer(tool_call(session=session))
-    await scene.relay.levelled(session, "error")
+        scene.service.opened(one)
+    await scene.service.levelled(session, "debug")
+    await scene.service.answer(tool_call(session=session))
+    await scene.service.levelled(session, "error")
 
     link.be(RECONNECTING)
-    scene.relay.upstream_changed()
+    scene.service.conversations.renew()
     link.connect_anew()
-    scene.relay.upstream_changed()
+    scene.service.conversations.renew()
     await until(lambda: len(link.connections) == 2 and bool(link.connections[1].levels))
 
     assert [connection.peer.client for connection in link.connections] == [session.client] * 2
@@ -289,10 +290,10 @@ async def test_sessions_that_have_called_hear_a_new_upstream_from_the_start_with
 async def test_modern_clients_are_not_connected_before_they_call_again() -> None:
     scene = Scene(modern=True)
     link = _answering(scene)
-    await scene.relay.answer(tool_call(session=ScriptedSession(MODERN)))
+    await scene.service.answer(tool_call(session=ScriptedSession(MODERN)))
 
     link.connect_anew()
-    scene.relay.upstream_changed()
+    scene.service.conversations.renew()
     await until(lambda: link.connections[0].closed)
 
     assert len(link.connections) == 1
@@ -302,10 +303,10 @@ async def test_modern_clients_are_not_connected_before_they_call_again() -> None
 async def test_an_upstream_that_is_still_the_same_keeps_its_connections() -> None:
     scene = Scene()
     link = _answering(scene)
-    await scene.relay.answer(tool_call())
+    await scene.service.answer(tool_call())
 
-    scene.relay.upstream_changed()
-    await scene.relay.close()
+    scene.service.conversations.renew()
+    await scene.service.close()
 
     assert len(link.connections) == 1
     assert link.connections[0].closed  # by the end, which says goodbye for all
@@ -316,7 +317,7 @@ async def test_what_the_upstream_says_beside_requests_goes_where_it_belongs() ->
     scene = Scene()
     link = _answering(scene)
     session = ScriptedSession()
-    await scene.relay.answer(tool_call(session=session))
+    await scene.service.answer(tool_call(session=session))
     peer = link.connections[0].peer
 
     peer.notify("notifications/tools/list_changed", {})
@@ -373,16 +374,16 @@ async def test_a_question_that_comes_with_the_opening_is_asked_by_the_call_that_
 @asynchronous
 async def test_resources_are_followed_once_for_all_endpoints_and_again_at_a_new_upstream() -> None:
     scene = Scene()
-    relay, link = scene.relay, scene.link
+    service, link = scene.service, scene.link
 
-    await relay.followed("file:///a", True)
-    await relay.followed("file:///a", True)  # by another endpoint
-    await relay.followed("file:///b", True)
-    await relay.followed("file:///a", False)
-    await relay.followed("file:///b", False)
+    await service.followed("file:///a", True)
+    await service.followed("file:///a", True)  # by another endpoint
+    await service.followed("file:///b", True)
+    await service.followed("file:///a", False)
+    await service.followed("file:///b", False)
     link.connections[0].peer.notify("notifications/resources/updated", {"uri": "file:///a"})
     link.connect_anew()
-    relay.upstream_changed()
+    service.conversations.renew()
     await until(lambda: len(link.connections) == 2 and bool(link.connections[1].follows))
 
     a, b = "file:///a", "file:///b"
@@ -395,7 +396,7 @@ async def test_resources_are_followed_once_for_all_endpoints_and_again_at_a_new_
 @asynchronous
 async def test_what_the_follower_hears_besides_is_for_nobody_and_it_cannot_be_asked() -> None:
     scene = Scene()
-    await scene.relay.followed("file:///a", True)
+    await scene.service.followed("file:///a", True)
     peer = scene.link.connections[0].peer
 
     peer.notify("notifications/message", {"level": "info"})
@@ -407,7 +408,7 @@ async def test_what_the_follower_hears_besides_is_for_nobody_and_it_cannot_be_as
 async def test_our_own_resource_is_not_followed_at_the_upstream() -> None:
     scene = Scene()
 
-    await scene.relay.followed("uno://health", True)
+    await scene.service.followed("uno://health", True)
 
     assert scene.link.eras_wanted == []
 
@@ -415,12 +416,12 @@ async def test_our_own_resource_is_not_followed_at_the_upstream() -> None:
 @asynchronous
 async def test_a_resource_that_the_upstream_does_not_know_is_refused_and_not_followed_later() -> None:
     scene = Scene()
-    await scene.relay.followed("file:///a", True)
+    await scene.service.followed("file:///a", True)
     scene.link.refuses_to_follow = {"file:///b"}
 
     with pytest.raises(RpcError) as refused:
-        await scene.relay.followed("file:///b", True)
-    await scene.relay.followed("file:///c", True)
+        await scene.service.followed("file:///b", True)
+    await scene.service.followed("file:///c", True)
 
     assert refused.value.code == METHOD_NOT_FOUND
     assert scene.link.connections[0].follows[-1] == {"file:///a", "file:///c"}
@@ -429,13 +430,13 @@ async def test_a_resource_that_the_upstream_does_not_know_is_refused_and_not_fol
 @asynchronous
 async def test_a_resource_that_only_the_next_upstream_does_not_know_keeps_no_other_from_being_followed() -> None:
     scene = Scene()
-    await scene.relay.followed("file:///a", True)
+    await scene.service.followed("file:///a", True)
     scene.link.refuses_to_follow = {"file:///a"}
 
     scene.link.connect_anew()
-    scene.relay.upstream_changed()
+    scene.service.conversations.renew()
     await until(lambda: len(scene.link.connections) == 2)
-    await scene.relay.followed("file:///b", True)
+    await scene.service.followed("file:///b", True)
 
     assert scene.link.connections[1].follows[-1] == {"file:///a", "file:///b"}
 
@@ -448,10 +449,10 @@ async def test_what_cannot_be_followed_now_is_followed_later(why: Exception | No
     if why is None:
         scene.link.be(RECONNECTING)
 
-    await scene.relay.followed("file:///a", True)
+    await scene.service.followed("file:///a", True)
     scene.link.unreachable = None
     scene.link.connect_anew()
-    scene.relay.upstream_changed()
+    scene.service.conversations.renew()
 
     await until(lambda: [one.follows for one in scene.link.connections] == [[frozenset({"file:///a"})]])
 
@@ -459,11 +460,11 @@ async def test_what_cannot_be_followed_now_is_followed_later(why: Exception | No
 @asynchronous
 async def test_a_connection_that_is_lost_while_something_is_followed_is_replaced_by_the_next() -> None:
     scene = Scene()
-    await scene.relay.followed("file:///a", True)
+    await scene.service.followed("file:///a", True)
     scene.link.connections[0].gone = True
 
-    await scene.relay.followed("file:///b", True)
-    await scene.relay.followed("file:///c", True)
+    await scene.service.followed("file:///b", True)
+    await scene.service.followed("file:///c", True)
 
     assert scene.link.connections[1].follows == [frozenset({"file:///a", "file:///b", "file:///c"})]
 
@@ -471,46 +472,46 @@ async def test_a_connection_that_is_lost_while_something_is_followed_is_replaced
 @asynchronous
 async def test_an_upstream_that_refuses_what_was_followed_before_does_no_harm() -> None:
     scene = Scene()
-    await scene.relay.followed("file:///a", True)
+    await scene.service.followed("file:///a", True)
 
     scene.link.unreachable = Refusal("no")
     scene.link.connect_anew()
-    scene.relay.upstream_changed()
+    scene.service.conversations.renew()
     await until(lambda: len(scene.link.eras_wanted) == 2)
     scene.link.unreachable = None
-    await scene.relay.followed("file:///b", True)
+    await scene.service.followed("file:///b", True)
 
     assert scene.link.connections[-1].follows == [frozenset({"file:///a", "file:///b"})]
 
 
 @asynchronous
 async def test_a_server_that_hangs_on_a_subscription_is_not_waited_for_for_ever() -> None:
-    scene = Scene(policy=QUICK.replace(aside_seconds=0.01))
+    scene = Scene(limits=QUICK.replace(aside_seconds=0.01))
     scene.link.gate = asyncio.Event()
 
-    await scene.relay.followed("file:///a", True)
-    await scene.relay.notified(ScriptedSession(), "notifications/of_somebody", {})
+    await scene.service.followed("file:///a", True)
+    await scene.service.notified(ScriptedSession(), "notifications/of_somebody", {})
 
     assert len(scene.link.eras_wanted) == 2
 
 
 @asynchronous
-async def test_in_a_shared_conversation_everybody_hears_and_the_first_client_is_seen() -> None:
+async def test_in_a_shared_conversation_all_clients_hear_and_the_first_client_is_seen() -> None:
     scene = Scene()
-    everybody = scene.relay.everybody
-    assert everybody.client.name == "uno-devserver"
+    peer = scene.service.broadcast_peer
+    assert peer.client.name == "uno-devserver"
     with pytest.raises(RpcError):
-        await everybody.ask("roots/list", {})
+        await peer.ask("roots/list", {})
     sessions = [ScriptedSession(name=name, roots={}) for name in "ab"]
     for session in sessions:
-        scene.relay.opened(session)
+        scene.service.opened(session)
 
-    everybody.notify("notifications/message", {"level": "info"})
-    everybody.notify("notifications/tools/list_changed", {})
-    reply = await everybody.ask("roots/list", {})
+    peer.notify("notifications/message", {"level": "info"})
+    peer.notify("notifications/tools/list_changed", {})
+    reply = await peer.ask("roots/list", {})
 
-    assert everybody.client is sessions[0].client
-    assert everybody.log_level is None
+    assert peer.client is sessions[0].client
+    assert peer.log_level is None
     assert [session.heard for session in sessions] == [[("notifications/message", {"level": "info"})]] * 2
     assert scene.link.changes == 1
     assert reply == {"from": "the session"}
@@ -525,11 +526,11 @@ async def test_in_a_shared_conversation_modern_clients_hear_during_their_request
 
     running = [scene.start(call) for call in (older, younger)]
     await until(lambda: len(scene.link.asked) == 2)
-    scene.relay.everybody.notify("notifications/message", {"level": "info"})
+    scene.service.broadcast_peer.notify("notifications/message", {"level": "info"})
     for asked in scene.link.asked:
         asked.answer()
     await asyncio.gather(*running)
-    scene.relay.everybody.notify("notifications/message", {"level": "error"})
+    scene.service.broadcast_peer.notify("notifications/message", {"level": "error"})
 
     assert (older.heard, younger.heard) == ([], [("notifications/message", {"level": "info"})])
 
@@ -537,24 +538,24 @@ async def test_in_a_shared_conversation_modern_clients_hear_during_their_request
 @asynchronous
 async def test_in_a_shared_conversation_the_client_that_started_the_proxy_is_seen_as_soon_as_it_is_known() -> None:
     scene = Scene()
-    scene.relay.opened(ScriptedSession(name="over HTTP"))
+    scene.service.opened(ScriptedSession(name="over HTTP"))
     first = ScriptedSession(MODERN, name="first", elicitation={}).client
 
-    scene.relay.everybody.met(first)
+    scene.service.broadcast_peer.met(first)
 
-    assert scene.relay.everybody.client is first
+    assert scene.service.broadcast_peer.client is first
 
 
 @asynchronous
 async def test_in_a_shared_conversation_who_waits_for_an_answer_is_asked_first() -> None:
     scene = Scene()
     idle, busy = ScriptedSession(), ScriptedSession()
-    scene.relay.opened(idle)
+    scene.service.opened(idle)
     call = ScriptedCall("tools/call", {"name": "t"}, busy)
 
     answer = scene.start(call)
     asked = await scene.next_asked()
-    await scene.relay.everybody.ask("elicitation/create", {}, "q")
+    await scene.service.broadcast_peer.ask("elicitation/create", {}, "q")
     asked.answer()
     await answer
 
@@ -573,10 +574,10 @@ async def test_a_request_that_runs_when_the_upstream_is_replaced_is_answered_by_
     asked = await scene.next_asked()
 
     scene.link.connect_anew()
-    scene.relay.upstream_replaced()
-    unused = asyncio.ensure_future(scene.relay.until_unused(1))
+    scene.service.conversations.renew(old_answers=True)
+    unused = asyncio.ensure_future(scene.service.conversations.until_unused(1))
     _answering(scene)
-    await scene.relay.answer(tool_call(session=session))
+    await scene.service.answer(tool_call(session=session))
 
     assert [asked.connection.generation for asked in scene.link.asked] == [1, 2]
     assert not unused.done()
@@ -592,9 +593,9 @@ async def test_a_request_that_runs_when_the_upstream_is_replaced_is_answered_by_
 async def test_an_upstream_that_nobody_waits_for_is_unused_at_once() -> None:
     scene = Scene()
     _answering(scene)
-    await scene.relay.answer(tool_call())
+    await scene.service.answer(tool_call())
 
-    await asyncio.wait_for(scene.relay.until_unused(1), 5)
+    await asyncio.wait_for(scene.service.conversations.until_unused(1), 5)
 
 
 @asynchronous
@@ -603,8 +604,8 @@ async def test_a_request_that_is_given_up_does_not_hold_the_old_upstream() -> No
     running = scene.start(tool_call())
     await scene.next_asked()
     scene.link.connect_anew()
-    scene.relay.upstream_replaced()
-    unused = asyncio.ensure_future(scene.relay.until_unused(1))
+    scene.service.conversations.renew(old_answers=True)
+    unused = asyncio.ensure_future(scene.service.conversations.until_unused(1))
 
     running.cancel()
 
@@ -614,11 +615,143 @@ async def test_a_request_that_is_given_up_does_not_hold_the_old_upstream() -> No
 @asynchronous
 async def test_whoever_follows_resources_follows_them_at_the_new_upstream() -> None:
     scene = Scene()
-    await scene.relay.followed("file:///a", True)
+    await scene.service.followed("file:///a", True)
 
     scene.link.connect_anew()
-    scene.relay.upstream_replaced()
+    scene.service.conversations.renew(old_answers=True)
 
     await until(lambda: len(scene.link.connections) == 2 and bool(scene.link.connections[1].follows))
     assert scene.link.connections[1].follows == [frozenset({"file:///a"})]
     await until(lambda: scene.link.connections[0].closed)
+
+
+# --- the one that makes a request, and how long the upstream may be silent
+
+SECONDS = 0.2
+
+
+class Trial:
+    """A caller's try that lasts until it is given up, or told to end."""
+
+    def __init__(self, call: ScriptedCall, seconds: float = SECONDS) -> None:
+        self.caller = Caller(call)
+        self.loop = asyncio.get_running_loop()
+        self.silence = SilenceWatch(seconds)
+        self.begun = self.loop.time()
+        self.lasts = asyncio.Event()
+        self.task = asyncio.ensure_future(self._run())
+
+    async def _run(self) -> float:
+        """How long it lasted; -1: it was not given up."""
+        self.silence.watch(self.caller)
+        try:
+            await self.lasts.wait()
+        except asyncio.CancelledError:
+            if not self.caller.gave_up():
+                raise
+            return self.loop.time() - self.begun
+        finally:
+            self.silence.forget(self.caller)
+        return -1
+
+
+@asynchronous
+async def test_a_try_of_which_nothing_is_heard_is_given_up_and_not_much_later() -> None:
+    trial = Trial(tool_call())
+
+    lasted = await trial.task
+
+    assert SECONDS <= lasted < SECONDS * (1 + 2 / SILENCE_CHECKS) + 1  # a busy machine is late, but never early
+    task = trial.task
+    assert task.cancelling() == 0
+
+
+@asynchronous
+async def test_whatever_is_heard_gives_the_upstream_the_full_time_again() -> None:
+    call = tool_call()
+    trial = Trial(call)
+    await asyncio.sleep(SECONDS / 2)
+
+    trial.caller.notify("notifications/message", {"level": "debug"})
+
+    assert await trial.task >= SECONDS * 1.5
+    assert call.heard == [("notifications/message", {"level": "debug"})]
+
+
+@asynchronous
+async def test_while_somebody_is_asked_nobody_is_silent() -> None:
+    call = tool_call()
+    call.reply = asyncio.get_running_loop().create_future()
+    trial = Trial(call, 0.02)
+    asking = [asyncio.ensure_future(trial.caller.ask("elicitation/create", {}, name)) for name in ("a", "b")]
+    await until(lambda: len(call.asked) == 2)
+    trial.caller.notify("notifications/progress", {})
+
+    await asyncio.sleep(0.1)  # five times as long as it may be silent
+
+    assert not trial.task.done()
+    call.reply.set_result({"action": "accept"})
+    assert await asyncio.gather(*asking) == [{"action": "accept"}] * 2
+    assert await trial.task > 0.1
+
+
+@asynchronous
+async def test_a_refused_question_ends_the_time_to_think() -> None:
+    call = tool_call()
+    call.reply = asyncio.get_running_loop().create_future()
+    call.reply.set_exception(RpcError(-1, "no"))
+    trial = Trial(call, 0.02)
+    await asyncio.sleep(0)
+
+    with pytest.raises(RpcError):
+        await trial.caller.ask("elicitation/create", {})
+
+    assert await trial.task > 0
+
+
+@asynchronous
+async def test_a_cancellation_of_somebody_else_is_not_taken_for_silence() -> None:
+    trial = Trial(tool_call())
+    await asyncio.sleep(0)
+
+    trial.task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await trial.task
+
+
+@asynchronous
+async def test_a_cancellation_in_the_moment_of_silence_counts() -> None:
+    trial = Trial(tool_call(), 0.01)
+    await asyncio.sleep(0)
+    trial.caller.look(trial.loop.time() + 1)
+
+    trial.task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await trial.task
+
+
+@asynchronous
+async def test_a_try_that_ends_in_time_is_looked_at_no_more() -> None:
+    trial = Trial(tool_call(), 0.01)
+    await asyncio.sleep(0)
+    trial.lasts.set()
+
+    assert await trial.task == -1
+    again = Trial(tool_call(), 0.01)  # nor does it leave a timer that would not start again
+    assert await again.task > 0
+
+
+@asynchronous
+async def test_what_is_said_before_or_after_a_try_is_passed_on_too() -> None:
+    call = tool_call()
+    caller = Caller(call)
+
+    caller.notify("notifications/early", {})
+    trial = Trial(call)
+    trial.lasts.set()
+    await trial.task
+    caller.notify("notifications/late", {})
+
+    assert [method for method, _ in call.heard] == ["notifications/early", "notifications/late"]

@@ -15,8 +15,8 @@ from support.relays import (
     RECONNECTING,
     Scene,
     ScriptedCall,
-    board_of,
     said,
+    state_of,
     text_of,
     tool_call,
 )
@@ -29,8 +29,8 @@ READ_ONLY = {"name": "look", "annotations": {"readOnlyHint": True}}
 IDEMPOTENT = {"name": "set", "annotations": {"idempotentHint": True, "readOnlyHint": False}}
 
 
-def _scene(**policy: Any) -> Scene:
-    scene = Scene(policy=QUICK.replace(**policy))
+def _scene(**limits: Any) -> Scene:
+    scene = Scene(limits=QUICK.replace(**limits))
     scene.link.tools = {"look": READ_ONLY, "set": IDEMPOTENT, "plain": {"name": "plain"}}
     return scene
 
@@ -225,7 +225,7 @@ async def test_an_upstream_that_cannot_be_reached_is_given_up_after_a_while(gree
     scene = _scene(again_seconds=0.02)
     scene.link.unreachable = Lost("refused", sent=greeted)
 
-    result = text_of(await scene.relay.answer(tool_call("plain")))
+    result = text_of(await scene.service.answer(tool_call("plain")))
 
     assert "could not be reached for 0.02 s" in result
     assert "has not been run" in result
@@ -278,7 +278,9 @@ async def test_a_refused_connection_is_told_with_its_reason() -> None:
     scene = _scene()
     scene.link.unreachable = Refusal("it speaks HTTP 0.9.")
 
-    assert "does not accept a connection: it speaks HTTP 0.9." in text_of(await scene.relay.answer(tool_call("plain")))
+    assert "does not accept a connection: it speaks HTTP 0.9." in text_of(
+        await scene.service.answer(tool_call("plain"))
+    )
 
 
 @asynchronous
@@ -313,7 +315,7 @@ async def test_another_request_that_hangs_fails_with_a_code() -> None:
     scene = _scene(silence_seconds=0.01)
 
     with pytest.raises(RpcError) as failed:
-        await scene.relay.answer(ScriptedCall("resources/read", {"uri": "file:///a"}))
+        await scene.service.answer(ScriptedCall("resources/read", {"uri": "file:///a"}))
 
     assert failed.value.code == TIMED_OUT
 
@@ -342,25 +344,28 @@ async def test_all_calls_together_leave_one_timer() -> None:
     assert timers() == before + 1
 
 
+STARTING = "is starting, and is not ready yet"
+
+
 @pytest.mark.parametrize(
-    ("state", "words"),
+    ("state", "words", "waits"),
     [
-        (ConnectionState.INITIALIZING, "is starting, and is not ready yet"),
-        (ConnectionState.DISCOVERING, "is starting, and is not ready yet"),
-        (ConnectionState.LAUNCHING, "is starting, and is not ready yet"),
-        (ConnectionState.CONNECTING, "is starting, and is not ready yet"),
-        (ConnectionState.SHUTDOWN, "uno-devserver is ending"),
+        (ConnectionState.INITIALIZING, STARTING, True),
+        (ConnectionState.DISCOVERING, STARTING, True),
+        (ConnectionState.LAUNCHING, STARTING, True),
+        (ConnectionState.CONNECTING, STARTING, True),
+        (ConnectionState.SHUTDOWN, "uno-devserver is ending", False),
     ],
 )
 @asynchronous
-async def test_a_call_without_an_upstream_is_answered_at_once_with_the_reason(
-    state: ConnectionState, words: str
+async def test_a_call_without_an_upstream_waits_for_a_first_start_and_is_answered_with_the_reason(
+    state: ConnectionState, words: str, waits: bool
 ) -> None:
     scene = Scene(state)
 
-    result = said(await scene.relay.answer(tool_call()))
+    result = said(await scene.service.answer(tool_call()))
     with pytest.raises(RpcError) as failed:
-        await scene.relay.answer(ScriptedCall("prompts/get", {"name": "p"}))
+        await scene.service.answer(ScriptedCall("prompts/get", {"name": "p"}))
 
     assert result["isError"] is True
     assert words in result["content"][0]["text"]
@@ -369,6 +374,28 @@ async def test_a_call_without_an_upstream_is_answered_at_once_with_the_reason(
     assert failed.value.message == result["content"][0]["text"]
     assert failed.value.data["connectionState"] == state.value
     assert failed.value.data["remedy"]
+    assert scene.link.waited == ([QUICK.grace_seconds] * 2 if waits else [])
+
+
+@asynchronous
+async def test_a_call_that_comes_before_the_first_start_is_over_is_run_by_it() -> None:
+    scene = Scene(ConnectionState.LAUNCHING, limits=QUICK.replace(grace_seconds=10.0))
+
+    answer = scene.start(tool_call("plain"))
+    await until(lambda: bool(scene.link.waited))
+    scene.link.connect_anew()
+    (await scene.next_asked()).answer({"content": []})
+
+    assert said(await answer) == {"content": []}
+    assert scene.link.waited == [10.0]
+
+
+@asynchronous
+async def test_a_call_is_not_held_while_the_workspace_is_unknown() -> None:
+    scene = Scene(ConnectionState.INITIALIZING)
+    scene.link.fallback = True
+
+    assert "uno_app_initialize" in text_of(await scene.service.answer(tool_call()))
     assert scene.link.waited == []
 
 
@@ -399,7 +426,7 @@ async def test_but_not_for_long(state: ConnectionState) -> None:
     scene = Scene()
     scene.link.be(state)
 
-    text = text_of(await scene.relay.answer(tool_call()))
+    text = text_of(await scene.service.answer(tool_call()))
 
     assert "has gone, and is not back yet. This request has not been run." in text
     assert scene.link.waited == [QUICK.grace_seconds]
@@ -410,18 +437,18 @@ async def test_a_call_to_a_server_that_was_given_up_does_not_wait() -> None:
     scene = Scene()
     scene.link.be(DEGRADED)
 
-    assert "does not work" in text_of(await scene.relay.answer(tool_call()))
+    assert "does not work" in text_of(await scene.service.answer(tool_call()))
     assert scene.link.waited == []
 
 
 @asynchronous
 async def test_whoever_is_told_to_wait_is_told_so_once() -> None:
     waiting = {"severity": "Warning", "message": "It is coming.", "remediation": "Wait some seconds, then try again."}
-    known = Scene(ConnectionState.LAUNCHING, state=board_of(health={"status": "Degraded", "issues": [waiting]}))
-    unknown = Scene(ConnectionState.LAUNCHING, state=board_of(health={"status": "Degraded", "issues": []}))
+    known = Scene(ConnectionState.LAUNCHING, state=state_of(health={"status": "Degraded", "issues": [waiting]}))
+    unknown = Scene(ConnectionState.LAUNCHING, state=state_of(health={"status": "Degraded", "issues": []}))
 
     for scene in (known, unknown):
-        assert text_of(await scene.relay.answer(tool_call())).lower().count("try again") == 1
+        assert text_of(await scene.service.answer(tool_call())).lower().count("try again") == 1
 
 
 @asynchronous
@@ -429,16 +456,16 @@ async def test_without_a_workspace_a_call_says_how_to_name_one() -> None:
     scene = Scene(ConnectionState.INITIALIZING)
     scene.link.fallback = True
 
-    assert "Call uno_app_initialize" in text_of(await scene.relay.answer(tool_call()))
+    assert "Call uno_app_initialize" in text_of(await scene.service.answer(tool_call()))
 
 
 @pytest.mark.parametrize("code", ["WorkspaceNotTrusted", "ConfigInvalid"])
 @asynchronous
 async def test_where_only_a_person_can_help_no_attempt_is_promised(code: str) -> None:
     issue = {"code": code, "severity": "Fatal", "message": "It is refused.", "remediation": "Agree."}
-    scene = Scene(DEGRADED, state=board_of(health={"status": "Unhealthy", "issues": [issue]}))
+    scene = Scene(DEGRADED, state=state_of(health={"status": "Unhealthy", "issues": [issue]}))
 
-    result = text_of(await scene.relay.answer(tool_call()))
+    result = text_of(await scene.service.answer(tool_call()))
 
     assert result.endswith("It is refused. This request has not been run. Agree. uno_health tells more.")
 
@@ -451,11 +478,11 @@ async def test_when_degraded_a_call_tells_the_reasons_and_asks_for_a_new_attempt
         {"code": "F", "severity": "Fatal", "message": "It smokes.", "remediation": "Run."},
         {"code": "W", "severity": "Warning", "message": "It rains.", "remediation": "Take a coat."},
     ]
-    scene = Scene(DEGRADED, state=board_of(health={"status": "Unhealthy", "issues": issues}))
+    scene = Scene(DEGRADED, state=state_of(health={"status": "Unhealthy", "issues": issues}))
 
-    result = text_of(await scene.relay.answer(tool_call()))
+    result = text_of(await scene.service.answer(tool_call()))
     with pytest.raises(RpcError) as failed:
-        await scene.relay.answer(ScriptedCall("prompts/get"))
+        await scene.service.answer(ScriptedCall("prompts/get"))
 
     assert "It burns. It smokes. It is warm. This request has not been run. Run. Cool it. Each call asks" in result
     assert scene.link.attempts_wanted == 2
@@ -471,27 +498,27 @@ async def test_when_degraded_a_call_tells_the_reasons_and_asks_for_a_new_attempt
 async def test_a_call_does_not_tell_of_a_reason_that_the_user_has_settled_by_now() -> None:
     scene = Scene(DEGRADED)
     scene.link.settled = ConnectionState.DISCOVERING
-    assert "is starting, and is not ready yet" in text_of(await scene.relay.answer(tool_call()))
+    assert "is starting, and is not ready yet" in text_of(await scene.service.answer(tool_call()))
 
     scene = Scene()
     scene.link.be(DEGRADED)
     scene.link.settled = ConnectionState.DISCOVERING
-    assert "has gone, and is not back yet" in text_of(await scene.relay.answer(tool_call()))
+    assert "has gone, and is not back yet" in text_of(await scene.service.answer(tool_call()))
     assert scene.link.waited == [QUICK.grace_seconds], "it is back soon"
 
 
 @pytest.mark.parametrize("health", [{"issues": None}, {"issues": ["odd", {"code": "no message"}]}, {}])
 @asynchronous
 async def test_a_report_without_reasons_still_gives_an_answer(health: dict[str, object]) -> None:
-    scene = Scene(DEGRADED, state=board_of(health={"status": "Unhealthy", **health}))
+    scene = Scene(DEGRADED, state=state_of(health={"status": "Unhealthy", **health}))
 
-    assert "does not work. It could not be started." in text_of(await scene.relay.answer(tool_call()))
+    assert "does not work. It could not be started." in text_of(await scene.service.answer(tool_call()))
 
 
 @asynchronous
 async def test_a_call_that_may_wait_is_held_until_there_is_an_upstream_and_reports_that() -> None:
     scene = Scene(ConnectionState.LAUNCHING)
-    scene.relay.wait_calls = True
+    scene.service.forwarding.waits = True
     call = tool_call(_meta={"progressToken": "tok"})
 
     answer = scene.start(call)
@@ -515,7 +542,7 @@ async def test_a_call_that_may_wait_is_held_until_there_is_an_upstream_and_repor
 @asynchronous
 async def test_a_call_that_is_held_reports_to_nobody_who_did_not_ask() -> None:
     scene = Scene(ConnectionState.LAUNCHING)
-    scene.relay.wait_calls = True
+    scene.service.forwarding.waits = True
     call = tool_call()
 
     answer = scene.start(call)
@@ -529,16 +556,16 @@ async def test_a_call_that_is_held_reports_to_nobody_who_did_not_ask() -> None:
 
 @asynchronous
 async def test_a_call_is_held_for_a_while_only() -> None:
-    scene = Scene(ConnectionState.LAUNCHING, policy=QUICK.replace(hold_seconds=0.01))
-    scene.relay.wait_calls = True
+    scene = Scene(ConnectionState.LAUNCHING, limits=QUICK.replace(hold_seconds=0.01))
+    scene.service.forwarding.waits = True
 
-    assert "is starting, and is not ready yet" in text_of(await scene.relay.answer(tool_call()))
+    assert "is starting, and is not ready yet" in text_of(await scene.service.answer(tool_call()))
 
 
 @asynchronous
 async def test_a_held_call_that_is_cancelled_is_over() -> None:
     scene = Scene(ConnectionState.LAUNCHING)
-    scene.relay.wait_calls = True
+    scene.service.forwarding.waits = True
     call = tool_call(_meta={"progressToken": 1})
 
     answer = scene.start(call)
@@ -557,9 +584,9 @@ async def test_a_held_call_that_is_cancelled_is_over() -> None:
 @asynchronous
 async def test_a_held_call_asks_for_a_new_attempt_when_degraded() -> None:
     scene = Scene(DEGRADED)
-    scene.relay.wait_calls = True
+    scene.service.forwarding.waits = True
 
-    result = text_of(await scene.relay.answer(tool_call()))
+    result = text_of(await scene.service.answer(tool_call()))
 
     assert "does not work" in result
     assert scene.link.attempts_wanted == 1
@@ -569,8 +596,8 @@ async def test_a_held_call_asks_for_a_new_attempt_when_degraded() -> None:
 @asynchronous
 async def test_what_an_upstream_printed_stands_on_lines_of_its_own() -> None:
     lines = "It ended. Its last lines:\n  File 'a.py'\nNameError: x"
-    scene = Scene(DEGRADED, state=board_of(health={"issues": [{"severity": "Fatal", "message": lines}]}))
+    scene = Scene(DEGRADED, state=state_of(health={"issues": [{"severity": "Fatal", "message": lines}]}))
 
-    text = text_of(await scene.relay.answer(tool_call()))
+    text = text_of(await scene.service.answer(tool_call()))
 
     assert f"{lines}\n\nThis request has not been run." in text

@@ -60,9 +60,9 @@ class World:
     """Clients that call, an upstream that answers or dies, and a record of it all."""
 
     def __init__(self, *, wait_calls: bool, modern: bool) -> None:
-        self.scene = Scene(modern=modern, policy=QUICK)
+        self.scene = Scene(modern=modern, limits=QUICK)
         self.scene.state.own_tools = frozenset({"uno_execute_tool"})
-        self.scene.relay.wait_calls = wait_calls
+        self.scene.service.forwarding.waits = wait_calls
         self.scene.link.turns = 3
         self.scene.link.tools = {"look": {"annotations": {"readOnlyHint": True}}}
         self.sessions = [ScriptedSession(), ScriptedSession(), ScriptedSession(MODERN)]
@@ -111,7 +111,7 @@ class World:
         """Another upstream takes the place of the one that works, which answers what it was asked."""
         if self.scene.link.state is CONNECTED:
             self.scene.link.connect_anew()
-            self.scene.relay.upstream_replaced()
+            self.scene.service.conversations.renew(old_answers=True)
 
     async def end(self) -> None:
         """Whatever still waits is answered."""
@@ -120,11 +120,11 @@ class World:
                 for _ in self.waiting:
                     self.answer(0)
                 await asyncio.sleep(0)
-        await self.scene.relay.close()
+        await self.scene.service.close()
 
     def _tell(self, told: bool) -> None:
         if told:
-            self.scene.relay.upstream_changed()
+            self.scene.service.conversations.renew()
 
 
 which = st.integers(0, 9)

@@ -39,7 +39,7 @@ class WiredLink(ScriptedLink):
 
 
 class Pair:
-    """A client of one era, a server of one era, and the relay between them."""
+    """A client of one era, a server of one era, and the service between them."""
 
     def __init__(self, modern_client: bool, modern_server: bool) -> None:
         self.modern_client = modern_client
@@ -47,7 +47,7 @@ class Pair:
         self.link = WiredLink(modern=modern_server)
         self.scene = Scene(link=self.link)
         kind = ModernLineClient if modern_client else LineClient
-        self.client = kind(self.scene.relay)
+        self.client = kind(self.scene.service)
 
     async def open(self) -> None:
         if not self.modern_client:
@@ -278,7 +278,7 @@ async def test_the_roots_of_a_handshake_client_are_asked_outside_its_calls() -> 
 @asynchronous
 async def test_clients_over_http_are_served_the_same_way(modern_client: bool, modern_server: bool) -> None:
     link = WiredLink(modern=modern_server)
-    endpoint = StreamableHttp(Scene(link=link).relay)
+    endpoint = StreamableHttp(Scene(link=link).service)
     client: Client = ModernClient(endpoint) if modern_client else Client(endpoint)
     if not modern_client:
         await client.initialize()

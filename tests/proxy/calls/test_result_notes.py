@@ -1,14 +1,16 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import msgspec
 import pytest
 
 from support.relays import said
+from uno_devserver.hotreload.authority import CheckResult, Restarted
 from uno_devserver.protocol.service import Result
 from uno_devserver.proxy.calls.reload_messages import META_KEY, Note, State
-from uno_devserver.proxy.calls.result_notes import noted
+from uno_devserver.proxy.calls.result_notes import ResultNotes, noted
 
 NOTE = Note(State.EXTENSION_RELOADED, "Note: it was rebuilt.")
 TEXT = {"type": "text", "text": "Note: it was rebuilt."}
@@ -79,3 +81,76 @@ def test_where_there_is_no_place_for_a_note_the_result_stays(text: bytes) -> Non
 def test_a_complete_result_of_the_modern_era_is_noted() -> None:
     assert noted(msgspec.Raw(b'{"resultType":"complete","content":[]}'), [NOTE]) is not None
     assert noted({"resultType": "complete", "content": []}, [NOTE]) is not None
+
+
+# --- what is said with which result
+
+NAME = "the server 'talker'"
+FAILED = CheckResult(server_changed=True, server_build_error="oops", server_digest="d1")
+
+
+def _texts(notes: ResultNotes, *, run: bool = True) -> tuple[list[str], Any]:
+    result = notes.put_on({"content": []}, [notes.lasting] if notes.lasting else [], run=run)
+    assert isinstance(result, dict)
+    return [item["text"] for item in result["content"]], result.get("_meta", {}).get(META_KEY)
+
+
+def test_how_a_content_fails_to_build_is_news_until_it_was_shown() -> None:
+    notes = ResultNotes()
+
+    assert notes.build_failed(NAME, FAILED, "oops")
+    assert notes.build_failed(NAME, FAILED, "oops"), "nobody was shown it"
+    notes.shown(FAILED, "oops")
+
+    assert not notes.build_failed(NAME, FAILED, "oops")
+    assert notes.build_failed(NAME, FAILED.replace(server_digest="d2"), "oops"), "other content, the same words"
+
+
+def test_a_failed_swap_is_told_whole_once_and_in_a_sentence_from_then_on() -> None:
+    notes = ResultNotes()
+    notes.restarted(NAME, Restarted(False, "It ended.", ("Traceback", "boom"), kept=True))
+
+    (first,), state = _texts(notes)
+    (second,), _ = _texts(notes)
+
+    assert "boom" in first
+    assert state == {"state": State.SWAP_FAILED.value, "run": True}
+    assert "boom" not in second
+    assert NAME in second
+
+
+def test_what_failed_is_forgotten_when_what_lies_there_runs() -> None:
+    notes = ResultNotes()
+    notes.restarted(NAME, Restarted(False, "It ended.", kept=True))
+
+    notes.current()
+
+    assert _texts(notes) == ([], None)
+
+
+def test_an_extension_that_fails_as_before_is_not_quoted_again() -> None:
+    notes = ResultNotes()
+    failed = CheckResult(extension_changed=True, extension_build_error="error TS1005")
+
+    (first,), (second,) = notes.of_extension(failed), notes.of_extension(failed)
+
+    assert "TS1005" in first.text
+    assert "TS1005" not in second.text
+
+
+def test_what_a_restart_did_not_load_is_not_told_after_the_next_has_begun() -> None:
+    notes = ResultNotes()
+    notes.restarted(NAME, Restarted(True, "The add-in 'x' failed."))
+
+    notes.restart_begins()
+
+    assert _texts(notes) == ([], None)
+
+
+def test_why_a_build_failed_is_not_the_reason_of_a_failed_start() -> None:
+    notes = ResultNotes()
+    notes.build_failed(NAME, FAILED, "oops")
+
+    notes.not_started(NAME, serves=True)
+
+    assert notes.why == ""

@@ -15,8 +15,8 @@ from support.relays import (
     Scene,
     ScriptedCall,
     ScriptedSession,
-    board_of,
     said,
+    state_of,
     tool_call,
 )
 from uno_devserver.protocol.jsonrpc import INVALID_PARAMS, METHOD_NOT_FOUND, UNANSWERED, RpcError
@@ -29,7 +29,7 @@ LISTS = Lists(b'[{"name":"t"}]', b'[{"uri":"r"}]', b'[{"uriTemplate":"x"}]', b'[
 @asynchronous
 async def test_it_is_a_service_with_the_name_and_the_capabilities_of_the_board() -> None:
     scene = Scene()
-    service: Service = scene.relay
+    service: Service = scene.service
 
     assert service.info is scene.state.server
     assert service.capabilities() is scene.state.capabilities
@@ -47,25 +47,25 @@ async def test_it_is_a_service_with_the_name_and_the_capabilities_of_the_board()
 )
 @asynchronous
 async def test_lists_come_from_the_board_whatever_the_upstream_does(method: str, expected: object) -> None:
-    scene = Scene(RECONNECTING, state=board_of(LISTS))
+    scene = Scene(RECONNECTING, state=state_of(LISTS))
 
-    assert said(await scene.relay.answer(ScriptedCall(method))) == expected
+    assert said(await scene.service.answer(ScriptedCall(method))) == expected
     assert scene.link.changes == 0
 
 
 @asynchronous
 async def test_a_list_is_one_page() -> None:
-    scene = Scene(state=board_of(LISTS))
+    scene = Scene(state=state_of(LISTS))
 
     with pytest.raises(RpcError) as refused:
-        await scene.relay.answer(ScriptedCall("tools/list", {"cursor": "2"}))
+        await scene.service.answer(ScriptedCall("tools/list", {"cursor": "2"}))
 
     assert refused.value.code == INVALID_PARAMS
 
 
 @asynchronous
 async def test_a_list_of_tools_that_is_held_waits_for_the_upstream() -> None:
-    scene = Scene(ConnectionState.LAUNCHING, state=board_of(Lists(), holds_tools=True))
+    scene = Scene(ConnectionState.LAUNCHING, state=state_of(Lists(), wait_tools=True))
 
     listing = scene.start(ScriptedCall("tools/list"))
     await until(lambda: bool(scene.link.waited))
@@ -78,21 +78,21 @@ async def test_a_list_of_tools_that_is_held_waits_for_the_upstream() -> None:
 @asynchronous
 async def test_a_list_of_tools_is_held_for_a_while_only_and_the_others_are_not_held() -> None:
     scene = Scene(
-        ConnectionState.LAUNCHING, state=board_of(LISTS, holds_tools=True), policy=QUICK.replace(tools_seconds=0.01)
+        ConnectionState.LAUNCHING, state=state_of(LISTS, wait_tools=True), limits=QUICK.replace(tools_seconds=0.01)
     )
 
-    assert said(await scene.relay.answer(ScriptedCall("tools/list"))) == {"tools": [{"name": "t"}]}
-    assert said(await scene.relay.answer(ScriptedCall("prompts/list"))) == {"prompts": [{"name": "p"}]}
+    assert said(await scene.service.answer(ScriptedCall("tools/list"))) == {"tools": [{"name": "t"}]}
+    assert said(await scene.service.answer(ScriptedCall("prompts/list"))) == {"prompts": [{"name": "p"}]}
     assert scene.link.waited == [0.01]
 
 
 @asynchronous
 async def test_the_health_is_told_by_tool_and_by_resource_whatever_the_upstream_does() -> None:
     report = {"status": "Degraded", "issues": []}
-    scene = Scene(RECONNECTING, state=board_of(health=report))
+    scene = Scene(RECONNECTING, state=state_of(health=report))
 
-    called = said(await scene.relay.answer(tool_call("uno_health")))
-    read = said(await scene.relay.answer(ScriptedCall("resources/read", {"uri": "UNO://Health"})))
+    called = said(await scene.service.answer(tool_call("uno_health")))
+    read = said(await scene.service.answer(ScriptedCall("resources/read", {"uri": "UNO://Health"})))
 
     assert called["structuredContent"] == report
     assert msgspec.json.decode(called["content"][0]["text"]) == report
@@ -181,8 +181,8 @@ async def test_changed_roots_are_told_to_the_engine_and_to_the_upstream() -> Non
     scene = Scene()
     session = ScriptedSession(roots={})
 
-    await scene.relay.notified(session, "notifications/roots/list_changed", {})
-    await scene.relay.notified(session, "notifications/of_somebody", {"x": 1})
+    await scene.service.notified(session, "notifications/roots/list_changed", {})
+    await scene.service.notified(session, "notifications/of_somebody", {"x": 1})
 
     assert scene.roots_changed == [session]
     assert [connection.told for connection in scene.link.connections] == [
@@ -194,9 +194,9 @@ async def test_changed_roots_are_told_to_the_engine_and_to_the_upstream() -> Non
 async def test_a_notification_that_nobody_can_hear_does_no_harm() -> None:
     scene = Scene(RECONNECTING)
 
-    await scene.relay.notified(ScriptedSession(), "notifications/of_somebody", {})
+    await scene.service.notified(ScriptedSession(), "notifications/of_somebody", {})
     scene.link.unreachable = ConnectionError()  # not even asked for
-    await scene.relay.notified(ScriptedSession(), "notifications/of_somebody", {})
+    await scene.service.notified(ScriptedSession(), "notifications/of_somebody", {})
 
     assert scene.link.eras_wanted == []
     assert scene.link.state is not CONNECTED
@@ -220,7 +220,7 @@ async def test_the_engine_learns_that_its_upstream_answers_but_not_from_one_that
 @asynchronous
 async def test_a_call_that_was_held_does_not_report_that_any_more_when_it_runs() -> None:
     scene = Scene(ConnectionState.LAUNCHING)
-    scene.relay.wait_calls = True
+    scene.service.forwarding.waits = True
     call = tool_call(_meta={"progressToken": "tok"})
     others = asyncio.all_tasks()
 

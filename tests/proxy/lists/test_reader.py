@@ -10,10 +10,10 @@ import msgspec
 import pytest
 
 from support.mcp_peers import TestPeer
-from uno_devserver.protocol.client.connection import Lost, Peer, Server
+from uno_devserver.protocol.client.connection import Lost, Peer, PendingCall, Server
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
 from uno_devserver.protocol.service import Params
-from uno_devserver.proxy.lists.merge import reader as lists_reader
+from uno_devserver.proxy.lists import reader as module
 from uno_devserver.proxy.lists.reader import read_lists
 
 ALL: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}}
@@ -36,6 +36,11 @@ class Pages:
             raise page
         return msgspec.Raw(page if isinstance(page, bytes) else json.dumps(page).encode())
 
+    def send(self, call: PendingCall, name: str, params: bytes) -> bool:
+        return False
+
+    def flush(self) -> None: ...
+    def cancel(self, call: PendingCall) -> None: ...
     async def notify(self, method: str, params: Params) -> None: ...
     async def follow(self, uris: frozenset[str]) -> dict[str, RpcError]:
         return {}
@@ -93,7 +98,7 @@ def test_a_server_that_names_the_same_page_again_does_not_keep_us() -> None:
 
 
 def test_a_list_without_an_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lists_reader, "MAX_PAGES", 10)
+    monkeypatch.setattr(module, "MAX_PAGES", 10)
     pages = [{"tools": [{"name": f"t{n}"}], "nextCursor": str(n + 1)} for n in range(50)]
 
     assert len(names(read(Pages(tools_list=pages)), "tools")) == 10
@@ -138,7 +143,7 @@ def test_a_list_that_does_not_come_is_not_waited_for_for_ever(monkeypatch: pytes
                 await asyncio.Event().wait()
             return await super().request(method, params, peer)
 
-    monkeypatch.setattr(lists_reader, "LIST_SECONDS", 0.01)
+    monkeypatch.setattr(module, "LIST_SECONDS", 0.01)
 
     found = read(Slow())
 

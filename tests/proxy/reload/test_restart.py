@@ -25,7 +25,7 @@ from uno_devserver.proxy.calls.service import ProxyService
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.reload.restart import compare
 from uno_devserver.proxy.upstream.command import CommandUpstream
-from uno_devserver.proxy.upstream.command_process import Policy as CommandPolicy
+from uno_devserver.proxy.upstream.command_process import CommandLimits
 
 RUNNER = """
 import os, sys
@@ -35,9 +35,9 @@ os.execv(line[0], line)
 
 
 class Bench:
-    """A command whose code is the file `manners`, behind a keeper and a relay."""
+    """A command whose code is the file `manners`, behind a keeper and a service."""
 
-    def __init__(self, folder: Path, **command_policy: Any) -> None:
+    def __init__(self, folder: Path, **command_limits: Any) -> None:
         self.folder = folder
         self.notes = Notes(folder / "notes")
         self.save()
@@ -45,27 +45,23 @@ class Bench:
         runner.write_text(RUNNER.format(manners=str(folder / "manners")), "utf-8")
         command = (sys.executable, "-IS", str(runner))
         upstream = CommandUpstream(
-            command, str(folder), os.environ, str(folder / "state"), CommandPolicy(**command_policy)
+            command, str(folder), os.environ, str(folder / "state"), CommandLimits(**command_limits)
         )
         options = Options(str(folder), command=command)
         self.kept = Kept(folder, upstream, options)  # type: ignore[arg-type]
         self.keeper = self.kept.keeper
         self.updated: list[str] = []
-        self.relay = ProxyService(
+        self.service = ProxyService(
             self.keeper,
             self.kept.state,
             resource_updated=self.updated.append,
             roots_changed=lambda _: None,
-            policy=QUICK.replace(grace_seconds=20.0),
+            limits=QUICK.replace(grace_seconds=20.0),
         )
-        self.keeper.shared_peer = self.relay.everybody
-        self.keeper.changed = self.relay.upstream_changed
-        self.keeper.replaced = self.relay.upstream_replaced
-        self.keeper.unused = self.relay.until_unused
+        self.kept.service = self.service
+        self.kept.shared_peer = self.service.broadcast_peer
         self.session = ScriptedSession()
-        self.relay.opened(self.session)
-        self.launches = 0
-        self.keeper.launching = self._launching
+        self.service.opened(self.session)
 
     def save(self, **manners: object) -> None:
         """An edit of the server."""
@@ -73,7 +69,7 @@ class Bench:
         (self.folder / "manners").write_text("\n".join(line), "utf-8")
 
     async def call(self, name: str, **arguments: Any) -> str:
-        return text_of(await self.relay.answer(tool_call(name, self.session, arguments=arguments)))
+        return text_of(await self.service.answer(tool_call(name, self.session, arguments=arguments)))
 
     async def pid(self) -> int:
         return self.of(await self.call("facts"))
@@ -90,19 +86,16 @@ class Bench:
     def said(self) -> list[str]:
         return [level for level, _ in self.kept.messages]
 
-    async def _launching(self) -> None:
-        self.launches += 1
-
 
 @asynccontextmanager
-async def bench(folder: Path, **command_policy: Any) -> AsyncIterator[Bench]:
-    made = Bench(folder, **command_policy)
+async def bench(folder: Path, **command_limits: Any) -> AsyncIterator[Bench]:
+    made = Bench(folder, **command_limits)
     try:
         assert await made.keeper.until_connected(20)
         yield made
     finally:
         await made.keeper.close()
-        await made.relay.close()
+        await made.service.close()
         await until(lambda: not made.living)
 
 
@@ -128,7 +121,7 @@ async def test_a_restart_is_answered_by_a_new_process_and_is_no_crash(tmp_path: 
         assert (facts.restarts, facts.reloads, facts.last_end) == (0, 1, None)
         assert "warning" not in made.said
         assert ("info", "The server 'odd' is restarted with the new code.") in made.kept.messages
-        assert made.launches == 1
+        assert made.kept.launches == 1
 
 
 @asynchronous
@@ -171,7 +164,7 @@ async def test_new_code_that_dies_at_once_has_its_attempts_and_then_says_why(tmp
         assert outcome.last_lines == ("Traceback: the server cannot begin",)
         assert made.keeper.state.value == "Degraded"
         assert made.kept.facts.restarts == 0
-        assert made.launches == SWIFT.startup_attempts
+        assert made.kept.launches == SWIFT.startup_attempts
         made.save()
         assert (await made.keeper.renew()).ok, "a mended source starts from Degraded"
         assert made.kept.facts.reloads == 2
@@ -315,7 +308,7 @@ async def test_a_swap_is_answered_by_the_new_one_and_the_old_one_is_gone_when_it
         assert facts.upstream.name == "new"
         assert "warning" not in made.said
         assert made.kept.broadcasts.count("notifications/tools/list_changed") == 1, "the lists are what they were"
-        assert made.launches == 1
+        assert made.kept.launches == 1
 
 
 @asynchronous

@@ -776,7 +776,7 @@ def test_a_call_over_http_reloads_for_all(proxies: Proxies) -> None:
 def test_a_timeout_counts_neither_the_queue_nor_the_check(proxies: Proxies) -> None:
     """Each call may be silent for a second here; in the line, and while something is built, it spends more."""
     server = BuiltServer(proxies.machine)
-    prefix = changed_proxy("proxy.relay.policy", "CallLimits", silence_seconds=1.0)
+    prefix = changed_proxy("proxy.calls.upstream_link", "CallLimits", silence_seconds=1.0)
     client = hot(proxies, prefix=prefix)
     gates = [str(server.gate(name)) for name in ("a", "b")]
     holds = [client.begin("tools/call", {"name": "hold", "arguments": {"until": gate}}) for gate in gates]

@@ -353,7 +353,7 @@ def test_an_add_in_that_does_not_load_with_its_new_code_is_told(proxies: Proxies
 @pytest.mark.parametrize("strategy", ["restart", "swap"])
 def test_a_new_server_that_never_answers_is_given_up_and_a_save_heals_it(proxies: Proxies, strategy: str) -> None:
     server = PythonServer(proxies.machine, hotReload={"strategy": strategy})
-    prefix = changed_proxy("proxy.upstream.command_running", "Policy", ready_seconds=0.7)
+    prefix = changed_proxy("proxy.upstream.command_process", "CommandLimits", ready_seconds=0.7)
     client = hot(proxies, prefix=prefix)
     server.say("two", "silent")
 
@@ -615,7 +615,7 @@ def test_an_intended_restart_is_no_crash(proxies: Proxies) -> None:
 def test_a_build_may_take_longer_than_a_silent_authority_is_waited_for(proxies: Proxies) -> None:
     """Whoever builds is heard of: a call that waits for it is not made on the old code."""
     server = BuiltServer(proxies.machine)
-    client = hot(proxies, prefix=changed_proxy("proxy.relay.policy", "CallLimits", check_seconds=2.5))
+    client = hot(proxies, prefix=changed_proxy("proxy.calls.upstream_link", "CallLimits", check_seconds=2.5))
     server.say("two", "build waits")
 
     call = client.begin("tools/call", {"name": "answer"})

@@ -15,7 +15,7 @@ from support.hosts import is_running
 from support.mcp_peers import TestPeer
 from uno_devserver.protocol.client.connection import Connection
 from uno_devserver.proxy.upstream.command import CommandUpstream
-from uno_devserver.proxy.upstream.command_process import CommandProcess, Policy
+from uno_devserver.proxy.upstream.command_process import CommandLimits, CommandProcess
 
 
 class Observer:
@@ -37,9 +37,9 @@ class Observer:
         return self.wanted
 
 
-def upstream(command: Iterable[str], folder: Path, path: str | None = None, **policy: Any) -> CommandUpstream:
+def upstream(command: Iterable[str], folder: Path, path: str | None = None, **limits: Any) -> CommandUpstream:
     environ = os.environ if path is None else {**os.environ, "PATH": path}
-    return CommandUpstream(tuple(command), str(folder), environ, str(folder / "state"), Policy(**policy))
+    return CommandUpstream(tuple(command), str(folder), environ, str(folder / "state"), CommandLimits(**limits))
 
 
 @asynccontextmanager

@@ -26,7 +26,7 @@ from uno_devserver.instances.start import Running as Found
 from uno_devserver.issues import UserError
 from uno_devserver.proxy.upstream.base import Ending, StartFailure
 from uno_devserver.proxy.upstream.host import HostUpstream, how_it_ended, launch_failed, user_error
-from uno_devserver.proxy.upstream.host_process import HostProcess, Policy, last_lines_of
+from uno_devserver.proxy.upstream.host_process import HostProcess, HostLimits, last_lines_of
 from uno_devserver.system.folders import Folders, folders
 from uno_devserver.system.locks import FileLock
 from uno_devserver.system.naming import name_for
@@ -291,9 +291,9 @@ async def test_a_host_that_somebody_has_replaced_already_is_not_replaced_again(p
     await other.stop()
 
 
-def found_stand_in(host: StandInHost, **policy: float) -> HostProcess:
+def found_stand_in(host: StandInHost, **limits: float) -> HostProcess:
     found = Found(How.REUSED, host.pid, host.port, None, None)
-    return HostProcess(found, "", Policy(**policy))  # type: ignore[arg-type]
+    return HostProcess(found, "", HostLimits(**limits))  # type: ignore[arg-type]
 
 
 @asynchronous

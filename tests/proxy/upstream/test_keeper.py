@@ -13,7 +13,7 @@ import pytest
 
 from protocol.conversations import asynchronous, until
 from support.mcp_peers import TestPeer
-from support.upstreams import IMPATIENT, SWIFT, Kept, Lists, ScriptedRunning, ScriptedUpstream
+from support.upstreams import SWIFT, Kept, Lists, ScriptedRunning, ScriptedUpstream
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.issues import fatal
 from uno_devserver.protocol.client.connection import Lost, Refusal
@@ -81,7 +81,7 @@ async def test_a_server_without_any_tools_is_connected_too(tmp_path: Path) -> No
 async def test_the_upstream_is_spoken_to_in_the_era_of_the_client(tmp_path: Path) -> None:
     for client in (MODERN, HANDSHAKE):
         running = ScriptedRunning(Lists())
-        kept = Kept(tmp_path, ScriptedUpstream(running), limits=IMPATIENT.replace(hello_seconds=5.0))
+        kept = Kept(tmp_path, ScriptedUpstream(running), limits=SWIFT.replace(hello_seconds=5.0))
         kept.keeper.met(client)
 
         assert await kept.keeper.until_connected(5)
@@ -285,7 +285,7 @@ async def test_a_second_crash_of_the_same_kind_is_told_too(tmp_path: Path) -> No
 async def test_how_a_process_ended_tells_more_than_that_it_could_not_be_spoken_to(tmp_path: Path) -> None:
     first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists())
     first.refusals = [Lost("It hung up.", sent=True)] * 2
-    kept = Kept(tmp_path, ScriptedUpstream(first, second), limits=IMPATIENT.replace(end_seconds=5.0))
+    kept = Kept(tmp_path, ScriptedUpstream(first, second), limits=SWIFT.replace(end_seconds=5.0))
     await kept.until(lambda: not first.refusals)
 
     first.die()
@@ -297,7 +297,7 @@ async def test_how_a_process_ended_tells_more_than_that_it_could_not_be_spoken_t
 @conversation
 async def test_nobody_is_told_the_number_of_a_process_that_is_gone(tmp_path: Path) -> None:
     first = ScriptedRunning(Lists())
-    kept = Kept(tmp_path, ScriptedUpstream(first), lifecycle=SWIFT.replace(backoff_seconds=(60.0,)))
+    kept = Kept(tmp_path, ScriptedUpstream(first), limits=SWIFT.replace(backoff_seconds=(60.0,)))
     assert await kept.keeper.until_connected(5)
     assert kept.facts.upstream.process_id is not None
 

@@ -11,16 +11,16 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from uno_devserver.proxy.state import ConnectionState
 from uno_devserver.proxy.upstream.lifecycle import (
-    DEFAULT_POLICY,
+    DEFAULT_LIMITS,
     TRANSITIONS,
     Action,
     Announce,
     Connect,
     InvalidTransition,
     Lifecycle,
-    Policy,
     Start,
     Stop,
+    UpstreamLimits,
 )
 
 STATES = ConnectionState
@@ -166,7 +166,7 @@ def test_crashes_count_from_zero_after_a_stable_while() -> None:
     lifecycle = connected()
     now = 0.0
     for _ in range(20):
-        now += DEFAULT_POLICY.stable_seconds
+        now += DEFAULT_LIMITS.stable_seconds
         assert [start.after for start in starts(lifecycle.ended(lifecycle.attempt, now, "It ended."))] == [0.0]
         heal(lifecycle, now)
 
@@ -203,7 +203,7 @@ def test_one_that_is_not_stable_for_quite_long_enough_is_one_of_a_series() -> No
     lifecycle.ended(1, 1.0, "It ended.")
     heal(lifecycle, 1.0)
 
-    actions = lifecycle.ended(2, 1.0 + DEFAULT_POLICY.stable_seconds - 0.01, "It ended.")
+    actions = lifecycle.ended(2, 1.0 + DEFAULT_LIMITS.stable_seconds - 0.01, "It ended.")
 
     assert [start.after for start in starts(actions)] == [0.5]
 
@@ -340,9 +340,9 @@ def test_the_rest_between_two_attempts_begins_when_an_attempt_does() -> None:
     lifecycle.failed(3, 4.0, "It died.", final=False)
 
     begun = 1.0 + third.after
-    assert lifecycle.rest(4.0) == pytest.approx(begun + DEFAULT_POLICY.retry_seconds - 4.0)
-    assert lifecycle.wanted(begun + DEFAULT_POLICY.retry_seconds - 0.1) == ()
-    assert starts(lifecycle.wanted(begun + DEFAULT_POLICY.retry_seconds))
+    assert lifecycle.retry_due_in(4.0) == pytest.approx(begun + DEFAULT_LIMITS.retry_seconds - 4.0)
+    assert lifecycle.wanted(begun + DEFAULT_LIMITS.retry_seconds - 0.1) == ()
+    assert starts(lifecycle.wanted(begun + DEFAULT_LIMITS.retry_seconds))
 
 
 # Newer code.
@@ -436,7 +436,7 @@ def test_crashes_of_the_old_code_are_not_counted_against_the_new() -> None:
 
 def test_newer_code_from_degraded_need_not_wait_for_the_rest_between_two_attempts() -> None:
     lifecycle = degraded()
-    assert lifecycle.rest(0.1) > 0
+    assert lifecycle.retry_due_in(0.1) > 0
 
     assert starts(lifecycle.renew(0.1, NEWS, after=0.0)) == [Start(2, 0.0)]
 
@@ -444,7 +444,7 @@ def test_newer_code_from_degraded_need_not_wait_for_the_rest_between_two_attempt
 def test_one_that_was_started_beside_takes_the_place_of_the_one_that_serves() -> None:
     lifecycle = connected()
 
-    attempt = lifecycle.taken(5.0)
+    attempt = lifecycle.swapped(5.0)
 
     assert attempt == lifecycle.attempt == 2
     assert lifecycle.state is STATES.CONNECTED
@@ -460,7 +460,7 @@ def test_one_that_was_started_beside_is_taken_wherever_the_old_one_has_got_to(
     lifecycle = come_to()
     due = lifecycle.attempt
 
-    lifecycle.taken(1.0)
+    lifecycle.swapped(1.0)
 
     assert lifecycle.state is STATES.CONNECTED
     assert lifecycle.attempt != due, "what was to be started instead is not needed any more"
@@ -480,7 +480,7 @@ def test_nothing_happens_after_shutdown() -> None:
     assert lifecycle.wanted(100.0) == ()
     assert lifecycle.renew(1.0, NEWS, after=0.0) == ()
     with pytest.raises(InvalidTransition):
-        lifecycle.taken(1.0)
+        lifecycle.swapped(1.0)
     assert lifecycle.state.value == STATES.SHUTDOWN.value
 
 
@@ -508,7 +508,7 @@ class AnyEvents(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.policy = Policy(startup_attempts=2, crash_cycles=2, backoff_seconds=(0.0, 1.0))
+        self.policy = UpstreamLimits(startup_attempts=2, crash_cycles=2, backoff_seconds=(0.0, 1.0))
         self.lifecycle = Lifecycle(self.policy)
         self.now = 0.0
         self.before = self.lifecycle.state
@@ -539,7 +539,7 @@ class AnyEvents(RuleBasedStateMachine):
     @rule()
     def taken(self) -> None:
         if self.lifecycle.state is not STATES.SHUTDOWN:
-            self.lifecycle.taken(self.now)
+            self.lifecycle.swapped(self.now)
             self.before, self.since_need = self.lifecycle.state, []
 
     @rule()
@@ -610,5 +610,5 @@ def test_the_pause_never_exceeds_the_longest_of_the_policy(crashes: int, gap: fl
     for _ in range(crashes):
         now += gap
         for start in starts(lifecycle.ended(lifecycle.attempt, now, "It ended.")):
-            assert start.after in DEFAULT_POLICY.backoff_seconds
+            assert start.after in DEFAULT_LIMITS.backoff_seconds
         heal(lifecycle, now)

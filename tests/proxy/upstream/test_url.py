@@ -15,13 +15,13 @@ from support.mcp_peers import TestPeer
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.protocol.client.connection import Lost, Refusal
 from uno_devserver.proxy.upstream.base import StartFailure
-from uno_devserver.proxy.upstream.url import Policy, UrlServer, UrlUpstream
+from uno_devserver.proxy.upstream.url import UrlLimits, UrlServer, UrlUpstream
 from uno_devserver.system.ports import free_port
 
 from .commands import Observer
 
 BOUND = 10.0
-SWIFT = Policy(check_seconds=0.01)
+SWIFT = UrlLimits(check_seconds=0.01)
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ async def test_one_that_goes_is_noticed_though_it_says_nothing(listener: socket.
 
 @asynchronous
 async def test_whoever_doubts_it_does_not_wait_for_the_next_look(listener: socket.socket) -> None:
-    running = UrlServer(url_of(listener), Policy(check_seconds=3600.0, check_failures=1))
+    running = UrlServer(url_of(listener), UrlLimits(check_seconds=3600.0, check_failures=1))
     ending = asyncio.ensure_future(running.ended())
     await asyncio.sleep(0)
     listener.close()

@@ -52,8 +52,11 @@ class PendingCall(Peer, Protocol):
     def settle(self, outcome: Message | Lost | RpcError) -> None:
         """The answer, or why there is none."""
 
-    def turn_over(self) -> None:
-        """All that came together with its answer has been settled: what was gathered for the client may be written."""
+    def turn_over(self, *, more: bool = False) -> None:
+        """All that came together with its answer has been settled: what was gathered for the client may be written.
+
+        `more`: other answers may follow in the same turn of the loop.
+        """
 
 
 class Lost(Exception):

@@ -71,12 +71,16 @@ class Message(msgspec.Struct, gc=False):
     @property
     def is_result(self) -> bool:
         """It answers with a result, as a rule an object."""
-        return self.method is None and self.error in NOTHING and bytes(memoryview(self.result)[:1]) == b"{"
+        return (
+            self.method is None
+            and (self.error is ABSENT or self.error in NOTHING)
+            and bytes(self.result).startswith(b"{")
+        )
 
     @property
     def is_empty(self) -> bool:
         """It neither asks, nor tells, nor answers anything."""
-        return self.method is None and not (bytes(self.result) or bytes(self.error))
+        return self.method is None and not (self.result or self.error)
 
     def answers(self, request_id: int) -> bool:
         """Whether it answers our request; the refusal of a server that could not even read the id counts, too."""
@@ -88,6 +92,7 @@ class Message(msgspec.Struct, gc=False):
 
 
 _one = msgspec.json.Decoder(Message)
+_decode = _one.decode
 _several = msgspec.json.Decoder(list[Message])
 _error = msgspec.json.Decoder(dict[str, Any])
 
@@ -106,25 +111,11 @@ def read_messages(data: bytes) -> list[Message]:
         raise Garbage(f"it is no JSON-RPC message ({error}): {shown(data[:400].decode('utf-8', 'replace'))}") from None
 
 
-def decode_one(line: bytes | object) -> Message:
-    """The message of a line, where there is nothing unusual about it; Garbage or TypeError where there is."""
-    if not isinstance(line, bytes) or not line.isascii():
-        line = _checked(line)
-    try:
-        return _one.decode(line)
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise Garbage(str(error)) from None
-
-
-def _checked(line: object) -> bytes:
-    """The line, if it is one in UTF-8."""
-    if not isinstance(line, bytes):
-        raise TypeError("not a line")
-    try:
-        line.decode()
-    except UnicodeDecodeError as error:
-        raise Garbage(str(error)) from None
-    return line
+def decode_one(data: bytes) -> Message:
+    """The message of a line or body in which there is nothing unusual; else ValueError or RecursionError."""
+    if not data.isascii():
+        data.decode()  # what is passed on without being decoded has to be UTF-8
+    return _decode(data)
 
 
 def embedded_message(line: bytes) -> tuple[bytes, list[Message]]:

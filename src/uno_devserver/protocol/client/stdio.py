@@ -286,8 +286,8 @@ class StdioConnection:
         settled = None
         for line in lines:
             try:
-                message = decode_one(line)
-            except (Garbage, TypeError):
+                message = decode_one(line)  # type: ignore[arg-type]  # one that is too long is odd, too
+            except (ValueError, RecursionError, AttributeError):
                 self._heard_oddly(line)
                 continue
             if message.method is None:
@@ -346,13 +346,15 @@ class StdioConnection:
 
     def _answered(self, message: Message, line: bytes | TooLong) -> PendingCall | None:
         """Settle the request that waits for it; the call, if that is its own line."""
+        if message.is_empty:
+            if isinstance(line, bytes):
+                self._strayed(line)  # a log in JSON, most likely, whatever its `id` means
+            return None
         key = bytes(message.id)
         call = self._waiting.pop(key, None)
-        if call is None and key in (b"", b"null") and len(self._waiting) == 1 and not message.is_empty:
+        if call is None and key in (b"", b"null") and len(self._waiting) == 1:
             _, call = self._waiting.popitem()  # it could not read the number of what it complains about
         if call is None:
-            if message.is_empty and isinstance(line, bytes):
-                self._strayed(line)  # a log in JSON, most likely
             log.debug(f"the server answers {shown(key.decode())}, for which nobody waits (any more)")
             return None
         call.settle(message)

@@ -14,7 +14,7 @@ from ...system.log import ERROR, log
 from ..jsonrpc import INTERNAL_ERROR, RpcError
 from ..media import JSON
 from .connection import Lost
-from .messages import Garbage, Message, decode_one
+from .messages import Message, decode_one
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -63,12 +63,11 @@ class HttpCall:
             body = reply.body()
             try:
                 message = decode_one(body)
-            except Garbage:
+            except (ValueError, RecursionError):
                 message = None
             if message is not None and message.is_result and bytes(message.id) == self._id:
                 self._call.settle(message)
-                # Not at once: other answers may have come in the same turn of the loop, and are written with it.
-                asyncio.get_running_loop().call_soon(self._call.turn_over)
+                self._call.turn_over(more=True)  # other answers may have come in the same turn of the loop
                 return
         self._task = asyncio.ensure_future(self._go_on(reply))
 
@@ -95,6 +94,7 @@ class HttpCall:
             )
         else:
             self._call.settle(Message(result=result))
+            self._call.turn_over()
 
 
 class _Nobody:

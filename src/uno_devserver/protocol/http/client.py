@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 5.0  # a server of this machine takes microseconds, one elsewhere a few hundred milliseconds
 # uvicorn and Node close a connection that was idle for 5 s: a request must not meet that.
 IDLE_SECONDS = 4.0
-MAX_IDLE = 64
+MAX_IDLE = 512  # as many calls may be under way at once; opening a connection costs as much as three calls
 MAX_CONNECTIONS = 1000
 NAME_DELAY_SECONDS = 0.25  # until the next address of a name is tried beside the first (RFC 8305)
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})  # asking twice changes nothing
@@ -73,6 +73,7 @@ def encode_headers(headers: Mapping[str, str]) -> bytes:
 class HttpClient:
     def __init__(self, origin: Origin) -> None:
         self.origin = origin
+        self._loop = asyncio.get_running_loop()
         self._addresses: tuple[str, ...] = LOCALHOST if origin.host == "localhost" else (origin.host,)
         self._host = b"Host: %s\r\n" % origin.authority.encode()
         self._starts: dict[tuple[str, str], bytes] = {}
@@ -134,7 +135,9 @@ class HttpClient:
 
     def _kept(self) -> ClientConnection | None:
         """The one that was used last: it is the least likely to have been closed."""
-        oldest = asyncio.get_running_loop().time() - IDLE_SECONDS
+        if not self._idle:
+            return None
+        oldest = self._loop.time() - IDLE_SECONDS
         while self._idle:
             connection = self._idle.pop()
             if connection.usable and connection.idle_since > oldest and not connection.has_input():
@@ -166,7 +169,7 @@ class HttpClient:
             import ssl  # 15 ms, and servers of this machine need none
 
             self._tls = ssl.create_default_context()
-        _, connection = await asyncio.get_running_loop().create_connection(
+        _, connection = await self._loop.create_connection(
             lambda: ClientConnection(self._free, self._open.discard),
             address,
             self.origin.port,
@@ -183,21 +186,19 @@ class HttpClient:
         if len(self._idle) >= MAX_IDLE:
             connection.close()
             return
-        loop = asyncio.get_running_loop()
-        connection.idle_since = loop.time()
+        connection.idle_since = self._loop.time()
         self._idle.append(connection)
         if self._sweeper is None:
-            self._sweeper = loop.call_later(IDLE_SECONDS, self._sweep)
+            self._sweeper = self._loop.call_later(IDLE_SECONDS, self._sweep)
 
     def _sweep(self) -> None:
         """Close what was not used for long. The last used is the last in the list."""
-        loop = asyncio.get_running_loop()
-        oldest = loop.time() - IDLE_SECONDS
+        oldest = self._loop.time() - IDLE_SECONDS
         for connection in self._idle:
             if connection.idle_since <= oldest:
                 connection.close()
         self._idle = [connection for connection in self._idle if connection.idle_since > oldest]
-        self._sweeper = loop.call_later(IDLE_SECONDS, self._sweep) if self._idle else None
+        self._sweeper = self._loop.call_later(IDLE_SECONDS, self._sweep) if self._idle else None
 
 
 def _is_literal(address: str) -> bool:

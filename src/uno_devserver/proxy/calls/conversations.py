@@ -129,7 +129,7 @@ class SilenceWatch:
 class Route:
     """A conversation's connection to the upstream of one generation, and the requests that use it."""
 
-    __slots__ = ("_usage", "closed", "connection", "conversation", "generation", "left", "modern", "users")
+    __slots__ = ("_usage", "callers", "closed", "connection", "conversation", "generation", "left", "modern")
 
     def __init__(
         self, conversation: Conversation, connection: Connection, generation: int, usage: dict[int, Usage]
@@ -138,41 +138,39 @@ class Route:
         self.connection = connection
         self.generation = generation
         self.modern = connection.server.modern
-        self.users = 0
+        self.callers: dict[Peer, None] = {}  # in the order in which they came
         self.left = False  # nothing new goes over it
         self.closed = False
         self._usage = usage.setdefault(generation, Usage())
-
-    def begin(self, caller: Peer) -> None:
-        """A request of this caller goes over it."""
-        self.users += 1
-        self._usage.requests += 1
-        self.conversation.callers[caller] = None
+        self._usage.routes.append(self)
 
     def end(self, caller: Peer) -> None:
-        self.users -= 1
-        self._usage.requests -= 1
-        self.conversation.callers.pop(caller, None)
+        """The request of this caller, which was put into `callers`, is over."""
+        del self.callers[caller]
         if self.left or self._usage.unused is not None:
-            self._ended()
+            if self.left and not self.callers:
+                self.conversation.close(self)
+            self._usage.check()
 
     def leave(self) -> None:
         """Nothing new goes over it; it is closed when those who use it are done."""
         self.conversation.leave(self)
 
-    def _ended(self) -> None:
-        if self.left and not self.users:
-            self.conversation.close(self)
-        if self._usage.unused is not None and not self._usage.requests:
-            self._usage.unused.set()
-
 
 class Usage:
-    """The requests of all clients that an upstream has not answered."""
+    """The routes of all clients to one upstream."""
 
     def __init__(self) -> None:
-        self.requests = 0
-        self.unused: asyncio.Event | None = None  # for those who wait until there are none
+        self.routes: list[Route] = []
+        self.unused: asyncio.Event | None = None  # for those who wait until no request is under way
+
+    @property
+    def busy(self) -> bool:
+        return any(route.callers for route in self.routes)
+
+    def check(self) -> None:
+        if self.unused is not None and not self.busy:
+            self.unused.set()
 
 
 class Conversation:
@@ -200,7 +198,7 @@ class Conversation:
         self._opening: asyncio.Task[None] | None = None
         self._opening_for = 0  # the generation
         self._begun = self._ended = False
-        self.callers: dict[Peer, None] = {}  # in the order in which they came
+        self._unconnected: dict[Peer, None] = {}  # callers that wait for a connection
 
     @property
     def client(self) -> ClientInfo:
@@ -208,18 +206,18 @@ class Conversation:
 
     @property
     def idle(self) -> bool:
-        return not self.callers
+        return self._last_caller() is None
 
     async def request(self, method: str, params: Params, caller: Caller) -> msgspec.Raw | Result:
         """The upstream's result as its client understands it; RpcError, Lost, Unavailable or Refusal."""
         route = self.route
         if route is None or route.generation != self._link.generation:
-            self.callers[caller] = None
+            self._unconnected[caller] = None
             try:
                 route = await self._open()
             finally:
-                del self.callers[caller]
-        route.begin(caller)
+                del self._unconnected[caller]
+        route.callers[caller] = None
         try:
             if route.modern is self._modern:
                 return await route.connection.request(method, params, caller)
@@ -297,7 +295,8 @@ class Conversation:
         return await self._session.ask(method, params)
 
     def _last_caller(self) -> Peer | None:
-        return next(reversed(self.callers), None)
+        last = next(reversed(self._unconnected), None)
+        return last or (None if self.route is None else next(reversed(self.route.callers), None))
 
     async def _translated(self, route: Route, method: str, params: Params, caller: Caller) -> Result:
         if self._modern:
@@ -361,7 +360,7 @@ class Conversation:
         route.left = True
         if self.route is route:
             self.route = None
-        if not route.users:
+        if not route.callers:
             self.close(route)
 
     def close(self, route: Route) -> None:
@@ -411,7 +410,7 @@ class Conversations:
     async def until_unused(self, generation: int) -> None:
         """Until no request waits for this upstream; one that is silent for too long is given up."""
         usage = self._usage.get(generation)
-        if usage is not None and usage.requests:
+        if usage is not None and usage.busy:
             usage.unused = usage.unused or asyncio.Event()
             await usage.unused.wait()
 

@@ -87,34 +87,40 @@ class CallRelay:
         self._service = service
         self._session = session
         self._output = output
+        self._forwarding = service.forwarding
+        self._conversations = service.conversations
         self._limits = service.limits
         self._loop = asyncio.get_running_loop()
         self._unwritten: Route | None = None  # the connection that calls were sent over in this turn
         self._modern_client: tuple[bytes, bytes, bytes, Conversation] | None = None  # as it wrote itself last
         self._silence_timer: asyncio.TimerHandle | None = None
         self._proven = 0  # the last generation that has answered
+        self._now = 0.0
 
     def take(self, line: bytes) -> bytes | RpcRequest | None:
         """Relay the call in this line; else the decoded request, or the line itself where it is not even a call."""
         try:
+            if not line.isascii():
+                line.decode()  # payloads are passed on without being decoded
             message = _envelope(line)
             params = _params(message.params)
-        except (msgspec.DecodeError, RecursionError):
+        except (ValueError, RecursionError):
             return line
-        if message.method != "tools/call" or message.jsonrpc != "2.0" or message.id is None or not _is_text(line):
+        if message.method != "tools/call" or message.jsonrpc != "2.0" or message.id is None:
             return line
+        state, session = self._state, self._session
         route = self._route(params)
         if (
             route is None
-            or self._state.connection is not CONNECTED
-            or route.generation != self._state.generation
-            or params.name in self._state.own_tools
-            or message.id in self._session.open
-            or not self._session.has_room
-            or self._service.forwarding.arranging is not None
-            or not self._relays_now(message, params, route)
+            or state.connection is not CONNECTED
+            or route.generation != state.generation
+            or params.name in state.own_tools
+            or message.id in session.open
+            or len(session.open) >= session.limit
+            or self._forwarding.arranging is not None
+            or not self._relays(message, params, route)
         ):
-            return _request(message)
+            return RpcRequest(message.id, message.method, msgspec.json.decode(message.params))
         return None
 
     def flush(self) -> None:
@@ -122,6 +128,7 @@ class CallRelay:
         route, self._unwritten = self._unwritten, None
         if route is not None:
             route.connection.flush()
+        self._now = 0.0
 
     def close(self) -> None:
         if self._silence_timer is not None:
@@ -132,7 +139,7 @@ class CallRelay:
         meta = params.meta
         if meta is None or not meta.version:
             session = self._session.session
-            conversation = self._service.conversations.known(session) if session is not None else None
+            conversation = None if session is None else self._conversations.known(session)
             route = None if conversation is None else conversation.route
             return None if route is None or route.modern else route
         if params.state or params.input:  # the call may be parked here
@@ -153,25 +160,29 @@ class CallRelay:
             client = envelope_of({"_meta": {k: v for k, v in zip(keys, values, strict=True) if v is not None}}).client
         except (RpcError, msgspec.DecodeError, RecursionError):
             return None
-        conversation = self._service.conversations.known_modern(client)
+        conversation = self._conversations.known_modern(client)
         if conversation is not None:
             self._modern_client = (*said, conversation)
         return conversation
 
-    def _relays_now(self, message: _Envelope, params: _Params, route: Route) -> bool:
-        queue = self._service.forwarding.queue
+    def _relays(self, message: _Envelope, params: _Params, route: Route) -> bool:
+        """Send it, if the queue of calls lets it pass and the connection takes it now."""
+        queue = self._forwarding.queue
         if queue is not None and not queue.enter():
             return False
-        call = RelayedCall(self, message, params, route, queue)
+        assert message.id is not None
+        call = RelayedCall(self, message.id, params.name, message.params, route, queue, self.now())
+        if (meta := params.meta) is not None:
+            call.progress_token, call.level = bytes(meta.progress_token), meta.log_level
         if not route.connection.send(call, params.name, message.params):
             if queue is not None:
                 queue.leave()
             return False
-        observer = self._service.forwarding.observer
+        observer = self._forwarding.observer
         if observer is not None:
             call.record = observer.begin("tools/call", params.name, call.client, message.params)
         self._session.open[call.id] = call
-        route.begin(call)
+        route.callers[call] = None
         self._unwritten = route
         if self._silence_timer is None:
             self._watch_silence()
@@ -181,11 +192,13 @@ class CallRelay:
 
     def answer(self, call: RelayedCall, message: Message) -> None:
         """The upstream has answered."""
-        self._end(call)
+        self.end(call)
         if not message.is_result:
             self._failed(call, _error_of(message))
             return
-        self._output.queue(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (call.id_bytes, message.result))
+        given = call.id
+        call_id = b"%d" % given if isinstance(given, int) else msgspec.json.encode(given)
+        self._output.queue(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (call_id, message.result))
         if call.record is not None:
             call.record.end_with(message.result)
         if self._proven != call.route.generation:
@@ -194,7 +207,7 @@ class CallRelay:
 
     def lose(self, call: RelayedCall, loss: Lost) -> None:
         """The upstream is gone. What it had, and what may not be done twice, has an unknown outcome."""
-        self._end(call)
+        self.end(call)
         self._link.lost(call.route.generation)
         call.route.leave()
         if loss.sent and not self._service.may_repeat(call.name):
@@ -204,19 +217,19 @@ class CallRelay:
 
     def fail(self, call: RelayedCall, error: RpcError) -> None:
         """There is no answer that could be read."""
-        self._end(call)
+        self.end(call)
         self._failed(call, error)
 
     def cancel(self, call: RelayedCall) -> None:
         """The client does not want to know any more."""
-        self._end(call)
+        self.end(call)
         call.route.connection.cancel(call)
         if call.record is not None:
             call.record.cancel()
 
     def stop(self, call: RelayedCall) -> None:
         """The proxy ends."""
-        self._end(call)
+        self.end(call)
         self._output.write(answer_message(call.id, stopped()))
 
     @property
@@ -236,12 +249,18 @@ class CallRelay:
         """Something that the upstream says about a call."""
         self._output.write(notification)
 
-    def turn_over(self) -> None:
-        """All that came at once from the upstream was taken."""
-        self._output.flush()
+    def turn_over(self, *, more: bool) -> None:
+        """All that came at once from the upstream was taken; `more`: except for other answers of this turn."""
+        if more and self._session.open:
+            self._loop.call_soon(self._output.flush)
+        else:
+            self._output.flush()
 
     def now(self) -> float:
-        return self._loop.time()
+        """The time of this turn of the loop."""
+        if not self._now:
+            self._now = self._loop.time()
+        return self._now
 
     def _failed(self, call: RelayedCall, error: RpcError) -> None:
         """An error of the upstream; one that stops says itself that the outcome is unknown."""
@@ -254,15 +273,15 @@ class CallRelay:
         """Answer it the general way, which gives the answer the form of the client's era."""
         if call.record is not None:
             call.record.forget()  # whoever looks on follows the request from now on
-            observer = self._service.forwarding.observer
+            observer = self._forwarding.observer
             if observer is not None:
                 direct = answer
                 answer = lambda request: observer.follow(request, direct(request))  # noqa: E731
         self._session.begin(call.request(), answer)
 
-    def _end(self, call: RelayedCall) -> None:
-        if self._session.open.get(call.id) is call:
-            del self._session.open[call.id]
+    def end(self, call: RelayedCall) -> None:
+        """It is not open any more, for the client and for the upstream."""
+        self._session.open.pop(call.id, None)
         call.route.end(call)
         if call.queue is not None:
             call.queue.leave()
@@ -279,76 +298,50 @@ class CallRelay:
         calls = [call for call in self._session.open.values() if isinstance(call, RelayedCall)]
         for call in calls:
             if call.heard_at <= latest and not call.questions:
-                self._end(call)
+                self.end(call)
                 call.route.connection.cancel(call)
                 self._go_on(call, _raises(silent("tools/call", {"name": call.name}, self._limits.silence_seconds)))
         if calls:
             self._watch_silence()
 
 
-class RelayedCall:
+class RelayedCall(msgspec.Struct, eq=False, gc=False):
     """A call that the upstream has, until it is answered.
 
     It implements `protocol.client.connection.PendingCall` for the upstream and `front.session.OpenRequest` for the
-    client.
+    client. A Struct, because one is made for each call, and an ordinary object takes four times as long to make.
     """
 
-    __slots__ = (
-        "_log_level",
-        "_params",
-        "_relay",
-        "data",
-        "heard_at",
-        "id",
-        "name",
-        "progress_token",
-        "questions",
-        "queue",
-        "record",
-        "route",
-        "sent",
-        "ticket",
-    )
-
-    def __init__(
-        self, relay: CallRelay, message: _Envelope, params: _Params, route: Route, queue: CallQueue | None
-    ) -> None:
-        assert message.id is not None
-        self.id: int | str = message.id
-        self.name = params.name
-        self.route = route
-        self.queue = queue  # that it has entered
-        self.data = b""
-        self.sent = False
-        self.ticket: object = None
-        self.record: Record | None = None  # while somebody looks on
-        self.heard_at = relay.now()
-        self.questions = 0  # of the upstream that wait for the client
-        self._relay = relay
-        self._params = message.params
-        meta = params.meta
-        self.progress_token = b"" if meta is None else bytes(meta.progress_token)
-        self._log_level = None if meta is None else meta.log_level
-
-    @property
-    def id_bytes(self) -> bytes:
-        return b"%d" % self.id if isinstance(self.id, int) else msgspec.json.encode(self.id)
+    relay: CallRelay
+    id: int | str
+    name: str
+    params: msgspec.Raw
+    route: Route
+    queue: CallQueue | None  # that it has entered
+    heard_at: float
+    progress_token: bytes = b""
+    level: str | None = None  # of log messages, that a modern client wants
+    data: bytes = b""
+    sent: bool = False
+    ticket: object = None
+    record: Record | None = None  # while somebody looks on
+    questions: int = 0  # of the upstream that wait for the client
 
     def request(self) -> RpcRequest:
-        return RpcRequest(self.id, "tools/call", msgspec.json.decode(self._params))
+        return RpcRequest(self.id, "tools/call", msgspec.json.decode(self.params))
 
     # What the upstream says.
 
     def settle(self, outcome: Message | Lost | RpcError) -> None:
         if isinstance(outcome, Message):
-            self._relay.answer(self, outcome)
+            self.relay.answer(self, outcome)
         elif isinstance(outcome, Lost):
-            self._relay.lose(self, outcome)
+            self.relay.lose(self, outcome)
         else:
-            self._relay.fail(self, outcome)
+            self.relay.fail(self, outcome)
 
-    def turn_over(self) -> None:
-        self._relay.turn_over()
+    def turn_over(self, *, more: bool = False) -> None:
+        self.relay.turn_over(more=more)
 
     @property
     def client(self) -> ClientInfo:
@@ -356,45 +349,29 @@ class RelayedCall:
 
     @property
     def log_level(self) -> str | None:
-        return self._log_level if self.route.modern else self._relay.log_level
+        return self.level if self.route.modern else self.relay.log_level
 
     def notify(self, method: str, params: Params) -> None:
-        self.heard_at = self._relay.now()
+        self.heard_at = self.relay.now()
         if wants_log(self.log_level, method, params):
-            self._relay.tell(notification_message(method, params))
+            self.relay.tell(notification_message(method, params))
 
     async def ask(self, method: str, params: Params, name: str | None = None) -> Result:  # noqa: ARG002
         """Only a handshake server asks so, and its clients are of that era."""
         self.questions += 1
         try:
-            return await self._relay.ask(method, params)
+            return await self.relay.ask(method, params)
         finally:
             self.questions -= 1
-            self.heard_at = self._relay.now()
+            self.heard_at = self.relay.now()
 
     # What the client says.
 
     def withdraw(self) -> None:
-        self._relay.cancel(self)
+        self.relay.cancel(self)
 
     def stop(self) -> None:
-        self._relay.stop(self)
-
-
-def _request(message: _Envelope) -> RpcRequest:
-    assert message.id is not None
-    return RpcRequest(message.id, message.method, msgspec.json.decode(message.params))
-
-
-def _is_text(line: bytes) -> bool:
-    """Whether it is UTF-8: payloads are passed on without being decoded."""
-    if line.isascii():
-        return True
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+        self.relay.stop(self)
 
 
 def _error_of(message: Message) -> RpcError:

@@ -74,8 +74,7 @@ class ClientOutput:
         """One message, which goes out with the next `flush`; line breaks between its words are taken out."""
         if b"\n" in line:
             line = line.strip().replace(b"\n", b" ")
-        with self._lock:
-            self._queued += (line, b"\n")
+        self._queued.append(line)
 
     def write(self, line: bytes) -> None:
         """One message, now."""
@@ -97,8 +96,9 @@ class ClientOutput:
         return False
 
     def _write_queued(self) -> None:
-        rest = memoryview(b"".join(self._queued))
-        self._queued.clear()
+        queued, self._queued = self._queued, []
+        queued.append(b"")
+        rest = memoryview(b"\n".join(queued))
         if not self.gone and not self._waiting:
             rest = self._write_what_fits(rest)
         if rest and not self.gone:

@@ -76,16 +76,12 @@ class ClientSession:
         self._loop = asyncio.get_running_loop()
         self._closed = False
         self.open: dict[Id, OpenRequest] = {}
+        self.limit = policy.calls  # of open requests; 0 when it is closed
 
     @property
     def session(self) -> Session | None:
         """The client as one of the handshake era, if it has been that."""
         return self._session
-
-    @property
-    def has_room(self) -> bool:
-        """Whether one more request may be begun."""
-        return not self._closed and len(self.open) < self._policy.calls
 
     def take(self, message: RpcRequest | RpcNotification | RpcResponse) -> None:
         if isinstance(message, RpcRequest):
@@ -129,7 +125,7 @@ class ClientSession:
 
     async def close(self) -> None:
         """Answer what is open, and end; bounded in time, and for good."""
-        self._closed = True
+        self._closed, self.limit = True, 0
         session, self._session = self._session, None
         if session is not None:
             self._handshake.ended(session, stopped())

@@ -87,8 +87,8 @@ def circumstances(options: Options, kept: Catalogue | None) -> Circumstances:
     if kept is not None:
         selects = by_workspace and kept.selects_solution
         return Circumstances(by_workspace, selects, fallback=forced, hot_reload=kept.hot_reload)
-    found, code = _glance(options.directory) if by_workspace and not forced else (False, False)
-    return Circumstances(by_workspace, by_workspace, fallback=forced or not found, hot_reload=code)
+    found, code = _glance(options.directory) if by_workspace and not forced else (not forced, False)
+    return Circumstances(by_workspace, by_workspace, fallback=not found, hot_reload=code)
 
 
 def _glance(directory: str) -> tuple[bool, bool]:

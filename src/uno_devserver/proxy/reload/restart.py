@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..state import ProxyState
     from ..upstream.base import Upstream
     from ..upstream.keeper import Keeper
-    from ..upstream.lifecycle import KeeperLimits, Lifecycle
+    from ..upstream.lifecycle import UpstreamLimits, Lifecycle
 
 
 def compare(before: Entries, after: Entries) -> Difference:
@@ -89,7 +89,7 @@ class Restarter:
         lifecycle: Lifecycle,
         state: ProxyState,
         publisher: ListPublisher,
-        limits: KeeperLimits,
+        limits: UpstreamLimits,
     ) -> None:
         self._keeper = keeper
         self._lifecycle = lifecycle
@@ -181,7 +181,7 @@ class Restarter:
         keeper = self._keeper
         keeper.alone.clear()
         self._spare = Swap(
-            upstream, self._state.timeline, keeper.tenure_of, keeper.take_over, self._limits.spare_seconds
+            upstream, self._state.timeline, keeper.tenure_of, keeper.take_over, self._limits.swap_seconds
         )
         try:
             await keeper.before_launch()

@@ -1,4 +1,7 @@
-"""The seam between the engine and what it keeps running. Cheap to import: the first start waits for it."""
+"""The interface of upstreams: what the keeper of the upstream needs of a Host, a command or a URL.
+
+Cheap to import: the launch waits for it.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,23 @@ else:
 
 
 class Ending(Value):
-    """How an upstream came to its end."""
+    """How an upstream ended."""
 
     reason: str  # a sentence without a full stop: "it ended with exit code 3", "it does not answer any more"
     exit_code: int | None = None  # negative: the signal that ended it
-    last_lines: tuple[str, ...] = ()  # what it printed last
+    last_lines: tuple[str, ...] = ()  # the last lines that it printed
+    other_era_next: bool = False  # it left `server/discover` unanswered, and the next start begins with `initialize`
+
+
+def how_it_ended(exit_code: int | None) -> str:
+    """The reason of an `Ending`."""
+    if exit_code is None:
+        return "it ended"
+    return f"it ended with exit code {exit_code}" if exit_code >= 0 else f"it was ended by signal {-exit_code}"
 
 
 class StartFailure(Exception):
-    """There is no upstream. `issues` say why, and what to do; `final`: trying again without a change is no use."""
+    """The upstream did not start. `issues` say why and what to do; `final`: another attempt would fail, too."""
 
     def __init__(self, *issues: Issue, final: bool = False, ending: Ending | None = None) -> None:
         super().__init__(issues[0].message if issues else "The upstream did not start.")
@@ -34,23 +45,23 @@ class StartFailure(Exception):
 
 
 class StartObserver(Protocol):
-    """Who watches a start; called from the thread that starts."""
+    """Is told of the progress of one start. Called from the thread that starts, unless stated otherwise."""
 
     def launching(self, what: str, process_id: int | None) -> None:
-        """There is a process (None: it was there already), and it is waited for. Calls may come more than once."""
+        """The process exists (None: it did before), and its readiness is awaited. May be called more than once."""
 
     def said(self, message: str, *, warning: bool = False) -> None:
-        """Something for the log."""
+        """A line for the log."""
 
     def strayed(self, line: str) -> None:
-        """What was started has written this where only messages belong, and has not answered yet; in the event loop."""
+        """The upstream wrote this line to its output, and it is not a message. Called in the event loop, at any time."""
 
     def go_on(self) -> bool:
-        """Asked again and again; False gives up, and the start raises StartFailure soon."""
+        """Asked again and again; on False the start raises StartFailure soon."""
 
 
 class Running(Protocol):
-    """An upstream that works, as far as one can see from outside."""
+    """An upstream that runs, as far as can be seen from outside."""
 
     @property
     def kind(self) -> HostKind: ...
@@ -60,30 +71,33 @@ class Running(Protocol):
     def endpoint(self) -> str | None: ...
     @property
     def owned(self) -> bool:
-        """Whether it is ours to end; an adopted Host is not."""
+        """Whether this proxy stops it; a Host that another program launched is not owned."""
 
     @property
     def log_file(self) -> str | None: ...
 
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
-        """A conversation for one client. Lost or Refusal where that is not possible.
+        """A conversation for one client; raises Lost or Refusal.
 
-        An upstream that can have only one conversation (a command on pipes) hands out the same each time.
+        An upstream that can have only one conversation (a command on pipes) returns the same one each time.
         """
 
     async def ended(self) -> Ending:
-        """Returns when it is of no use any more."""
+        """Return when it has ended, or does not answer any more."""
 
-    def doubt(self) -> None:
-        """Somebody could not reach it: see at once whether it is still of use, and not in a while."""
+    def check_now(self) -> None:
+        """A connection to it failed: check at once, and not at the next interval, whether it still answers."""
 
     async def stop(self, *, patient: bool = False) -> None:
-        """End it, if it is ours, with all that it started; bounded in time.
+        """Stop it with all its processes, if it is owned; bounded in time.
 
-        `patient`: nobody is in a hurry, so it may take the seconds that it needs to end well.
+        `patient`: it may take the seconds that it needs to end in order.
         """
 
 
 class Upstream(Protocol):
     def start(self, observer: StartObserver) -> Running:
-        """Start it, or find it; blocks, in a thread of its own. Raises StartFailure."""
+        """Start or find it. Blocks, so it runs in a thread of its own; raises StartFailure."""
+
+    def renegotiate(self) -> None:
+        """Forget what earlier starts showed of the server's protocol versions: its code may be another by now."""

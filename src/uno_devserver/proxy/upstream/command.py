@@ -1,7 +1,7 @@
-"""Any MCP server that is a command: started without a shell, and spoken to over its input and output.
+"""An MCP server that is a command: it is started without a shell, and spoken to over its input and output.
 
-A start that cannot work says why, and what to do; one that may work the next time can be tried again. What is imported
-here is little: it stands between the start of the proxy and the start of the server.
+A start that cannot work says why and what to do; a passing obstacle does not make the failure final. Cheap to import:
+the launch waits for it, and what is needed only afterwards (`command_process`) is imported while the server starts.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
     from ...instances.child import Child
     from .base import StartObserver
-    from .command_process import CommandProcess, CommandLimits
+    from .command_process import CommandLimits, CommandProcess
 
-# What the system may lack now and have a moment later; every other refusal stays until somebody changes something.
-PASSING = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY})
+# A shortage that may be over a moment later. Every other error lasts until the user changes something.
+PASSING_ERRORS = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY})
 
 
 class Named(Value):
-    """Where the user has named the command, so that they can name another there."""
+    """Where the user has named the command: the place of the correction that an issue asks for."""
 
     where: str = "behind '--'"
     with_interpreter: str = "'-- python {}'"  # how a script is named that cannot be executed by itself
@@ -53,19 +53,21 @@ class CommandUpstream:
         named: Named = TYPED,
         log_file: str | None = None,
     ) -> None:
-        """`state` is the folder of our own files. `log_file`: of a command that may become another one."""
+        """`state` is the folder of our own files. `log_file`: by default one of this command in this directory."""
         self._command = tuple(command)
         self._directory = directory
         self._environ = environ
         self._limits = limits
         self._named = named
         self._log_path = log_file or log_path(state, directory, command)
-        self._outputs: dict[Output, Child | None] = {}  # the files for what it prints, and who last did
-        self._may_probe = True  # no server has ended, or kept silent, because of the modern era's first question
+        self._outputs: dict[Output, Child | None] = {}  # the files for its output, and the last process of each
+        self._initialize_first = False  # the last start left `server/discover` unanswered
 
     def start(self, observer: StartObserver) -> CommandProcess:
         if not observer.go_on():
             raise StartFailure(warning("HostNotStarted", "The start was given up.", "It is started again when needed."))
+        may_probe = not self._initialize_first
+        self._initialize_first = False  # if this start fails, too, that was not the reason, and the next one probes
         line = (self._program(), *self._command[1:])
         output = self._free_output()
         try:
@@ -74,17 +76,23 @@ class CommandUpstream:
             raise self._not_started(line[0], error) from error
         self._outputs[output] = child
         observer.launching(f"'{' '.join(self._command)}'", child.pid)
-        from .command_process import CommandProcess, CommandLimits  # takes some ms, and has them now, while the server starts
+        from .command_process import CommandLimits, CommandProcess  # takes some ms, while the server starts
 
-        limits = self._limits or CommandLimits()
         return CommandProcess(
             child,
             output,
-            limits,
-            may_probe=self._may_probe,
-            probe_failed=self._do_not_probe,
+            self._limits or CommandLimits(),
+            may_probe=may_probe,
+            negotiated=self._negotiated,
             strayed=observer.strayed,
         )
+
+    def renegotiate(self) -> None:
+        self._initialize_first = False
+
+    def _negotiated(self, *, initialize_first: bool) -> None:
+        """Every server understands `initialize` that ends or hangs when its first message is `server/discover`."""
+        self._initialize_first = initialize_first
 
     def _program(self) -> str:
         name = self._command[0]
@@ -95,7 +103,7 @@ class CommandUpstream:
         raise StartFailure(_not_found(name, found, self._named), final=True)
 
     def _free_output(self) -> Output:
-        """One for all starts, but for those that run side by side: their last words are not to be confused."""
+        """The file for the output of the next process: one for all, but another for a second that runs beside it."""
         for output, child in self._outputs.items():
             if child is None or child.exit_code() is not None:
                 return output
@@ -114,13 +122,27 @@ class CommandUpstream:
                 step = f"Name the program that runs it, too, as in {_interpreted(self._named, self._command[0])}."
         else:
             why = str(error)
-        passing = isinstance(error, OSError) and error.errno in PASSING
+        passing = isinstance(error, OSError) and error.errno in PASSING_ERRORS
         issue = fatal("HostNotStarted", f"The server {program} cannot be started: {why}.", step)
         return StartFailure(issue, final=not passing)
 
-    def _do_not_probe(self) -> None:
-        """The next start begins with the older era, which every server understands that ended over the newer one."""
-        self._may_probe = False
+
+def log_path(state: str, directory: str, command: Sequence[str]) -> str:
+    """The file for the output of this command in this folder."""
+    key = crc32("\0".join(command).encode("utf-8", "surrogatepass"))
+    return os.path.join(state, "logs", f"command-{name_for(directory)}-{key:08x}.log")
+
+
+def _not_found(name: str, found: Sequence[str], named: Named) -> Issue:
+    file = next((path for path in found if os.path.isfile(path)), None)
+    if file is not None:
+        step = f"Make it executable, or name the program that runs it, too, as in {_interpreted(named, name)}."
+        return fatal("HostBinaryNotFound", f"The server {file} is a file that cannot be executed.", step)
+    if os.path.dirname(name):
+        message = f"The server {found[0] if found else name} does not exist."
+        return fatal("HostBinaryNotFound", message, f"Name one that exists {named.where}.")
+    message = f"The command '{name}' is not in the folders of PATH."
+    return fatal("HostBinaryNotFound", message, f"Install it, or name it by its full path {named.where}.")
 
 
 def _open_output(path: str) -> Output:
@@ -129,28 +151,10 @@ def _open_output(path: str) -> Output:
     except OSError as error:
         import tempfile
 
-        # A home that is read-only is no reason to do without the server.
+        # The server can be used without its log in a home that is read-only.
         other = os.path.join(tempfile.mkdtemp(prefix="uno-devserver-"), os.path.basename(path))
         log.warn(f"What the server prints goes to {other}: {path} cannot be written ({error.strerror}).")
         return Output(other)
-
-
-def log_path(state: str, directory: str, command: Sequence[str]) -> str:
-    """Where this command in this folder prints to."""
-    key = crc32("\0".join(command).encode("utf-8", "surrogatepass"))
-    return os.path.join(state, "logs", f"command-{name_for(directory)}-{key:08x}.log")
-
-
-def _not_found(name: str, found: Sequence[str], named: Named) -> Issue:
-    there = next((path for path in found if os.path.isfile(path)), None)
-    if there is not None:
-        step = f"Make it executable, or name the program that runs it, too, as in {_interpreted(named, name)}."
-        return fatal("HostBinaryNotFound", f"The server {there} is a file that cannot be executed.", step)
-    if os.path.dirname(name):
-        message = f"The server {found[0] if found else name} does not exist."
-        return fatal("HostBinaryNotFound", message, f"Name one that exists {named.where}.")
-    message = f"The command '{name}' is not in the folders of PATH."
-    return fatal("HostBinaryNotFound", message, f"Install it, or name it by its full path {named.where}.")
 
 
 def _interpreted(named: Named, script: str) -> str:

@@ -28,14 +28,14 @@ from ..state import ConnectionState, UpstreamFacts
 from .base import Ending
 from .launcher import Failed, Launcher, Launching, Ready, Said, Strayed
 from .lifecycle import (
-    DEFAULT_KEEPER_LIMITS,
+    DEFAULT_LIMITS,
     STARTED_AGAIN,
     Announce,
     Connect,
-    KeeperLimits,
     Lifecycle,
     Start,
     Stop,
+    UpstreamLimits,
 )
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ class Keeper:
         *,
         named: str,
         comes_back: bool = False,
-        limits: KeeperLimits = DEFAULT_KEEPER_LIMITS,
+        limits: UpstreamLimits = DEFAULT_LIMITS,
     ) -> None:
         """`upstream` is being started already. `named` is what it is called in sentences. `comes_back`: without our
         doing, so that looking again is worth it.
@@ -366,7 +366,7 @@ class Keeper:
             self._publisher.tell()  # where lists were to follow that have not come
             self._owner.start_settled()
         if state is DEGRADED and self._comes_back:
-            self._loop.call_later(self._limits.retry_seconds, self.wanted)
+            self._loop.call_later(self._limits.url_retry_seconds, self.wanted)
 
     async def _start(self, start: Start) -> None:
         await self._room()
@@ -454,11 +454,11 @@ class Keeper:
         self._state.learn(last_end=ending)
         if self.state is DEGRADED:  # it was no MCP server; the next one may be
             self._stop()
-            self._loop.call_later(self._limits.retry_seconds, self.wanted)
+            self._loop.call_later(self._limits.url_retry_seconds, self.wanted)
         else:
             reason = f"{self.named} has gone: {ending.reason}."
             follows = "It is looked for again." if self._comes_back else STARTED_AGAIN
-            self.do(self._lifecycle.ended(attempt, self._loop.time(), reason, follows=follows))
+            self.do(self._lifecycle.ended(attempt, self._loop.time(), reason, consequence=follows))
 
     # What becomes of one that runs.
 
@@ -510,7 +510,7 @@ class Keeper:
     def take_over(self, tenure: Tenure, listed: Listed) -> None:
         """What was started beside is kept from now on. The one before goes when it has answered what it was asked."""
         before, generation = self._tenure, self._generation
-        tenure.tell, tenure.attempt = self._heard, self._lifecycle.taken(self._loop.time())
+        tenure.tell, tenure.attempt = self._heard, self._lifecycle.swapped(self._loop.time())
         self._tenure = tenure
         self._next_generation(tenure.running, listed.server)
         self._take(listed)
@@ -616,9 +616,9 @@ class Keeper:
         """Whether there is an upstream, or one is being started."""
         return self.state not in STUCK and self.state is not ConnectionState.INITIALIZING
 
-    def rest(self) -> float:
+    def retry_due_in(self) -> float:
         """How many seconds it is until another attempt is due."""
-        return self._lifecycle.rest(self._loop.time())
+        return self._lifecycle.retry_due_in(self._loop.time())
 
     def begin(self, upstream: Upstream) -> None:
         """This is to be kept from now on; what was before is ended."""

@@ -138,7 +138,7 @@ class Mending:
         connected = keeper.state is ConnectionState.CONNECTED
         if connected and not (self._lacks_addins() and self._are_new(sources)):
             return
-        if rest := keeper.rest():
+        if rest := keeper.retry_due_in():
             self.close()
             self._due = self._loop.call_later(rest, self._look_again)
         elif connected:

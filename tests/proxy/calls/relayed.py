@@ -1,0 +1,166 @@
+"""A client on standard input and output whose calls are relayed: the parts wired as the engine wires them."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from protocol.conversations import until
+from support.relays import CONNECTED, MODERN, QUICK, Asked, Scene, ScriptedLink, ScriptedState
+from uno_devserver.protocol.jsonrpc import RpcNotification, RpcRequest, RpcResponse
+from uno_devserver.protocol.parties import ClientInfo
+from uno_devserver.proxy.calls.call_queue import CallQueue
+from uno_devserver.proxy.calls.relay import CallRelay
+from uno_devserver.proxy.calls.upstream_link import CallLimits
+from uno_devserver.proxy.front.front import Front
+from uno_devserver.proxy.front.output import ClientOutput
+from uno_devserver.proxy.front.session import ClientSession
+from uno_devserver.proxy.state import ConnectionState
+
+KEY = "io.modelcontextprotocol/"
+READ_BYTES = 1 << 20
+FIRST_ID = "first"
+
+
+class RelayedClient:
+    """Front, session and relay between a client and a scripted upstream. Implements `front.front.Engine`."""
+
+    def __init__(
+        self,
+        connection: ConnectionState = CONNECTED,
+        *,
+        modern: bool = False,
+        modern_server: bool | None = None,
+        limits: CallLimits = QUICK,
+        state: ScriptedState | None = None,
+        link: ScriptedLink | None = None,
+    ) -> None:
+        """`modern` is the era of the client, `modern_server` of the upstream: the same, unless it is given."""
+        self.modern = modern
+        era = modern if modern_server is None else modern_server
+        self.scene = Scene(connection, modern=era, state=state, link=link, limits=limits)
+        self.link, self.state, self.service = self.scene.link, self.scene.state, self.scene.service
+        self._reading, self._writing = os.pipe()
+        os.set_blocking(self._reading, False)
+        self.output = ClientOutput(self._writing)
+        self.front = Front(self.state, self.output, lambda: None)
+        self.session = ClientSession(self.service, self.front.write)
+        self.relay = CallRelay(self.state, self.link, self.service, self.session, self.output)
+        self.front.open(self)
+        self.lines: list[bytes] = []  # what the client was told
+        self._rest = b""
+
+    def close(self) -> None:
+        self.relay.close()
+        os.close(self._reading)
+        os.close(self._writing)
+
+    # What the front passes on.
+
+    def client_met(self, client: ClientInfo) -> None:
+        self.session.introduce(client)
+        self.service.broadcast_peer.met(client)
+
+    def list_read(self) -> None:
+        self.service.forwarding.list_read()
+
+    def take(self, message: RpcRequest | RpcNotification | RpcResponse) -> None:
+        self.session.take(message)
+
+    # What the client says.
+
+    def send(self, *lines: bytes) -> None:
+        """In one read."""
+        self.front.take(lines)
+
+    def call(self, name: str = "echo", request_id: int | str = 1, **params: Any) -> None:
+        self.send(self.line(name, request_id, **params))
+
+    def line(self, name: str = "echo", request_id: int | str = 1, **params: Any) -> bytes:
+        if self.modern:
+            params["_meta"] = {**envelope(), **params.get("_meta", {})}
+        return message(request_id, "tools/call", {"name": name, **params})
+
+    def cancel(self, request_id: int | str) -> None:
+        self.send(message(None, "notifications/cancelled", {"requestId": request_id}))
+
+    def reply(self, question: dict[str, Any], result: dict[str, Any]) -> None:
+        """Answer a question of the upstream."""
+        self.send(json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": result}).encode())
+
+    async def begin(self, *, modern_meets: bool = True, **capabilities: Any) -> None:
+        """Introduce itself, and make a first call: from then on the connection is open."""
+        if not self.modern:
+            who = {"name": "c", "version": "1"}
+            said = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": who}
+            self.send(message("init", "initialize", said))
+            self.send(message(None, "notifications/initialized", {}))
+        self.call("begin", FIRST_ID)
+        (await self.next_asked()).answer()
+        await until(lambda: bool(self.answers(FIRST_ID)))
+        self.link.asked.clear()
+        self.lines.clear()
+
+    # What it hears.
+
+    def heard(self) -> list[dict[str, Any]]:
+        """All messages so far."""
+        try:
+            while data := os.read(self._reading, READ_BYTES):
+                *lines, self._rest = (self._rest + data).split(b"\n")
+                self.lines += lines
+        except BlockingIOError:
+            pass
+        return [json.loads(line) for line in self.lines]
+
+    def answers(self, request_id: int | str = 1) -> list[dict[str, Any]]:
+        return [said for said in self.heard() if said.get("id") == request_id and "method" not in said]
+
+    async def answer(self, request_id: int | str = 1) -> dict[str, Any]:
+        """The only answer, when it has come."""
+        await until(lambda: bool(self.answers(request_id)))
+        (only,) = self.answers(request_id)
+        return only
+
+    async def text(self, request_id: int | str = 1) -> str:
+        return str((await self.answer(request_id))["result"]["content"][0]["text"])
+
+    # What the upstream sees.
+
+    async def next_asked(self) -> Asked:
+        return await self.scene.next_asked()
+
+    @property
+    def asked(self) -> Asked:
+        """The only request that the upstream has."""
+        (only,) = [asked for asked in self.link.asked if asked.open]
+        return only
+
+    def use_queue(self, queue: CallQueue | None) -> None:
+        self.service.forwarding.use_queue(queue)
+
+
+@contextmanager
+def relayed_client(*args: Any, **options: Any) -> Iterator[RelayedClient]:
+    client = RelayedClient(*args, **options)
+    try:
+        yield client
+    finally:
+        client.close()
+
+
+def message(request_id: int | str | None, method: str, params: dict[str, Any]) -> bytes:
+    identity = {} if request_id is None else {"id": request_id}
+    return json.dumps({"jsonrpc": "2.0", **identity, "method": method, "params": params}).encode()
+
+
+def envelope(version: str = MODERN, **capabilities: Any) -> dict[str, Any]:
+    """What a modern client says with each request."""
+    return {
+        f"{KEY}protocolVersion": version,
+        f"{KEY}clientCapabilities": capabilities,
+        f"{KEY}clientInfo": {"name": "c", "version": "1"},
+    }
