@@ -125,7 +125,7 @@ class ScriptedConnection:
     def send(self, call: PendingCall, name: str, params: bytes) -> bool:
         if self.closed or self._link.declines_calls:
             return False
-        decoded = msgspec.json.decode(params)
+        decoded = json.loads(bytes(params))
         assert decoded["name"] == name
         call.ticket = Asked(self, "tools/call", decoded, call, call, bytes(params))
         call.sent = True

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import re
+import time
 
 from ..instances.membership import same_place
 from ..issues import UserError
+from ..system.folders import folders
 from ..system.log import INFORMATION, level_named, log
 from ..system.values import Value
 from ..workspace.config import read_config
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
     from .interrupts import Interrupts
     from .parse import Invocation
 
+START_SECONDS = 10.0  # a proxy that takes longer for its first start is not waited for
+POLL_SECONDS = 0.02
+STARTING = frozenset({"Initializing", "Discovering", "Launching", "Connecting", "Connected"})
 ASK_SECONDS = 5.0  # a proxy opens its page in some 50 ms
 # All pages are on this machine; what files say may be anything.
 _ADDRESS = re.compile(r"http://localhost:(\d{1,5})/\S*")
@@ -42,7 +47,7 @@ def run(invocation: Invocation) -> Result:
     workspace = _workspace(invocation)
     port = _port(invocation, workspace)
     _agree(workspace)
-    proxies = sorted(proxies_of(workspace), key=lambda status: not _is_at(status, workspace))
+    proxies = sorted(map(_started, proxies_of(workspace)), key=lambda status: not _is_at(status, workspace))
     page = _open_page(proxies) or _asked_for(proxies, port)
     if page is not None:
         _show(page, invocation)
@@ -82,6 +87,24 @@ def _agree(workspace: Workspace) -> None:
 
 def _is_at(status: Status, workspace: Workspace) -> bool:
     return same_place(str(status.get("directory")), workspace.working_directory)
+
+
+def _started(status: Status) -> Status:
+    """The status of a proxy when its first start is over, which decides whether it can be asked; bounded in time."""
+    from ..proxy.health.status_file import status_of
+
+    pid, deadline = status["processId"], time.monotonic() + START_SECONDS
+    assert isinstance(pid, int)  # else it would be no status of a running proxy
+    while _is_starting(status) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+        status = status_of(folders().state, pid) or {**status, "state": None}  # it has ended
+    return status
+
+
+def _is_starting(status: Status) -> bool:
+    """Whether its start may still open a page or a control channel."""
+    decided = ("inspector", "controlChannel", "hotReload", "hotReloadOff", "fallback")
+    return status.get("state") in STARTING and not any(status.get(name) for name in decided)
 
 
 def _open_page(proxies: list[Status]) -> Page | None:

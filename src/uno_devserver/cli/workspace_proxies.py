@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 
 def proxies_of(workspace: Workspace) -> list[Status]:
-    """Those of its folder, and of folders in it."""
-    home = workspace.working_directory
+    """Those of its folder and of folders in it; a proxy that just starts is known by the folder it was started in."""
+    homes = (workspace.working_directory, workspace.requested_directory)
     return [
         status
         for status in running_proxies(folders().state)
-        if isinstance(place := status.get("directory"), str) and (same_place(place, home) or is_inside(place, home))
+        if isinstance(place := status.get("directory"), str)
+        and (any(same_place(place, home) for home in homes) or is_inside(place, homes[0]))
     ]

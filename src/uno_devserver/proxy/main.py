@@ -290,7 +290,7 @@ def first_state(options: Options) -> ProxyState:
         status_file=status_file,
     )
     if status_file is not None:
-        status_file.write_first(options.directory)  # before the first answer: whoever has that finds the proxy
+        status_file.write_first(options)  # before the first answer: whoever has that finds the proxy
     return state
 
 

@@ -91,16 +91,20 @@ class RelayedClient:
         """Answer a question of the upstream."""
         self.send(json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": result}).encode())
 
-    async def begin(self, *, modern_meets: bool = True, **capabilities: Any) -> None:
-        """Introduce itself, and make a first call: from then on the connection is open."""
+    def introduce(self, **capabilities: Any) -> None:
+        """Shake hands; a modern client says who it is with each request."""
         if not self.modern:
             who = {"name": "c", "version": "1"}
             said = {"protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": who}
             self.send(message("init", "initialize", said))
             self.send(message(None, "notifications/initialized", {}))
+
+    async def begin(self, **capabilities: Any) -> None:
+        """Introduce itself, and make a first call: from then on there is a connection over which calls are relayed."""
+        self.introduce(**capabilities)
         self.call("begin", FIRST_ID)
         (await self.next_asked()).answer()
-        await until(lambda: bool(self.answers(FIRST_ID)))
+        await self.answer(FIRST_ID)
         self.link.asked.clear()
         self.lines.clear()
 

@@ -18,10 +18,10 @@ from support.machine import Machine
 from support.servers import Processes, wait_until
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.proxy.health import status_file
-from uno_devserver.proxy.health.report import ProxyFacts, UpstreamFacts
-from uno_devserver.proxy.health.status_file import StatusFile, running_proxies
+from uno_devserver.proxy.health.report import report
+from uno_devserver.proxy.health.status_file import StatusFile, running_proxies, status_of
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.state import ConnectionState
+from uno_devserver.proxy.state import ConnectionState, ProxyFacts, UpstreamFacts
 from uno_devserver.proxy.upstream.base import Ending
 from uno_devserver.system.processes import process_started
 
@@ -87,6 +87,51 @@ def test_at_the_end_the_file_is_gone_and_nothing_comes_after(tmp_path: Path) -> 
     assert os.listdir(tmp_path / "proxies") == []
 
 
+def test_a_proxy_can_be_found_before_anything_is_known_of_it(
+    status: StatusFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status_file, "command_line", lambda _: ("/usr/bin/uno-devserver", "mcp", "start"))
+
+    status.write_first(Options("/ws"))
+
+    [told] = running_proxies(str(tmp_path))
+    learned = report(ProxyFacts(Options("/ws")))
+    assert (told["processId"], told["state"], told["directory"]) == (os.getpid(), "Initializing", "/ws")
+    assert (told["status"], told["issues"]) == (learned["status"], learned["issues"])
+    assert status_of(str(tmp_path), os.getpid()) == told
+    assert stat.S_IMODE(own_file(tmp_path).stat().st_mode) == 0o600
+
+
+def test_what_is_written_first_is_replaced_by_what_is_learned(status: StatusFile, tmp_path: Path) -> None:
+    status.write_first(Options("/ws"))
+
+    status.update(FACTS)
+
+    wait_until(lambda: [each["state"] for each in running_proxies(str(tmp_path))] == ["Connected"])
+    assert len(os.listdir(tmp_path / "proxies")) == 1
+
+
+def test_a_proxy_that_ends_before_it_has_learned_anything_leaves_no_file(tmp_path: Path) -> None:
+    status = StatusFile(str(tmp_path))
+    status.write_first(Options("/ws"))
+
+    status.remove()
+
+    assert os.listdir(tmp_path / "proxies") == []
+    status.update(FACTS)  # by the engine, which another thread still runs
+    assert status._writer is None
+
+
+def test_where_the_first_file_cannot_be_written_the_proxy_does_not_care(tmp_path: Path) -> None:
+    write(tmp_path / "proxies", "a file where the folder should be")
+    status = StatusFile(str(tmp_path))
+
+    status.write_first(Options("/ws"))
+    status.remove()
+
+    assert running_proxies(str(tmp_path)) == ()
+
+
 def test_facts_that_change_all_the_time_are_written_all_the_same(status: StatusFile, tmp_path: Path) -> None:
     written: set[int] = set()
     changes = itertools.count()
@@ -107,7 +152,8 @@ def test_the_end_does_not_wait_until_facts_have_settled(tmp_path: Path, monkeypa
 
     status.remove()
 
-    assert not status._thread.is_alive()
+    assert status._writer is not None
+    assert not status._writer._thread.is_alive()
 
 
 def test_where_nothing_can_be_written_the_proxy_does_not_care(tmp_path: Path) -> None:

@@ -419,7 +419,7 @@ async def test_what_it_prints_is_in_a_file_and_one_start_adds_to_the_other(tmp_p
 
 @asynchronous
 async def test_a_server_that_floods_its_log_starts_all_the_same_and_does_not_fill_the_disk(tmp_path: Path) -> None:
-    source = upstream(odd_server(flood=2000), tmp_path, tend_seconds=0.01, output_bytes=100_000)
+    source = upstream(odd_server(flood=2000), tmp_path, output_check_seconds=0.01, output_bytes=100_000)
     async with started(source) as running:
         connection = await running.connect(TestPeer(), modern_first=False)
 
@@ -438,7 +438,7 @@ async def test_what_it_prints_instead_of_answering_is_told_and_kept_beside_the_r
         "print('{\"level\": \"info\"}' + 5000 * ' ', flush=True); time.sleep(1000)"
     )
     observer = Observer()
-    source = upstream((sys.executable, "-c", story), tmp_path, tend_seconds=0.01)
+    source = upstream((sys.executable, "-c", story), tmp_path, output_check_seconds=0.01)
     async with started(source, observer) as running:
         connecting = asyncio.ensure_future(running.connect(TestPeer(), modern_first=False))
         await until(lambda: observer.strays[-1:] == ['{"level": "info"}'])
@@ -455,7 +455,7 @@ async def test_what_it_prints_instead_of_answering_is_told_and_kept_beside_the_r
 @asynchronous
 async def test_what_it_prints_among_its_answers_is_kept_and_not_told(tmp_path: Path) -> None:
     observer = Observer()
-    async with started(upstream(odd_server(), tmp_path, tend_seconds=0.01), observer) as running:
+    async with started(upstream(odd_server(), tmp_path, output_check_seconds=0.01), observer) as running:
         connection = await running.connect(TestPeer(), modern_first=False)
 
         await text(connection, "garbage")
@@ -470,7 +470,7 @@ async def test_what_it_prints_is_in_our_log_too_for_those_who_look_closely(
 ) -> None:
     monkeypatch.setattr(log, "level", DEBUG)
     said = ""
-    async with started(upstream(odd_server(), tmp_path, tend_seconds=0.01)) as running:
+    async with started(upstream(odd_server(), tmp_path, output_check_seconds=0.01)) as running:
         connection = await running.connect(TestPeer(), modern_first=False)
         await text(connection, "print", lines=["look here"])
 

@@ -16,6 +16,7 @@ from ...system.log import log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ..options import Options
     from ..state import ProxyFacts
 
 FOLDER = "proxies"
@@ -24,6 +25,9 @@ MAX_FILES = 1000  # a folder full of anything does not hold up a command
 QUIET_SECONDS = 0.05  # a crash makes some ten facts known in 20 ms, in which the server is started again
 REMOVE_SECONDS = 0.1  # a disk takes a millisecond, or hangs; the proxy has 300 ms to be gone
 _FILE = re.compile(r"([0-9]+)\.json(\.\1-[0-9]+\.tmp)?")  # the second where its process ended while it wrote
+
+STARTING = "{} has not been started yet; the proxy is about to."
+STARTING_STEP = "Wait a moment, then try again."
 
 Status = dict[str, object]
 
@@ -34,10 +38,19 @@ class StatusFile:
     def __init__(self, state: str) -> None:
         self._path = os.path.join(state, FOLDER, f"{os.getpid()}.json")
         self._writer: _Writer | None = None
+        self._removed = False
 
-    def write_first(self, directory: str) -> None:
-        """Before the first answer, at once: whoever has that answer finds the proxy. What is not known yet is null."""
-        status = {"processId": os.getpid(), "state": "Initializing", "directory": directory}
+    def write_first(self, options: Options) -> None:
+        """Write, before the first answer, that the proxy starts: whoever has that answer finds the proxy."""
+        issue = {"code": "HostNotStarted", "severity": "Fatal", "remediation": STARTING_STEP}
+        issue["message"] = STARTING.format(options.upstream_name)
+        status = {
+            "processId": os.getpid(),
+            "state": "Initializing",
+            "status": "Unhealthy",
+            "issues": [issue],
+            "directory": options.directory,
+        }
         try:
             write_atomic(self._path, json.dumps(status).encode(), durable=False)
         except OSError as error:
@@ -45,12 +58,15 @@ class StatusFile:
 
     def update(self, facts: ProxyFacts) -> None:
         """Returns at once; the file is written by a thread."""
+        if self._removed:
+            return
         if self._writer is None:
             self._writer = _Writer(self._path)
         self._writer.update(facts)
 
     def remove(self) -> None:
-        """For the end of the process."""
+        """For the end of the process: nothing is written any more, whatever another thread still learns."""
+        self._removed = True
         if self._writer is not None:
             self._writer.stop()
         else:

@@ -10,6 +10,7 @@ from ...instances.host_kind import HostKind
 from ...issues import ADDINS_DO, REMEDIES, Issue, fatal, warning
 from ...workspace.addins import FOLDER as ADDINS
 from ..state import ConnectionState
+from .status_file import STARTING, STARTING_STEP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def _why_not_started(facts: ProxyFacts) -> tuple[str, str]:
         return "No Host runs: the proxy has not been told its workspace.", _INITIALIZE
     what = facts.upstream_name
     if facts.state is not ConnectionState.DEGRADED:
-        return f"{what} has not been started yet; the proxy is about to.", "Wait a moment, then try again."
+        return STARTING.format(what), STARTING_STEP
     cause = _cause(facts)
     return f"{what} was not started.", in_a_proxy(cause, facts).remediation if cause else TRY_AGAIN
 

@@ -84,7 +84,7 @@ class CommandUpstream:
             self._limits or CommandLimits(),
             may_probe=may_probe,
             negotiated=self._negotiated,
-            strayed=observer.strayed,
+            observer=observer,
         )
 
     def renegotiate(self) -> None:

@@ -14,9 +14,9 @@ from uno_devserver.discovery.verification import AddIn
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.instances.probe import HostAddIn, Probe
 from uno_devserver.issues import fatal, warning
-from uno_devserver.proxy.health.report import ProxyFacts, UpstreamFacts, report
+from uno_devserver.proxy.health.report import report
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.state import ConnectionState
+from uno_devserver.proxy.state import ConnectionState, ProxyFacts, UpstreamFacts
 from uno_devserver.proxy.upstream.base import Ending
 from uno_devserver.workspace.globaljson import GlobalJson, UnoSdk
 from uno_devserver.workspace.resolver import ResolutionKind, SelectionSource, Workspace
@@ -352,13 +352,24 @@ def test_a_crash_that_is_being_healed_is_one_warning_with_the_last_lines(state: 
 
 @pytest.mark.parametrize("gone", [None, CRASH])
 def test_what_a_server_prints_instead_of_answering_is_quoted(gone: Ending | None) -> None:
-    upstream = UpstreamFacts(HostKind.COMMAND, 42, strayed="Usage: server [options]" + 4000 * "!")
+    upstream = UpstreamFacts(HostKind.COMMAND, 42, stray_line="Usage: server [options]" + 4000 * "!")
     facts = CONNECTED.replace(state=ConnectionState.CONNECTING, upstream=upstream, last_end=gone)
 
     message = issue(facts, "UpstreamError")["message"]
 
     assert "it has printed 'Usage: server [options]!!!" in message
     assert len(message) < 2200
+
+
+def test_what_a_connected_server_prints_among_its_messages_is_a_warning_and_nothing_worse() -> None:
+    upstream = UpstreamFacts(HostKind.COMMAND, 42, stray_line="starting up")
+    facts = CONNECTED.replace(upstream=upstream)
+
+    found = issue(facts, "UpstreamError")
+
+    assert issues(facts) == [("UpstreamError", "Warning")]
+    assert "has printed 'starting up' on its standard output, which is not an MCP message" in found["message"]
+    assert "stderr" in found["remediation"]
 
 
 def test_a_restart_that_was_wanted_is_no_crash() -> None:
