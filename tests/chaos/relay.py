@@ -14,7 +14,7 @@ NOISE = bytes(range(256))
 OTHER_STATUS = b"HTTP/1.1 999 Nobody Knows\r\nContent-Length: 5\r\n\r\nnoise"
 
 
-class ProxyService:
+class Relay:
     """From a port of its own to `port`, both on this machine."""
 
     def __init__(self, port: int) -> None:

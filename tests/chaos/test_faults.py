@@ -83,22 +83,22 @@ def test_an_order_is_carried_out_once(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 @pytest.fixture
-def relay() -> Iterator[ProxyService]:
+def relay() -> Iterator[Relay]:
     """To a server that says everything again."""
     port = lasting_port()
     with socket.create_server(("127.0.0.1", port)) as server:
         threading.Thread(target=_echo, args=(server,), daemon=True).start()
-        relay = ProxyService(port)
+        relay = Relay(port)
         yield relay
         relay.close()
         server.shutdown(socket.SHUT_RDWR)
 
 
-def test_what_the_way_carries_is_as_it_was(relay: ProxyService) -> None:
+def test_what_the_way_carries_is_as_it_was(relay: Relay) -> None:
     assert echoed(relay, b"hello") == b"hello"
 
 
-def test_a_way_that_was_cut_twice_is_there_again_when_it_was_restored_twice(relay: ProxyService) -> None:
+def test_a_way_that_was_cut_twice_is_there_again_when_it_was_restored_twice(relay: Relay) -> None:
     relay.cut()
     relay.cut()
     relay.restore()
@@ -114,14 +114,14 @@ def test_a_way_that_was_cut_twice_is_there_again_when_it_was_restored_twice(rela
     ("manner", "heard"),
     [("noise before", NOISE + b"hello!"), ("half and a cut", b"hel"), ("noise instead", NOISE)],
 )
-def test_a_way_garbles_one_answer(relay: ProxyService, manner: str, heard: bytes) -> None:
+def test_a_way_garbles_one_answer(relay: Relay, manner: str, heard: bytes) -> None:
     relay.garble = manner
 
     assert echoed(relay, b"hello!", len(heard)) == heard
     assert echoed(relay, b"hello!") == b"hello!"
 
 
-def echoed(relay: ProxyService, data: bytes, length: int | None = None) -> bytes:
+def echoed(relay: Relay, data: bytes, length: int | None = None) -> bytes:
     with socket.create_connection(("127.0.0.1", relay.port), 20.0) as client:
         client.sendall(data)
         heard = b""

@@ -108,7 +108,7 @@ class HttpWorld(World):
 
     def lay_out(self) -> None:
         self._port = lasting_port()
-        self.relay = ProxyService(self._port)
+        self.relay = Relay(self._port)
         self.server = self._serve()
 
     def __exit__(self, *problem: object) -> None:

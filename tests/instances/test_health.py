@@ -14,7 +14,6 @@ from uno_devserver.discovery.verification import AddIn
 from uno_devserver.instances.health import health
 from uno_devserver.instances.health_report import (
     ActiveServer,
-    ConnectionState,
     HealthFacts,
     HealthReport,
     HealthStatus,
@@ -407,7 +406,7 @@ def test_the_report_has_the_members_and_values_of_the_dotnet_tool_in_its_order()
 
 
 def test_before_anything_is_known_the_report_says_so_with_nulls() -> None:
-    report = health(HealthFacts("0.2.0", connection=ConnectionState.INITIALIZING)).to_json()
+    report = health(HealthFacts("0.2.0", connection="Initializing")).to_json()
 
     assert (report["status"], report["connectionState"]) == ("Unhealthy", "Initializing")
     assert (report["toolCount"], report["upstreamConnected"], report["addIns"]) == (0, False, [])

@@ -20,13 +20,11 @@ from uno_devserver.proxy.engine import Announcements
 ADDIN = "def register(addin):\n    addin.tool(name='greet')(lambda: 'hello')\n"
 BOUND = 20.0
 
-# Runs the engine up to the moment in which a child is about to be spawned, and says what has been imported until then.
+# Begins the first start, up to the moment in which a child is about to be spawned, and says what has been imported.
 BEFORE_THE_LAUNCH = """
-import os, sys
+import os, sys, time
 from uno_devserver.instances import launch
-from uno_devserver.proxy.engine import engine
-from uno_devserver.proxy.state import ProxyState, Lists
-from uno_devserver.proxy.upstream.launcher import Inbox
+from uno_devserver.proxy.first_start import FirstStart
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.state import Timeline
 
@@ -36,35 +34,32 @@ def spawn(*_, **__):
     os._exit(0)
 
 launch.spawn = spawn
-engine.run(Options(os.getcwd()), ProxyState(None, {}, Lists(), dict), Inbox(), None, Timeline())
+FirstStart(Options(os.getcwd()), Timeline())
+time.sleep(10)
 """
-# Runs the engine while its Host starts, until all of these have been imported.
+# Runs the proxy while its Host starts, until all of these have been imported, and writes what has been to a file.
 WHILE_IT_STARTS = """
 import os, sys, time
 from types import SimpleNamespace
 from uno_devserver.instances import launch
-from uno_devserver.protocol.parties import ServerInfo
-from uno_devserver.proxy.engine import engine
-from uno_devserver.proxy.state import ProxyState, Lists
-from uno_devserver.proxy.upstream.launcher import Inbox
+from uno_devserver.proxy.main import serve
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.state import Timeline
 
 def starting(*_, **__):
     latest = time.monotonic() + 10
-    while not set(sys.argv[1:]) <= set(sys.modules) and time.monotonic() < latest:
+    while not set(sys.argv[2:]) <= set(sys.modules) and time.monotonic() < latest:
         time.sleep(0.01)
-    os.write(1, " ".join(sorted(sys.modules)).encode())
+    with open(sys.argv[1], "w") as stream:
+        stream.write(" ".join(sorted(sys.modules)))
     os._exit(0)
 
 launch.spawn = lambda *_, **__: SimpleNamespace(pid=os.getpid())
 launch.wait_until_ready = starting
-state = ProxyState(ServerInfo("proxy", "1"), {}, Lists(), dict)
-engine.run(Options(os.getcwd()), state, Inbox(), None, Timeline())
+serve(Options(os.getcwd()))
 """
 # What a proxy needs as soon as its Host is connected.
 AFTER_IT = {"discovery.discover", "hotreload.channel", "hotreload.own_authority", "system.inotify"}
-AFTER_IT |= {"proxy.engine.reloading", "proxy.health.status_file", "proxy.relay.pipeline"}
+AFTER_IT |= {"proxy.reload.reloader", "proxy.health.status_file", "proxy.calls.call_queue"}
 # What takes milliseconds to import, and has them while the Host starts.
 HEAVY = {"asyncio", "typing", "msgspec", "httptools", "psutil", "inspect", "logging", "dataclasses", "concurrent"}
 
@@ -97,19 +92,18 @@ def test_the_launch_waits_for_nothing_that_only_the_rest_needs(proxies: Proxies,
 
 
 def test_what_a_connected_host_leads_to_is_read_while_it_starts(proxies: Proxies, machine: Machine) -> None:
-    wanted = {f"uno_devserver.{name}" for name in AFTER_IT}
+    wanted, told = {f"uno_devserver.{name}" for name in AFTER_IT}, machine.root / "imported"
 
-    result = subprocess.run(
-        [sys.executable, "-P", "-c", WHILE_IT_STARTS, *wanted],
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", WHILE_IT_STARTS, str(told), *wanted],
         cwd=machine.workspace,
         env=machine.variables(),
-        capture_output=True,
-        text=True,
-        timeout=BOUND,
-        check=True,
-    )
+        stdin=subprocess.PIPE,  # which stays open: a proxy ends with its client
+        stdout=subprocess.DEVNULL,
+    ) as proxy:
+        assert proxy.wait(BOUND) == 0
 
-    assert wanted - set(result.stdout.split()) == set(), result.stderr
+    assert wanted - set(told.read_text("utf-8").split()) == set()
 
 
 def test_a_tool_call_comes_through_and_the_timeline_tells_the_stages(proxies: Proxies) -> None:

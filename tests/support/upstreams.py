@@ -23,7 +23,7 @@ from uno_devserver.proxy.lists.merge import Offered, merged
 from uno_devserver.proxy.lists.publisher import ListPublisher
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.reload.reloader import Reloader
-from uno_devserver.proxy.state import ProxyFacts, ProxyState
+from uno_devserver.proxy.state import ProxyState
 from uno_devserver.proxy.upstream.base import Ending, Running, StartFailure, StartObserver
 from uno_devserver.proxy.upstream.keeper import Keeper
 from uno_devserver.proxy.upstream.launcher import Launcher
@@ -34,7 +34,7 @@ PATIENCE = 10.0
 SWIFT = UpstreamLimits(
     backoff_seconds=(0.0, 0.001, 0.002),
     retry_seconds=0.0,
-    url_retry_seconds=0.01,
+    look_again_seconds=0.01,
     hello_seconds=0.001,
     end_seconds=0.01,
 )
@@ -104,7 +104,7 @@ class ScriptedRunning:
         self.refusals: list[Exception] = []  # what the next attempts to connect meet
         self.gone: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
         self.stops = 0
-        self.doubts = 0
+        self.checks = 0
 
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
         if self.refusals:
@@ -115,8 +115,8 @@ class ScriptedRunning:
     async def ended(self) -> Ending:
         return await asyncio.shield(self.gone)
 
-    def doubt(self) -> None:
-        self.doubts += 1
+    def check_now(self) -> None:
+        self.checks += 1
 
     async def stop(self, *, patient: bool = False) -> None:
         self.stops += 1
@@ -132,6 +132,7 @@ class ScriptedUpstream:
         self.outcomes = list(outcomes)
         self.stubborn = stubborn  # cannot be given up
         self.starts = 0
+        self.renegotiations = 0
         self.gate = threading.Event()  # a start waits for it, or until nobody wants it any more
         self.gate.set()
 
@@ -145,6 +146,9 @@ class ScriptedUpstream:
         if isinstance(outcome, StartFailure):
             raise outcome
         return outcome
+
+    def renegotiate(self) -> None:
+        self.renegotiations += 1
 
 
 class Kept:
@@ -199,7 +203,7 @@ class Kept:
                 self.launcher.start(action.attempt, begun)
 
     @property
-    def facts(self) -> ProxyFacts:
+    def facts(self) -> Any:  # whose parts a test knows to be there
         return self.state.facts
 
     @property

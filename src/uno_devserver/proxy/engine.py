@@ -26,7 +26,7 @@ from .front.session import ClientSession
 from .inspection.http_listeners import HttpListeners
 from .lists.publisher import ListPublisher
 from .reload.subject import unknown_code
-from .upstream.keeper import NOBODY, Keeper
+from .upstream.keeper import UNKNOWN_CLIENT, Keeper
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -163,7 +163,7 @@ class Engine:
     async def make_catalogue(self) -> UserError | None:
         """--force-generate-tool-cache: why it failed."""
         keeper = self.keeper
-        keeper.met(NOBODY)
+        keeper.met(UNKNOWN_CLIENT)
         if keeper.upstream is not None and await keeper.until_connected(CATALOGUE_SECONDS):
             await self._save_catalogue()
             return None

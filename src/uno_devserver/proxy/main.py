@@ -17,7 +17,7 @@ from ..issues import UserError
 from ..system.folders import folders
 from ..system.log import ERROR, log
 from .front.front import Front
-from .front.input import ClientInput
+from .front.input import client_input
 from .front.output import ClientOutput, give_back, own_streams
 from .health.status_file import StatusFile
 from .lists.catalogue import circumstances, identity_of, load
@@ -70,7 +70,7 @@ class Proxy:
         self._state = first_state(options)
         self._output = ClientOutput(self._sink)
         self._front = Front(self._state, self._output, self._begin)
-        self._input = ClientInput(self._source)
+        self._input = client_input(self._source)
         self._begun = False  # the second thread works, or has
         self._first: FirstStart | BaseException | None = None  # what came of it
         self._loop: AbstractEventLoop | None = None

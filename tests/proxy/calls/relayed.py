@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import inspect
 import json
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from types import FrameType
+from typing import IO, Any
 
 from protocol.conversations import until
 from support.relays import CONNECTED, MODERN, QUICK, Asked, Scene, ScriptedLink, ScriptedState
+from uno_devserver.protocol.client.connection import Connection, Peer
+from uno_devserver.protocol.client.pipes import PipeLines
+from uno_devserver.protocol.client.stdio import StdioConnection
+from uno_devserver.protocol.client.streamable import connect_http
 from uno_devserver.protocol.jsonrpc import RpcNotification, RpcRequest, RpcResponse
 from uno_devserver.protocol.parties import ClientInfo
 from uno_devserver.proxy.calls.call_queue import CallQueue
@@ -168,3 +176,119 @@ def envelope(version: str = MODERN, **capabilities: Any) -> dict[str, Any]:
         f"{KEY}clientCapabilities": capabilities,
         f"{KEY}clientInfo": {"name": "c", "version": "1"},
     }
+
+
+class PipedServer:
+    """The far end of two pipes: a server on pipes without a process."""
+
+    def __init__(self) -> None:
+        self.received: list[bytes] = []  # lines
+        self._reading, theirs = os.pipe()
+        ours, self._writing = os.pipe()
+        os.set_blocking(self._reading, False)
+        self._ends: tuple[IO[bytes], IO[bytes]] = (os.fdopen(ours, "rb", 0), os.fdopen(theirs, "wb", 0))
+        self._rest = b""
+        self._reads = self._writes = True
+
+    async def open(self, connection: StdioConnection, *, modern: bool) -> None:
+        lines = PipeLines(connection, lambda: None)
+        await lines.open(*self._ends)
+        beginning = asyncio.ensure_future(connection.begin(lines, modern_first=modern))
+        opening = json.loads(await self.next())
+        about: dict[str, Any] = {"capabilities": {}, "serverInfo": {"name": "piped"}}
+        about |= {"supportedVersions": [MODERN]} if modern else {"protocolVersion": "2025-11-25"}
+        self.say({"id": opening["id"], "result": about})
+        await beginning
+        if not modern:
+            await self.next()  # notifications/initialized
+
+    def read(self) -> list[bytes]:
+        """All lines that came and were not taken."""
+        try:
+            while self._reads and (data := os.read(self._reading, READ_BYTES)):
+                *lines, self._rest = (self._rest + data).split(b"\n")
+                self.received += lines
+        except BlockingIOError:
+            pass
+        return self.received
+
+    async def next(self) -> bytes:
+        await until(lambda: bool(self.read()))
+        return self.received.pop(0)
+
+    def write(self, data: bytes) -> None:
+        os.write(self._writing, data)
+
+    def say(self, *messages: dict[str, Any]) -> None:
+        """In one write, and as JavaScript would write them."""
+        lines = (json.dumps({"jsonrpc": "2.0", **message}, ensure_ascii=False).encode() + b"\n" for message in messages)
+        self.write(b"".join(lines))
+
+    def stop_reading(self) -> None:
+        """What is written to it from now on cannot arrive."""
+        if self._reads:
+            self._reads = False
+            os.close(self._reading)
+
+    def hang_up(self) -> None:
+        self.stop_reading()
+        if self._writes:
+            self._writes = False
+            os.close(self._writing)
+
+
+class PipedLink(ScriptedLink):
+    """Its upstream is on pipes."""
+
+    def __init__(self, *, modern: bool = False) -> None:
+        super().__init__(CONNECTED, modern=modern)
+        self.servers: list[PipedServer] = []
+
+    async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
+        self.eras_wanted.append(modern_first)
+        server, connection = PipedServer(), StdioConnection(peer)
+        await server.open(connection, modern=self.modern)
+        self.servers.append(server)
+        return connection
+
+
+class HttpLink(ScriptedLink):
+    """Its upstream is at a URL."""
+
+    def __init__(self, url: str, *, modern: bool = False) -> None:
+        super().__init__(CONNECTED, modern=modern)
+        self._url = url
+
+    async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
+        self.eras_wanted.append(modern_first)
+        return await connect_http(self._url, peer, modern_first=modern_first)
+
+
+@contextmanager
+def no_tasks() -> Iterator[None]:
+    """Nothing inside may create a task, or run a coroutine of ours."""
+    loop = asyncio.get_running_loop()
+    before = asyncio.all_tasks()
+    created: list[object] = []
+    coroutines: set[str] = set()
+    create = loop.create_task
+
+    def record_task(coroutine: Any, **options: Any) -> asyncio.Task[Any]:
+        created.append(coroutine)
+        return create(coroutine, **options)
+
+    def record_coroutine(frame: FrameType, event: str, argument: object) -> None:
+        code = frame.f_code
+        if event == "call" and code.co_flags & inspect.CO_COROUTINE and "uno_devserver" in code.co_filename:
+            coroutines.add(code.co_qualname)
+
+    loop.create_task = record_task  # type: ignore[method-assign, assignment]
+    sys.setprofile(record_coroutine)
+    try:
+        yield
+    finally:
+        sys.setprofile(None)
+        loop.create_task = create  # type: ignore[method-assign]
+    assert created == []
+    assert coroutines == set()
+    assert asyncio.all_tasks() <= before

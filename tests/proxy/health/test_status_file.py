@@ -23,6 +23,7 @@ from uno_devserver.proxy.health.status_file import StatusFile, running_proxies, 
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.state import ConnectionState, ProxyFacts, UpstreamFacts
 from uno_devserver.proxy.upstream.base import Ending
+from uno_devserver.system import processes as processes_module
 from uno_devserver.system.processes import process_started
 
 FACTS = ProxyFacts(
@@ -90,7 +91,7 @@ def test_at_the_end_the_file_is_gone_and_nothing_comes_after(tmp_path: Path) -> 
 def test_a_proxy_can_be_found_before_anything_is_known_of_it(
     status: StatusFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(status_file, "command_line", lambda _: ("/usr/bin/uno-devserver", "mcp", "start"))
+    monkeypatch.setattr(processes_module, "command_line", lambda _: ("/usr/bin/uno-devserver", "mcp", "start"))
 
     status.write_first(Options("/ws"))
 

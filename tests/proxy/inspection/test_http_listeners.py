@@ -21,7 +21,7 @@ from uno_devserver.issues import Issue
 from uno_devserver.protocol.jsonrpc import STOPPED
 from uno_devserver.proxy.inspection.http_listeners import MOST_SESSIONS, HttpListeners, wanted_port
 from uno_devserver.proxy.options import INSPECTOR_PORT, Options
-from uno_devserver.proxy.state import ProxyState, Timeline
+from uno_devserver.proxy.state import ProxyState
 from uno_devserver.system.log import log
 from uno_devserver.system.ports import is_free
 from uno_devserver.workspace.resolver import resolve
@@ -32,13 +32,13 @@ TRUSTING = {VARIABLE: "1"}
 
 
 class World:
-    """HttpListeners of a proxy whose upstream does what the test says."""
+    """The HTTP listeners of a proxy whose upstream does what the test says."""
 
     def __init__(self, folder: Path, **options: Any) -> None:
         self.scene = Scene()
         chosen = Options(str(folder), command=("serve",), **options)
-        self.state = ProxyState(chosen, Timeline(), str(folder / "state"))
-        self.faces = HttpListeners(chosen, self.scene.relay, self.state)
+        self.state = ProxyState(chosen)
+        self.listeners = HttpListeners(chosen, self.scene.service, self.state)
 
     @property
     def http_port(self) -> int:
@@ -69,12 +69,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @asynccontextmanager
 async def world_in(folder: Path, **options: Any) -> AsyncIterator[World]:
     world = World(folder, **options)
-    await world.faces.open()
+    await world.listeners.open()
     try:
         yield world
     finally:
         async with asyncio.timeout(5):
-            await world.faces.close()
+            await world.listeners.close()
         await asyncio.to_thread(world.state.close)
 
 
@@ -87,7 +87,7 @@ async def test_a_call_that_hangs_does_not_keep_it_from_closing(folder: Path) -> 
         port = world.http_port
 
         async with asyncio.timeout(2):
-            await world.faces.close()
+            await world.listeners.close()
 
         assert is_free(port)
         assert (await calling).json["error"]["code"] == STOPPED
@@ -118,7 +118,7 @@ async def test_changes_are_told_to_every_session_of_either(folder: Path) -> None
             for stream in (plain, inspector):
                 await asyncio.to_thread(stream.wait, "200 OK")
 
-            world.faces.broadcast("notifications/tools/list_changed")
+            world.listeners.broadcast("notifications/tools/list_changed")
 
             for stream in (plain, inspector):
                 await asyncio.to_thread(stream.wait, "notifications/tools/list_changed")
@@ -127,20 +127,20 @@ async def test_changes_are_told_to_every_session_of_either(folder: Path) -> None
 @asynchronous
 async def test_it_waits_for_the_first_start_and_is_opened_once(folder: Path) -> None:
     async with world_in(folder, inspector_port=0) as world:
-        world.faces.look()
-        assert not world.faces._tasks._running, "a start is under way"
+        world.listeners.look()
+        assert not world.listeners._tasks._running, "a start is under way"
 
-        world.faces.settled()
+        world.listeners.start_settled()
         page = await world.until_inspected()
 
-        world.faces.settled()
-        assert await world.faces.open_inspector(0) == page.url
+        world.listeners.start_settled()
+        assert await world.listeners.open_inspector(0) == page.url
 
 
 @asynchronous
 async def test_those_who_ask_at_the_same_time_get_the_same_one(folder: Path) -> None:
     async with world_in(folder) as world:
-        urls = await asyncio.gather(*(world.faces.open_inspector(0) for _ in range(3)))
+        urls = await asyncio.gather(*(world.listeners.open_inspector(0) for _ in range(3)))
 
         assert set(urls) == {world.state.facts.inspector}
 
@@ -149,16 +149,16 @@ async def test_those_who_ask_at_the_same_time_get_the_same_one(folder: Path) -> 
 async def test_a_port_that_cannot_be_had_is_an_issue_until_another_is_asked_for(folder: Path) -> None:
     with last_port_taken() as port:
         async with world_in(folder, inspector_port=port) as world:
-            refused = await world.faces.open_inspector(port)
+            refused = await world.listeners.open_inspector(port)
             assert isinstance(refused, Issue)
             assert world.state.facts.issues == (refused,)
 
             log.recent.clear()
-            world.faces.settled()
-            await until(lambda: world.faces._through and not world.faces._tasks._running)
+            world.listeners.start_settled()
+            await until(lambda: world.listeners._through and not world.listeners._tasks._running)
             assert not log.recent, "it was tried, and said, once"
 
-            assert isinstance(await world.faces.open_inspector(0), str)
+            assert isinstance(await world.listeners.open_inspector(0), str)
             assert list(world.state.facts.issues) == []
 
 

@@ -22,13 +22,12 @@ from uno_devserver import __version__
 from uno_devserver.inspector.feed import Feed
 from uno_devserver.protocol.http.messages import Streaming
 from uno_devserver.protocol.sse import EventReader
-from uno_devserver.proxy.health.report import UpstreamFacts
 from uno_devserver.proxy.inspection import page_events as module
 from uno_devserver.proxy.inspection.call_recorder import Recorder
 from uno_devserver.proxy.inspection.log_feed import LogFeed
 from uno_devserver.proxy.inspection.page_events import PageEvents, machine_servers
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.state import ConnectionState, ProxyState, Timeline
+from uno_devserver.proxy.state import ConnectionState, ProxyState, UpstreamFacts
 from uno_devserver.proxy.upstream.base import Ending
 from uno_devserver.system.folders import Folders, folders, folders_on
 from uno_devserver.system.log import DEBUG, NONE, log
@@ -42,18 +41,18 @@ PARTS = (PageEvents, LogFeed, Recorder, Feed)
 class Page:
     """Somebody who looks, and reads whatever comes unless told to wait."""
 
-    def __init__(self, inspection: PageEvents) -> None:
+    def __init__(self, events: PageEvents) -> None:
         self.heard: list[tuple[str, Any]] = []
         self.reads = asyncio.Event()
         self.reads.set()
-        self._events = EventReader()
-        answer = inspection.feed.answer()
+        self._reader = EventReader()
+        answer = events.feed.answer()
         assert isinstance(answer, Streaming)
         self._task = asyncio.ensure_future(answer.run(self))
 
     async def write(self, data: bytes) -> None:
         await self.reads.wait()
-        self.heard += [(event.name, json.loads(event.data)) for event in self._events.feed(data)]
+        self.heard += [(event.name, json.loads(event.data)) for event in self._reader.feed(data)]
 
     def all(self, name: str) -> list[Any]:
         return [data for event, data in self.heard if event == name]
@@ -70,13 +69,13 @@ class Page:
 class World:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.state = ProxyState(Options(str(folder)), Timeline(), str(folder / "state"))
+        self.state = ProxyState(Options(str(folder)))
         self.scene = Scene()
         self.scene.link.answers = lambda asked: asked.answer({"content": [{"type": "text", "text": "yes"}]})
-        self.inspection = PageEvents(self.state, self.scene.relay, linger_seconds=LINGER_SECONDS)
+        self.events = PageEvents(self.state, self.scene.service, linger_seconds=LINGER_SECONDS)
 
     def look(self) -> Page:
-        return Page(self.inspection)
+        return Page(self.events)
 
     def is_idle(self) -> bool:
         """Nothing is done for pages, and nothing will be by itself."""
@@ -84,8 +83,8 @@ class World:
         timers = [handle._callback for handle in loop._scheduled if not handle.cancelled()]  # type: ignore[attr-defined]
         ours = [timer for timer in timers if isinstance(getattr(timer, "__self__", None), PARTS)]
         tasks = [task for task in asyncio.all_tasks() if "PageEvents." in str(task.get_coro())]
-        hooks = (self.scene.relay.observer, self.state.learned)
-        return hooks == (None, None) and log.tap_level == NONE and not ours and not tasks
+        followed = self.scene.service.forwarding.observer is not None or bool(self.state._listeners)
+        return not followed and log.tap_level == NONE and not ours and not tasks
 
 
 @pytest.fixture(autouse=True)
@@ -99,8 +98,8 @@ async def world(folder: Path) -> AsyncIterator[World]:
     try:
         yield made
     finally:
-        made.inspection.close()
-        made.inspection.feed.close()
+        made.events.close()
+        made.events.feed.close()
         made.state.close()
 
 
@@ -128,7 +127,7 @@ async def test_a_workspace_is_named_with_its_solution(tmp_path: Path) -> None:
     (tmp_path / ".devtools" / "addins").mkdir(parents=True)
     workspace = resolve(str(tmp_path))
     async with world(tmp_path) as made:
-        made.state.workspace = lambda: workspace
+        made.state.workspace = workspace
 
         snapshot = await made.look().hears("snapshot")
 
@@ -301,8 +300,8 @@ async def test_lists_that_changed_are_to_be_read_again(tmp_path: Path, method: s
         page = made.look()
         await page.hears("snapshot")
 
-        made.inspection.lists_changed(method)
-        made.inspection.feed.tell("end", {})
+        made.events.lists_changed(method)
+        made.events.feed.tell("end", {})
         await page.hears("end")
 
         assert page.all("lists") == told
@@ -375,8 +374,8 @@ async def test_after_its_end_nothing_runs_whoever_comes(tmp_path: Path) -> None:
         page = made.look()
         await page.hears("snapshot")
 
-        made.inspection.close()
-        made.inspection.feed.close()
+        made.events.close()
+        made.events.feed.close()
 
         await page.hears("closing")
         await until(made.is_idle)
@@ -412,7 +411,7 @@ def _ends_with(text: str) -> Callable[[Any], bool]:
 # --- the other servers of this machine
 
 
-def folders(root: Path) -> Folders:
+def machine_folders(root: Path) -> Folders:
     return folders_on("linux", {"HOME": str(root), "XDG_DATA_HOME": str(root / "data")}, lambda: str(root))
 
 
@@ -424,11 +423,11 @@ def proxy_file(known: Folders, pid: int, **status: Any) -> None:
 
 
 def test_on_an_empty_machine_there_are_none(tmp_path: Path) -> None:
-    assert machine_servers(folders(tmp_path), None) == {"servers": [], "proxies": []}
+    assert machine_servers(machine_folders(tmp_path), None) == {"servers": [], "proxies": []}
 
 
 def test_hosts_are_told_as_the_command_line_does_and_nothing_is_removed(tmp_path: Path, processes: Processes) -> None:
-    known = folders(tmp_path)
+    known = machine_folders(tmp_path)
     registry = Registry(Path(known.registry))
     workspace = tmp_path / "work"
     (workspace / ".devtools" / "addins").mkdir(parents=True)
@@ -459,7 +458,7 @@ def test_hosts_are_told_as_the_command_line_does_and_nothing_is_removed(tmp_path
 def test_a_folder_full_of_them_is_not_told_whole(
     tmp_path: Path, processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = folders(tmp_path)
+    known = machine_folders(tmp_path)
     for port in (5611, 5612):
         process = processes.start()
         Registry(Path(known.registry)).sign_in(process.pid, port=port)
@@ -474,7 +473,7 @@ def test_a_folder_full_of_them_is_not_told_whole(
 def test_proxies_are_told_with_the_address_of_their_pages_and_which_is_our_own(
     tmp_path: Path, processes: Processes
 ) -> None:
-    known, other = folders(tmp_path), processes.start()
+    known, other = machine_folders(tmp_path), processes.start()
     url = "http://localhost:6275/?token=abc"
     proxy_file(known, other.pid, state="Connected", status="Healthy", clients=["c"], toolCount=3, inspector=url)
     proxy_file(known, os.getpid(), state="Degraded", upstream={"lastLines": ["not shown"]})

@@ -7,7 +7,6 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -27,9 +26,9 @@ from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.issues import Issue, fatal, warning
 from uno_devserver.protocol.jsonrpc import RpcNotification
 from uno_devserver.protocol.service import Result
+from uno_devserver.proxy.calls.call_queue import CallQueue
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.own_tools import STATUS
-from uno_devserver.proxy.reload import reloader as arrangement
 from uno_devserver.proxy.reload import reloader as module
 from uno_devserver.proxy.reload.reloader import Reloader
 from uno_devserver.proxy.upstream.base import StartFailure
@@ -39,6 +38,17 @@ from uno_devserver.workspace.trust import agree, question
 
 CONFIG = ".devtools/host.config.jsonc"
 NO_SERVER = StartFailure(fatal("UpstreamError", "It cannot be started."), final=True)
+
+
+class ScriptedForwarding:
+    """What hot reload needs of the calls."""
+
+    waits = False
+    observer = None
+    queue: Any = None  # what holds calls while code is asked for; None: nothing does
+
+    def use_queue(self, queue: CallQueue | None) -> None:
+        self.queue = queue
 
 
 class World:
@@ -52,20 +62,19 @@ class World:
         options = Options(str(folder), command=("serve",))
         self.kept = Kept(folder.parent, self.upstream, options, begins=False)
         self.keeper = self.kept.keeper
-        self.relay = SimpleNamespace(pipeline=None, wait_calls=False)
-        self.reloading = Reloader(
+        self.forwarding = ScriptedForwarding()
+        self.reloader = self.kept.reloader = Reloader(
             options,
             channel_name(),
             None,
             keeper=self.keeper,
-            relay=self.relay,  # type: ignore[arg-type]
-            offering=self.kept.offering,
+            workspace=None,
+            forwarding=self.forwarding,  # type: ignore[arg-type]
+            publisher=self.kept.publisher,
             state=self.kept.state,
-            announcements=self.keeper._announcements,
+            announcements=self.kept.announcements,
             open_inspector=self.open_inspector,
         )
-        self.keeper.launching = self.reloading.launching
-        self.keeper.settled = self.reloading.settled
 
     async def open_inspector(self, port: int | None) -> str | Issue:
         return warning("InspectorNotServed", "No port is free.") if port == 0 else f"http://localhost:{port or 6274}/"
@@ -88,13 +97,13 @@ class World:
 
     async def look(self) -> None:
         """Until what follows from it is done."""
-        self.reloading.look()
+        self.reloader.look()
         async with asyncio.timeout(10):
-            await asyncio.gather(*self.reloading._tasks._running)
+            await asyncio.gather(*self.reloader._tasks._running)
 
     async def check(self) -> CheckResult:
-        assert self.reloading._own is not None
-        return await self.reloading._own.check(lambda _: None)
+        assert self.reloader._own is not None
+        return await self.reloader._own.check(lambda _: None)
 
     @property
     def lists_status(self) -> bool:
@@ -120,7 +129,7 @@ async def world_in(folder: Path, *outcomes: Any) -> AsyncIterator[World]:
     try:
         yield world
     finally:
-        await world.reloading.close()
+        await world.reloader.close()
         await world.keeper.close()
 
 
@@ -157,9 +166,8 @@ async def test_what_was_launched_is_no_news(folder: Path) -> None:
 async def test_a_save_during_the_start_of_a_host_is_news(
     folder: Path, monkeypatch: pytest.MonkeyPatch, saved: bool
 ) -> None:
-    for user in (module, arrangement):
-        monkeypatch.setattr(user, "HostUpstream", Hosts)
-        monkeypatch.setattr(user, "HostProcess", ScriptedRunning)
+    monkeypatch.setattr(module, "HostUpstream", Hosts)
+    monkeypatch.setattr(module, "HostProcess", ScriptedRunning)
     addin = folder / ".devtools" / "addins" / "greeter.py"
     async with world_in(folder) as world:
         write(addin, "VALUE = 1\n")
@@ -185,14 +193,14 @@ async def test_a_change_is_still_due_when_the_config_was_edited_behind_it(folder
         world.agree()
         await world.connect()
         await world.look()
-        before = world.relay.pipeline
+        before = world.forwarding.queue
 
         world.save("2")
         world.config('{"restartDelay": 5}')
         world.agree()
         await world.look()
 
-        assert world.relay.pipeline not in (before, None)
+        assert world.forwarding.queue not in (before, None)
         assert (await world.check()).restart_due
 
 
@@ -201,12 +209,12 @@ async def test_without_agreement_nobody_is_asked_and_no_status_is_offered_that_a
     folder: Path,
 ) -> None:
     async with world_in(folder) as world:
-        world.kept.offering.adapt(hot_reload=True)
+        world.kept.publisher.adapt(hot_reload=True)
 
         await world.connect()
         await world.look()
 
-        assert world.relay.pipeline is None
+        assert world.forwarding.queue is None
         assert not world.lists_status
 
 
@@ -223,7 +231,7 @@ async def test_the_status_is_offered_where_code_is_reloaded_and_no_more_when_the
         await world.look()
 
         assert offered
-        assert world.relay.pipeline is None
+        assert world.forwarding.queue is None
         assert not world.lists_status
 
 
@@ -253,12 +261,12 @@ async def test_calls_go_on_after_a_restart_by_the_owner_that_brings_us_no_server
         await world.kept.until_state("Degraded")
         await world.look()
 
-        await world.reloading._restart_announced()
-        paused = not await world.relay.pipeline.settled(0)
-        world.reloading._restarted(Restarted(True))
+        await world.reloader._restart_announced()
+        paused = not await world.forwarding.queue.settled(0)
+        world.reloader._restarted(Restarted(True))
 
         assert paused
-        assert await world.relay.pipeline.settled(0)
+        assert await world.forwarding.queue.settled(0)
 
 
 @asynchronous
@@ -271,12 +279,12 @@ async def test_what_cannot_be_arranged_leaves_nothing_behind_and_is_tried_again(
         with monkeypatch.context() as broken:
             broken.setattr(ControlChannel, "open", _out_of_order)
             await world.look()
-        nobody = world.relay.pipeline is None and world.reloading._own is None
+        nobody = world.forwarding.queue is None and world.reloader._own is None
 
         await world.look()
 
         assert nobody
-        assert world.relay.pipeline is not None
+        assert world.forwarding.queue is not None
 
 
 @asynchronous
@@ -292,8 +300,8 @@ async def test_others_hear_of_a_restart_that_breaks_off(folder: Path, monkeypatc
 
         world.save("2")
         due = (await guest.check(lambda _: None)).restart_due
-        assert world.reloading._own is not None
-        outcome = await world.reloading._own.ready_to_restart()
+        assert world.reloader._own is not None
+        outcome = await world.reloader._own.ready_to_restart()
         async with asyncio.timeout(10):
             told = await heard
         await guest.close()
@@ -301,7 +309,7 @@ async def test_others_hear_of_a_restart_that_breaks_off(folder: Path, monkeypatc
         assert due
         assert not outcome.ok
         assert not told.ok
-        assert await world.relay.pipeline.settled(0)
+        assert await world.forwarding.queue.settled(0)
 
 
 @asynchronous
@@ -325,8 +333,8 @@ async def test_a_call_that_was_held_is_run_when_the_config_says_that_nothing_is_
         world.agree()
         await world.connect()
         await world.look()
-        await world.relay.pipeline.pause(hold=True)
-        held = asyncio.ensure_future(world.relay.pipeline.run(tool_call(), _done))
+        await world.forwarding.queue.pause(hold=True)
+        held = asyncio.ensure_future(world.forwarding.queue.run(tool_call(), _done))
 
         world.config('{"enabled": false}')
         world.agree()
@@ -341,19 +349,19 @@ async def test_a_restart_that_others_ask_for_waits_for_the_call_that_runs_and_ho
         world.agree()
         await world.connect()
         await world.look()
-        pipeline, own, ending = world.relay.pipeline, world.reloading._own, asyncio.Event()
+        queue, own, ending = world.forwarding.queue, world.reloader._own, asyncio.Event()
         assert own is not None
 
         async def execute() -> Result:
             await ending.wait()
             return {"content": []}
 
-        running = asyncio.ensure_future(pipeline.run(tool_call(), execute))
-        await world.kept.until(lambda: pipeline._running)
+        running = asyncio.ensure_future(queue.run(tool_call(), execute))
+        await world.kept.until(lambda: queue._running)
         world.save("2")
         assert (await world.check()).restart_due
         restarting = asyncio.ensure_future(own.ready_to_restart())
-        await world.kept.until(lambda: pipeline.awaited_calls)
+        await world.kept.until(lambda: queue.awaited_calls)
         starts = world.upstream.starts
         ending.set()
         outcome = await restarting
@@ -362,7 +370,7 @@ async def test_a_restart_that_others_ask_for_waits_for_the_call_that_runs_and_ho
         assert await running == {"content": []}
         assert outcome.ok
         assert world.upstream.starts == 2
-        assert await pipeline.run(tool_call(), _done) == {"content": []}
+        assert await queue.run(tool_call(), _done) == {"content": []}
 
 
 @asynchronous
@@ -377,10 +385,10 @@ async def test_calls_wait_for_our_own_connection_only_where_the_owners_restart_w
         await world.kept.until(lambda: world.upstream.starts)
         await world.look()
 
-        await world.reloading._restart_announced()
-        world.reloading._restarted(Restarted(well))
+        await world.reloader._restart_announced()
+        world.reloader._restarted(Restarted(well))
 
-        assert await world.relay.pipeline.settled(0) is not well
+        assert await world.forwarding.queue.settled(0) is not well
         world.upstream.gate.set()
 
 
@@ -388,13 +396,13 @@ async def test_calls_wait_for_our_own_connection_only_where_the_owners_restart_w
 async def test_the_end_of_a_host_is_no_crash_also_where_it_is_noticed_after_its_owners_restart(folder: Path) -> None:
     async with world_in(folder) as world:
         owner = RemoteAuthority("", _nothing)
-        world.reloading._remote = owner
-        before = world.keeper.ends_on_purpose()
+        world.reloader._remote = owner
+        before = world.reloader.ends_on_purpose()
 
         owner._heard(RpcNotification(wire.RESTARTED, {"ok": True}))
 
         assert not before
-        assert world.keeper.ends_on_purpose()
+        assert world.reloader.ends_on_purpose()
 
 
 async def _nothing() -> None:

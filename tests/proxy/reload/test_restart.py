@@ -548,7 +548,7 @@ async def test_a_server_that_is_known_by_its_address_is_idle_before_it_is_stoppe
         asked.append(generation)
         await idle.wait()
 
-    kept.keeper.unused = unused
+    kept.until_unused = unused  # type: ignore[method-assign]
     assert await kept.keeper.until_connected(5)
     swap = asyncio.ensure_future(kept.keeper.swap())
     await kept.until(lambda: asked == [1])

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 
 from protocol.conversations import asynchronous, until
-from support.upstreams import Lists, ScriptedRunning, ScriptedUpstream
+from support.upstreams import SWIFT, Lists, ScriptedRunning, ScriptedUpstream
 from uno_devserver.issues import fatal
 from uno_devserver.protocol.client.connection import Lost
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, RpcError
@@ -16,23 +15,31 @@ from uno_devserver.protocol.parties import ClientInfo
 from uno_devserver.proxy.reload.swap import Swap, SwapFailure
 from uno_devserver.proxy.state import Timeline
 from uno_devserver.proxy.upstream.base import Ending, Running, StartFailure
-from uno_devserver.proxy.upstream.keeper import NOBODY, Event, Listed, Tenure
+from uno_devserver.proxy.upstream.keeper import UNKNOWN_CLIENT, Listed, ReportEvent, SupervisedUpstream
 
 
 class Beside:
     def __init__(self, upstream: ScriptedUpstream, seconds: float = 5.0) -> None:
-        self.taken: list[tuple[Tenure, Listed]] = []
-        self.spare = Swap(upstream, Timeline(), self._tenure_of, self._take, seconds)
+        self.promoted: list[tuple[SupervisedUpstream, Listed]] = []
+        self.strays: list[str] = []
+        self.swap = Swap(
+            upstream,
+            Timeline(),
+            supervise=self._supervise,
+            promote=self._promote,
+            strayed=self.strays.append,
+            limits=SWIFT.replace(swap_seconds=seconds),
+        )
 
-    def _take(self, tenure: Tenure, listed: Listed) -> None:
-        self.taken.append((tenure, listed))
+    def _promote(self, upstream: SupervisedUpstream, listed: Listed) -> None:
+        self.promoted.append((upstream, listed))
 
     @staticmethod
-    def _tenure_of(running: Running, tell: Callable[[Tenure, Event], None]) -> Tenure:
+    def _supervise(running: Running, report: ReportEvent) -> SupervisedUpstream:
         async def client() -> ClientInfo:
-            return NOBODY
+            return UNKNOWN_CLIENT
 
-        return Tenure(running, tell, client=client, shared_peer=None, end_seconds=0.01)
+        return SupervisedUpstream(running, report, 1, client=client, shared_peer=None, end_seconds=0.01)
 
 
 @asynchronous
@@ -40,12 +47,12 @@ async def test_it_is_taken_with_its_lists_and_whoever_takes_it_hears_of_its_end(
     running = ScriptedRunning(Lists(tools=["new"]))
     beside = Beside(ScriptedUpstream(running))
 
-    await beside.spare.prepare()
+    await beside.swap.run()
 
-    ((tenure, listed),) = beside.taken
-    assert (tenure.running, [name for name, _ in listed.lists["tools"]], running.stops) == (running, ["new"], 0)
+    ((supervised, listed),) = beside.promoted
+    assert (supervised.running, [name for name, _ in listed.lists["tools"]], running.stops) == (running, ["new"], 0)
     heard: list[object] = []
-    tenure.tell = lambda _, event: heard.append(event)
+    supervised.hand_over(lambda _, event: heard.append(event), 2)
     running.die()
     await until(lambda: heard == [Ending("it ended with exit code 3", 3, ("its last line",))])
 
@@ -55,7 +62,7 @@ async def test_one_that_dies_before_it_is_ready_says_so_with_its_last_words() ->
     running = ScriptedRunning(Lists())
     running.refusals = [Lost("It hung up.", sent=True)] * 2
     beside = Beside(ScriptedUpstream(running))
-    preparing = asyncio.ensure_future(beside.spare.prepare())
+    preparing = asyncio.ensure_future(beside.swap.run())
     await until(lambda: len(running.refusals) == 1)
 
     running.die()
@@ -63,7 +70,7 @@ async def test_one_that_dies_before_it_is_ready_says_so_with_its_last_words() ->
     with pytest.raises(SwapFailure, match="it ended with exit code 3") as failure:
         await preparing
     assert failure.value.last_lines == ("its last line",)
-    assert (beside.taken, running.stops) == ([], 1)
+    assert (beside.promoted, running.stops) == ([], 1)
 
 
 @asynchronous
@@ -74,7 +81,7 @@ async def test_one_whose_tools_cannot_be_listed_is_not_taken() -> None:
     beside = Beside(ScriptedUpstream(running))
 
     with pytest.raises(SwapFailure, match="its tools cannot be listed"):
-        await beside.spare.prepare()
+        await beside.swap.run()
     assert running.stops == 1
 
 
@@ -84,7 +91,7 @@ async def test_a_start_that_fails_is_told_in_its_own_words() -> None:
     upstream = ScriptedUpstream(StartFailure(fatal("HostCrashed", "It does not start.", "Repair it."), ending=ending))
 
     with pytest.raises(SwapFailure, match="It does not start") as failure:
-        await Beside(upstream).spare.prepare()
+        await Beside(upstream).swap.run()
     assert failure.value.last_lines == ("boom",)
 
 
@@ -96,11 +103,11 @@ async def test_one_that_is_never_ready_is_given_up_and_stopped_when_it_comes_lat
     beside = Beside(upstream, seconds=0.05)
 
     with pytest.raises(SwapFailure, match=r"not ready within 0\.05 s"):
-        await beside.spare.prepare()
+        await beside.swap.run()
     upstream.gate.set()
 
     await until(lambda: running.stops == 1)
-    assert beside.taken == []
+    assert beside.promoted == []
 
 
 @asynchronous
@@ -109,12 +116,12 @@ async def test_one_that_is_not_wanted_any_more_is_not_taken() -> None:
     upstream = ScriptedUpstream(running)
     upstream.gate.clear()
     beside = Beside(upstream)
-    preparing = asyncio.ensure_future(beside.spare.prepare())
+    preparing = asyncio.ensure_future(beside.swap.run())
     await until(lambda: upstream.starts == 1)
 
-    beside.spare.give_up("Nobody wants it.")
+    beside.swap.abort("Nobody wants it.")
     upstream.gate.set()
 
     with pytest.raises(SwapFailure, match="Nobody wants it"):
         await preparing
-    assert beside.taken == []
+    assert beside.promoted == []

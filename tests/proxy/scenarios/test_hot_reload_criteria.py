@@ -132,14 +132,14 @@ def test_the_server_hashes_nothing_and_knows_nothing_of_it(proxies: Proxies) -> 
     renew(client, "two")
 
     detection = {"fingerprint", "sources", "watch", "builds", "kept", "hashlib"}
-    modules = [*(SOURCES / "proxy" / "relay").rglob("*.py"), *(SOURCES / "host").rglob("*.py")]
+    modules = [*(SOURCES / "proxy" / "calls").rglob("*.py"), *(SOURCES / "host").rglob("*.py")]
     asking = {
         path.relative_to(SOURCES).as_posix(): found
         for path in modules
         if (found := detection & {word for name in _imported(path) for word in name.split(".") if "hotreload" in name})
     }
     assert not asking, "where calls queue and where they are served nobody looks at sources"
-    assert any("hotreload.authority" in name for name in _imported(SOURCES / "proxy" / "relay" / "pipeline.py"))
+    assert any("hotreload.authority" in name for name in _imported(SOURCES / "proxy" / "calls" / "call_queue.py"))
 
 
 def _imported(path: Path) -> set[str]:

@@ -16,7 +16,7 @@ from support.mcp_peers import TestPeer
 from support.odd_servers import odd_server
 from uno_devserver.issues import Issue
 from uno_devserver.proxy.upstream.base import StartFailure
-from uno_devserver.proxy.upstream.configured import MENDED_BY_SAVE, UNNAMED, ConfiguredUpstream
+from uno_devserver.proxy.upstream.configured import CORRECT_FILE, UNNAMED, ConfiguredUpstream
 from uno_devserver.system.folders import folders
 from uno_devserver.workspace.resolver import resolve
 from uno_devserver.workspace.trust import VARIABLE
@@ -224,4 +224,4 @@ def test_a_config_of_which_nobody_knows_what_it_names_says_where_to_mend_it(tmp_
 
     assert issue.code == "ConfigInvalid"
     assert issue.message.startswith(f"{world.path}:1:")
-    assert issue.remediation == MENDED_BY_SAVE
+    assert issue.remediation == CORRECT_FILE

@@ -24,9 +24,9 @@ from uno_devserver.instances.launch import LaunchFailure, Reason
 from uno_devserver.instances.start import How, StartObserver, Wish, start
 from uno_devserver.instances.start import Running as Found
 from uno_devserver.issues import UserError
-from uno_devserver.proxy.upstream.base import Ending, StartFailure
-from uno_devserver.proxy.upstream.host import HostUpstream, how_it_ended, launch_failed, user_error
-from uno_devserver.proxy.upstream.host_process import HostProcess, HostLimits, last_lines_of
+from uno_devserver.proxy.upstream.base import Ending, StartFailure, how_it_ended
+from uno_devserver.proxy.upstream.host import HostUpstream, launch_failed, user_error
+from uno_devserver.proxy.upstream.host_process import HostLimits, HostProcess, last_lines_of
 from uno_devserver.system.folders import Folders, folders
 from uno_devserver.system.locks import FileLock
 from uno_devserver.system.naming import name_for
@@ -314,7 +314,7 @@ async def test_a_host_that_answers_is_asked_now_and_then_and_at_once_when_somebo
         watching = asyncio.ensure_future(running.ended())
         await asyncio.sleep(0)
 
-        running.doubt()
+        running.check_now()
 
         async with asyncio.timeout(BOUND):
             while not any(request.startswith("GET /mcp") for request in host.requests()):

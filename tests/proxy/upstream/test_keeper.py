@@ -23,7 +23,7 @@ from uno_devserver.protocol.service import Params
 from uno_devserver.proxy.calls.upstream_link import Unavailable
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.upstream.base import Ending, StartFailure
-from uno_devserver.proxy.upstream.keeper import NOBODY, Departures, Event, Tenure
+from uno_devserver.proxy.upstream.keeper import UNKNOWN_CLIENT, Event, StoppingUpstreams, SupervisedUpstream
 
 MODERN = ClientInfo("modern", "1", {"sampling": {}}, "2026-07-28")
 HANDSHAKE = ClientInfo("older", "1", {"sampling": {}}, "2025-06-18")
@@ -369,10 +369,10 @@ async def test_a_connection_that_somebody_lost_makes_the_server_doubtful(tmp_pat
     assert await kept.keeper.until_connected(5)
 
     kept.keeper.lost(0)
-    assert running.doubts == 0, "that was another one"
+    assert running.checks == 0, "that was another one"
     kept.keeper.lost(1)
 
-    assert running.doubts == 1
+    assert running.checks == 1
 
 
 # --- no MCP there
@@ -666,20 +666,21 @@ async def test_one_that_is_over_before_anything_was_done_leaves_no_work_that_nob
     told: list[Event] = []
 
     async def client() -> ClientInfo:
-        return NOBODY
+        return UNKNOWN_CLIENT
 
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        tenure = Tenure(
+        supervised = SupervisedUpstream(
             ScriptedRunning(Lists()),
             lambda _, event: told.append(event),
+            1,
             client=client,
             shared_peer=None,
             end_seconds=0.01,
         )
-        tenure.watch()
-        tenure.converse()
-        tenure.end()
+        supervised.watch()
+        supervised.connect()
+        supervised.release()
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         gc.collect()
@@ -707,9 +708,9 @@ class Leaving(ScriptedRunning):
 
 @asynchronous
 async def test_one_that_still_has_to_answer_is_stopped_when_nobody_waits_any_more() -> None:
-    departures, running, unused = Departures(5.0), Leaving(), asyncio.Event()
-    departures.see_off(running, unused.wait)
-    await departures.done()
+    stopping, running, unused = StoppingUpstreams(5.0), Leaving(), asyncio.Event()
+    stopping.stop_when_unused(running, unused.wait)
+    await stopping.until_stopped()
     assert running.patience == [], "a start does not wait for it"
 
     unused.set()
@@ -719,8 +720,8 @@ async def test_one_that_still_has_to_answer_is_stopped_when_nobody_waits_any_mor
 
 @asynchronous
 async def test_one_that_ends_by_itself_while_it_leaves_is_cleaned_up() -> None:
-    departures, running = Departures(5.0), Leaving()
-    departures.see_off(running, asyncio.Event().wait)
+    stopping, running = StoppingUpstreams(5.0), Leaving()
+    stopping.stop_when_unused(running, asyncio.Event().wait)
 
     running.die()
 
@@ -729,12 +730,12 @@ async def test_one_that_ends_by_itself_while_it_leaves_is_cleaned_up() -> None:
 
 @asynchronous
 async def test_at_the_end_all_go_at_once_and_are_waited_for() -> None:
-    departures, leaving, stopped = Departures(5.0), Leaving(), Leaving()
+    stopping, leaving, stopped = StoppingUpstreams(5.0), Leaving(), Leaving()
     stopped.takes.clear()
-    departures.see_off(leaving, asyncio.Event().wait)
-    departures.stop(stopped)
+    stopping.stop_when_unused(leaving, asyncio.Event().wait)
+    stopping.stop(stopped)
 
-    closing = asyncio.ensure_future(departures.close())
+    closing = asyncio.ensure_future(stopping.close())
     await until(lambda: leaving.patience == [False] and stopped.patience == [False])
     assert not closing.done()
     stopped.takes.set()
@@ -744,10 +745,10 @@ async def test_at_the_end_all_go_at_once_and_are_waited_for() -> None:
 
 @asynchronous
 async def test_one_that_hangs_is_not_waited_for_longer_than_its_bound() -> None:
-    departures, running = Departures(0.02), Leaving()
+    stopping, running = StoppingUpstreams(0.02), Leaving()
     running.takes.clear()
 
-    departures.stop(running, patient=True)
-    await departures.done()
+    stopping.stop(running, patient=True)
+    await stopping.until_stopped()
 
     assert running.patience == [True]

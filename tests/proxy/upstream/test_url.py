@@ -100,7 +100,7 @@ async def test_whoever_doubts_it_does_not_wait_for_the_next_look(listener: socke
     await asyncio.sleep(0)
     listener.close()
 
-    running.doubt()
+    running.check_now()
 
     await asyncio.wait_for(ending, BOUND)
 

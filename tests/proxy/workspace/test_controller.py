@@ -16,14 +16,11 @@ from support.relays import ScriptedSession
 from support.upstreams import Kept, Lists, ScriptedRunning, ScriptedUpstream
 from uno_devserver.instances.probe import HostAddIn, Probe
 from uno_devserver.protocol.service import Params, Result
-from uno_devserver.proxy.health.report import ProxyFacts, UpstreamFacts
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.state import ConnectionState
+from uno_devserver.proxy.state import ConnectionState, ProxyFacts, UpstreamFacts
 from uno_devserver.proxy.upstream.configured import ConfiguredUpstream
 from uno_devserver.proxy.upstream.host import HostUpstream
-from uno_devserver.proxy.workspace import controller as mending
 from uno_devserver.proxy.workspace import controller as module
-from uno_devserver.proxy.workspace import controller as seen
 from uno_devserver.proxy.workspace.controller import Mending, WorkspaceController, counting, is_outdated
 from uno_devserver.proxy.workspace.decisions import WorkspaceDecisions
 from uno_devserver.system.folders import folders
@@ -50,35 +47,44 @@ class World:
         self.served: list[str] = []  # for each start that was asked for, its workspace
         self.host = ScriptedRunning(Lists())
         self.hosts = Hosts(self.host)
-        for user in (module, mending, seen):
-            monkeypatch.setattr(user, "HostUpstream", Hosts)
+        monkeypatch.setattr(module, "HostUpstream", Hosts)
         monkeypatch.setattr(module, "workspace_upstream", self._host_for)
         monkeypatch.setenv("XDG_DATA_HOME", str(folder.parent / "data"))
-        self.workspaces = WorkspaceDecisions(self.options)
-        first = self.workspaces.initial()
+        self.looks = 0
+        decisions = WorkspaceDecisions(self.options)
+        first = decisions.initial()
         begins = first.transition is Transition.START
         self.kept = Kept(folder.parent, self.hosts, self.options, begins=begins)
-        self.relay = SimpleNamespace(wait_calls=False)
-        self.placement = self.kept.keeper.placement = WorkspaceController(
+        self.forwarding = SimpleNamespace(waits=False)
+        self.controller = self.kept.workspace = WorkspaceController(
+            self,
             self.options,
-            self.workspaces,
+            decisions,
             first,
             time.time(),
             "channel",
             keeper=self.kept.keeper,
             state=self.kept.state,
-            offering=self.kept.offering,
-            relay=self.relay,  # type: ignore[arg-type]
-            announcements=self.kept.keeper._announcements,
+            publisher=self.kept.publisher,
+            forwarding=self.forwarding,  # type: ignore[arg-type]
+            announcements=self.kept.announcements,
         )
-        self.placement.begin()
+        self.controller.begin()
+
+    # What the controller says. Implements `workspace.controller.Owner`.
+
+    def workspace_looked_at(self) -> None:
+        self.looks += 1
+
+    def reload_code(self) -> bool:
+        return False
 
     @property
     def tools(self) -> str:
         return self.kept.state.lists.tools.decode()
 
     async def close(self) -> None:
-        self.placement.close()
+        self.controller.close()
         await self.kept.keeper.close()
 
     def _host_for(self, _: Options, workspace: Any, channel_name: str) -> Hosts:
@@ -124,7 +130,7 @@ async def test_without_a_workspace_and_without_roots_it_is_degraded_and_asks_to_
     world = World(empty, monkeypatch)
     assert world.kept.keeper.state.value == "Initializing", "the client may have roots"
 
-    world.placement.met(client())
+    world.controller.met(client())
 
     assert world.kept.keeper.state.value == "Degraded"
     assert world.kept.keeper.fallback
@@ -151,7 +157,7 @@ async def test_the_clients_roots_are_asked_for_and_what_they_name_is_served(
     world = World(empty, monkeypatch)
     there = workspace_at(tmp_path / "there")
 
-    world.placement.met(Rooted(there))
+    world.controller.met(Rooted(there))
     assert not world.kept.keeper.fallback, "the answer is waited for"
 
     await world.kept.until_state("Connected")
@@ -163,7 +169,7 @@ async def test_the_clients_roots_are_asked_for_and_what_they_name_is_served(
 async def test_a_client_that_does_not_answer_delays_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(workspace_at(tmp_path / "ws"), monkeypatch)
 
-    world.placement.met(Rooted())
+    world.controller.met(Rooted())
 
     assert await world.kept.keeper.until_connected(5)
     await world.close()
@@ -182,7 +188,7 @@ async def test_initialize_starts_the_workspace_it_names_and_waits_for_it(
 
     assert (told["status"], told["toolCount"]) == ("ready", 1)
     assert world.served == [str(there)]
-    assert world.placement.fallback is False
+    assert world.controller.fallback is False
     await world.close()
 
 
@@ -205,10 +211,10 @@ async def test_a_folder_that_becomes_a_workspace_is_served_by_itself(
     empty: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World(empty, monkeypatch)
-    world.placement.met(client())
+    world.controller.met(client())
     workspace_at(empty)
 
-    world.placement._changed()
+    world.controller._changed()
 
     await world.kept.until_state("Connected")
     assert world.served == [str(empty)]
@@ -222,7 +228,7 @@ async def test_a_workspace_that_goes_takes_its_host_with_it(tmp_path: Path, monk
     assert await world.kept.keeper.until_connected(5)
     (folder / ".devtools" / "addins").rmdir()
 
-    world.placement._changed()
+    world.controller._changed()
 
     await world.kept.until_state("Degraded")
     await world.kept.until(lambda: world.host.stops == 1)
@@ -239,7 +245,7 @@ async def test_a_saved_file_is_a_reason_to_try_again_what_did_not_work(
     world.kept.keeper.do(world.kept.lifecycle.halt("It does not work."))
     assert world.kept.keeper.state.value == "Degraded"
 
-    world.placement._changed()
+    world.controller._changed()
 
     await world.kept.until_state("Connected")
     await world.close()
@@ -255,7 +261,7 @@ async def test_when_the_user_agrees_the_host_is_started_again_with_the_workspace
     assert world.kept.facts.trusted is False
     monkeypatch.setenv("UNO_DEVSERVER_TRUST", "1")
 
-    world.placement._changed()
+    world.controller._changed()
 
     await world.kept.until(lambda: world.kept.keeper.generation == 2)
     await world.close()
@@ -289,7 +295,7 @@ async def test_an_agreement_that_comes_when_the_workspace_has_gone_starts_nothin
     world.hosts.trusted = False
     assert await world.kept.keeper.until_connected(5)
     (folder / ".devtools" / "addins").rmdir()
-    world.placement._changed()
+    world.controller._changed()
     await world.kept.until_state("Degraded")
     monkeypatch.setenv("UNO_DEVSERVER_TRUST", "1")
 
@@ -308,16 +314,16 @@ async def test_what_the_config_says_counts_and_what_is_wrong_with_it_is_told(
     config = folder / ".devtools" / "host.config.jsonc"
     config.write_text('{"proxy": {"waitCalls": true}}', "utf-8")
     world = World(folder, monkeypatch)
-    world.placement.met(client())
-    assert world.relay.wait_calls
+    world.controller.met(client())
+    assert world.forwarding.waits
     assert world.kept.facts.wait_calls
 
     config.write_text('{"proxy": {"waitCalls": "perhaps"}}', "utf-8")
-    world.placement._changed()
+    world.controller._changed()
 
     await world.kept.until(lambda: world.kept.facts.issues)
     assert [issue.code for issue in world.kept.facts.issues] == ["ConfigInvalid"]
-    assert not world.relay.wait_calls
+    assert not world.forwarding.waits
     await world.close()
 
 
@@ -332,6 +338,37 @@ async def test_decisions_are_carried_out_one_after_the_other(tmp_path: Path, mon
 
     assert [result["status"] for result in results] == ["ready"] * 3
     assert world.served == [str(two), str(one), str(two)]
+    await world.close()
+
+
+@asynchronous
+async def test_the_tool_that_selects_a_solution_is_listed_where_there_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, solutions in (("with", ["App.sln"]), ("without", [])):
+        folder = workspace_at(tmp_path / name)
+        for solution in solutions:
+            write(folder / solution, "")
+        world = World(folder, monkeypatch)
+        assert '"uno_app_select_solution"' in world.tools, "the workspace is not known yet"
+
+        assert await world.kept.keeper.until_connected(5)
+
+        assert ('"uno_app_select_solution"' in world.tools) is bool(solutions)
+        await world.close()
+
+
+@asynchronous
+async def test_who_depends_on_the_workspace_hears_each_time_that_it_was_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(workspace_at(tmp_path / "ws"), monkeypatch)
+    assert await world.kept.keeper.until_connected(5)
+
+    world.controller._changed()
+
+    await world.kept.until(lambda: world.looks == 1)
+    assert world.kept.state.workspace == world.controller.workspace
     await world.close()
 
 
@@ -357,13 +394,18 @@ class MendingWorld:
         keeper: Any = SimpleNamespace(
             state=state,
             upstream=self.upstream,
-            rest=lambda: self.rest,
+            retry_due_in=lambda: self.rest,
             wanted=lambda: self._count("wishes"),
-            reload=self._reload,
         )
         owned = UpstreamFacts(owned=facts.pop("owned", True))
-        state: Any = SimpleNamespace(facts=ProxyFacts(Options("/ws"), upstream=owned, **facts))
-        self.mending = Mending(keeper, state, lambda: self._count("looks"), restart=lambda: self._count("restarts"))
+        known: Any = SimpleNamespace(facts=ProxyFacts(Options("/ws"), upstream=owned, **facts))
+        self.mending = Mending(
+            keeper,
+            known,
+            look_again=lambda: self._count("looks"),
+            reload=self._reload,
+            restart=lambda: self._count("restarts"),
+        )
 
     @property
     def done(self) -> tuple[int, int, int]:

@@ -92,7 +92,7 @@ class Message(msgspec.Struct, gc=False):
 
 
 _one = msgspec.json.Decoder(Message)
-_decode = _one.decode
+decode = _one.decode  # of one message in which there is nothing unusual; it does not look at the payloads
 _several = msgspec.json.Decoder(list[Message])
 _error = msgspec.json.Decoder(dict[str, Any])
 
@@ -115,7 +115,7 @@ def decode_one(data: bytes) -> Message:
     """The message of a line or body in which there is nothing unusual; else ValueError or RecursionError."""
     if not data.isascii():
         data.decode()  # what is passed on without being decoded has to be UTF-8
-    return _decode(data)
+    return decode(data)
 
 
 def embedded_message(line: bytes) -> tuple[bytes, list[Message]]:

@@ -90,8 +90,14 @@ class PipeLines:
         self._queued = []
         if self._waiting or self._rest:
             self._wait_for_room(queued)
+            return
+        data = queued[0].data if len(queued) == 1 else b"".join([line.data for line in queued])
+        written = self._ends.write(data)
+        if written == len(data):
+            for line in queued:
+                line.sent = True
         else:
-            self._write(queued)
+            self._keep_rest(queued, written)
 
     def write(self, data: bytes) -> Line:
         """Send a message, without its line end; like `queue` and `flush`, but it says at once if the server is gone."""
@@ -119,13 +125,8 @@ class PipeLines:
         self._ends.close_input()
         self.took_end()
 
-    def _write(self, lines: list[Sendable]) -> None:
-        data = lines[0].data if len(lines) == 1 else b"".join([line.data for line in lines])
-        written = self._ends.write(data)
-        if written == len(data):
-            for line in lines:
-                line.sent = True
-            return
+    def _keep_rest(self, lines: list[Sendable], written: int) -> None:
+        """The pipe has taken so many bytes of these lines."""
         for number, line in enumerate(lines):
             if written <= 0:
                 self._wait_for_room(lines[number:])
@@ -157,9 +158,10 @@ class PipeLines:
             written = self._ends.write(self._rest)
             self._rest = self._rest[max(written, 0) :]
         if not self._rest and self._waiting:
-            waiting, self._waiting_bytes = list(self._waiting), 0
+            self._queued = [*self._waiting, *self._queued]
             self._waiting.clear()
-            self._write(waiting)
+            self._waiting_bytes = 0
+            self.flush()
 
     @property
     def wants_room(self) -> bool:

@@ -16,9 +16,10 @@ from ..jsonrpc import RpcError, notification_message, shown
 from ..lines import TooLong
 from .connection import Lost, Refusal, Server
 from .messages import (
+    ABSENT,
     Garbage,
     Message,
-    decode_one,
+    decode,
     discovered_server,
     embedded_message,
     encode_token,
@@ -286,7 +287,9 @@ class StdioConnection:
         settled = None
         for line in lines:
             try:
-                message = decode_one(line)  # type: ignore[arg-type]  # one that is too long is odd, too
+                if not line.isascii():  # type: ignore[union-attr]  # a line that is too long is odd, too
+                    line.decode()  # type: ignore[union-attr]
+                message = decode(line)  # type: ignore[arg-type]
             except (ValueError, RecursionError, AttributeError):
                 self._heard_oddly(line)
                 continue
@@ -346,7 +349,7 @@ class StdioConnection:
 
     def _answered(self, message: Message, line: bytes | TooLong) -> PendingCall | None:
         """Settle the request that waits for it; the call, if that is its own line."""
-        if message.is_empty:
+        if message.result is ABSENT and message.error is ABSENT:
             if isinstance(line, bytes):
                 self._strayed(line)  # a log in JSON, most likely, whatever its `id` means
             return None

@@ -382,7 +382,7 @@ class Conversations:
         self._limits = limits
         self._tasks = Tasks()
         self._usage: dict[int, Usage] = {}  # by generation
-        self._sessions: dict[Session, Conversation] = {}
+        self.by_session: dict[Session, Conversation] = {}
         self._modern: dict[Who, Conversation] = {}  # the one that was longest not used first
         self.own_client = ClientInfo(state.server.name, state.server.version, {}, MODERN_VERSIONS[0])
         self._watch = self._begin(_Watcher(self.own_client))
@@ -391,17 +391,13 @@ class Conversations:
 
     def of(self, session: Session) -> Conversation:
         """The one of this session's client."""
-        found = self._sessions.get(session)
+        found = self.by_session.get(session)
         if found is not None:
             return found
         if session.client.protocol_version in MODERN_VERSIONS:
             return self._of_modern(session)
-        found = self._sessions[session] = self._begin(session)
+        found = self.by_session[session] = self._begin(session)
         return found
-
-    def known(self, session: Session) -> Conversation | None:
-        """The one of this session, if it has begun."""
-        return self._sessions.get(session)
 
     def known_modern(self, client: ClientInfo) -> Conversation | None:
         """The one of this modern client, if it has begun."""
@@ -415,7 +411,7 @@ class Conversations:
             await usage.unused.wait()
 
     def end(self, session: Session) -> None:
-        conversation = self._sessions.pop(session, None)
+        conversation = self.by_session.pop(session, None)
         if conversation is not None:
             conversation.end()
 
@@ -453,7 +449,7 @@ class Conversations:
 
     def all(self) -> Iterator[Conversation]:
         """The sessions' first, in the order in which they came."""
-        yield from (*self._sessions.values(), *self._modern.values())
+        yield from (*self.by_session.values(), *self._modern.values())
 
     async def close(self) -> None:
         for conversation in (*self.all(), self._watch):

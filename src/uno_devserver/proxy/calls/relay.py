@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...protocol.client.connection import Lost
-from ...protocol.client.messages import Message, error_in
+from ...protocol.client.messages import ABSENT, Message, result_in
 from ...protocol.eras import CAPABILITIES_KEY, CLIENT_KEY, LOG_LEVEL_KEY, VERSION_KEY, envelope_of, wants_log
-from ...protocol.jsonrpc import INTERNAL_ERROR, STOPPED, RpcError, RpcRequest, notification_message
+from ...protocol.jsonrpc import STOPPED, RpcError, RpcRequest, notification_message
 from ...protocol.running import answer_message, stopped
 from ..state import ConnectionState
 from .conversations import SILENCE_CHECKS
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from .upstream_link import Link
 
 CONNECTED = ConnectionState.CONNECTED
-ABSENT = msgspec.Raw()
 
 
 class _Envelope(msgspec.Struct, gc=False):
@@ -86,16 +85,15 @@ class CallRelay:
         self._link = link
         self._service = service
         self._session = session
-        self._output = output
+        self.output = output
         self._forwarding = service.forwarding
         self._conversations = service.conversations
         self._limits = service.limits
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._unwritten: Route | None = None  # the connection that calls were sent over in this turn
         self._modern_client: tuple[bytes, bytes, bytes, Conversation] | None = None  # as it wrote itself last
         self._silence_timer: asyncio.TimerHandle | None = None
-        self._proven = 0  # the last generation that has answered
-        self._now = 0.0
+        self.proven = 0  # the last generation that has answered
 
     def take(self, line: bytes) -> bytes | RpcRequest | None:
         """Relay the call in this line; else the decoded request, or the line itself where it is not even a call."""
@@ -128,7 +126,6 @@ class CallRelay:
         route, self._unwritten = self._unwritten, None
         if route is not None:
             route.connection.flush()
-        self._now = 0.0
 
     def close(self) -> None:
         if self._silence_timer is not None:
@@ -139,7 +136,7 @@ class CallRelay:
         meta = params.meta
         if meta is None or not meta.version:
             session = self._session.session
-            conversation = None if session is None else self._conversations.known(session)
+            conversation = None if session is None else self._conversations.by_session.get(session)
             route = None if conversation is None else conversation.route
             return None if route is None or route.modern else route
         if params.state or params.input:  # the call may be parked here
@@ -171,7 +168,7 @@ class CallRelay:
         if queue is not None and not queue.enter():
             return False
         assert message.id is not None
-        call = RelayedCall(self, message.id, params.name, message.params, route, queue, self.now())
+        call = RelayedCall(self, message.id, params.name, message.params, route, queue, self.loop.time())
         if (meta := params.meta) is not None:
             call.progress_token, call.level = bytes(meta.progress_token), meta.log_level
         if not route.connection.send(call, params.name, message.params):
@@ -188,37 +185,21 @@ class CallRelay:
             self._watch_silence()
         return True
 
-    # What becomes of a call.
+    # What becomes of a call that has ended.
 
-    def answer(self, call: RelayedCall, message: Message) -> None:
-        """The upstream has answered."""
-        self.end(call)
-        if not message.is_result:
-            self._failed(call, _error_of(message))
-            return
-        given = call.id
-        call_id = b"%d" % given if isinstance(given, int) else msgspec.json.encode(given)
-        self._output.queue(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (call_id, message.result))
-        if call.record is not None:
-            call.record.end_with(message.result)
-        if self._proven != call.route.generation:
-            self._proven = call.route.generation
-            self._link.worked(self._proven)
+    def worked(self, generation: int) -> None:
+        """The upstream of that generation has answered for the first time."""
+        self.proven = generation
+        self._link.worked(generation)
 
     def lose(self, call: RelayedCall, loss: Lost) -> None:
         """The upstream is gone. What it had, and what may not be done twice, has an unknown outcome."""
-        self.end(call)
         self._link.lost(call.route.generation)
         call.route.leave()
         if loss.sent and not self._service.may_repeat(call.name):
-            self._go_on(call, _raises(ended("tools/call", {"name": call.name}, 1)))
+            self._go_on(call, self._failing(ended("tools/call", {"name": call.name}, 1)))
         else:
             self._go_on(call, self._service.answer_again if loss.sent else self._service.answer)
-
-    def fail(self, call: RelayedCall, error: RpcError) -> None:
-        """There is no answer that could be read."""
-        self.end(call)
-        self._failed(call, error)
 
     def cancel(self, call: RelayedCall) -> None:
         """The client does not want to know any more."""
@@ -230,7 +211,11 @@ class CallRelay:
     def stop(self, call: RelayedCall) -> None:
         """The proxy ends."""
         self.end(call)
-        self._output.write(answer_message(call.id, stopped()))
+        self.output.write(answer_message(call.id, stopped()))
+
+    @property
+    def has_calls(self) -> bool:
+        return bool(self._session.open)
 
     @property
     def log_level(self) -> str | None:
@@ -247,37 +232,30 @@ class CallRelay:
 
     def tell(self, notification: bytes) -> None:
         """Something that the upstream says about a call."""
-        self._output.write(notification)
+        self.output.write(notification)
 
-    def turn_over(self, *, more: bool) -> None:
-        """All that came at once from the upstream was taken; `more`: except for other answers of this turn."""
-        if more and self._session.open:
-            self._loop.call_soon(self._output.flush)
-        else:
-            self._output.flush()
-
-    def now(self) -> float:
-        """The time of this turn of the loop."""
-        if not self._now:
-            self._now = self._loop.time()
-        return self._now
-
-    def _failed(self, call: RelayedCall, error: RpcError) -> None:
+    def failed(self, call: RelayedCall, error: RpcError) -> None:
         """An error of the upstream; one that stops says itself that the outcome is unknown."""
         if error.code == STOPPED and self._service.may_repeat(call.name):
             self._go_on(call, self._service.answer_again)
         else:
-            self._go_on(call, _raises(error))
+            self._go_on(call, self._failing(error))
 
     def _go_on(self, call: RelayedCall, answer: Answerer) -> None:
         """Answer it the general way, which gives the answer the form of the client's era."""
         if call.record is not None:
-            call.record.forget()  # whoever looks on follows the request from now on
-            observer = self._forwarding.observer
-            if observer is not None:
-                direct = answer
-                answer = lambda request: observer.follow(request, direct(request))  # noqa: E731
+            call.record.forget()  # it is followed there from now on
         self._session.begin(call.request(), answer)
+
+    def _failing(self, failure: RpcError | NoAnswer) -> Answerer:
+        """Answers with what is known already."""
+
+        async def fail(call: Call) -> Result:
+            if isinstance(failure, NoAnswer):
+                return failure.told(call.method)
+            raise failure
+
+        return lambda call: self._service.observed(call, fail(call))
 
     def end(self, call: RelayedCall) -> None:
         """It is not open any more, for the client and for the upstream."""
@@ -290,17 +268,19 @@ class CallRelay:
 
     def _watch_silence(self) -> None:
         """One timer for all: a timer for each would cost as much as relaying it."""
-        self._silence_timer = self._loop.call_later(self._limits.silence_seconds / SILENCE_CHECKS, self._check_silence)
+        self._silence_timer = self.loop.call_later(self._limits.silence_seconds / SILENCE_CHECKS, self._check_silence)
 
     def _check_silence(self) -> None:
         self._silence_timer = None
-        latest = self._loop.time() - self._limits.silence_seconds
+        latest = self.loop.time() - self._limits.silence_seconds
         calls = [call for call in self._session.open.values() if isinstance(call, RelayedCall)]
         for call in calls:
             if call.heard_at <= latest and not call.questions:
                 self.end(call)
                 call.route.connection.cancel(call)
-                self._go_on(call, _raises(silent("tools/call", {"name": call.name}, self._limits.silence_seconds)))
+                self._go_on(
+                    call, self._failing(silent("tools/call", {"name": call.name}, self._limits.silence_seconds))
+                )
         if calls:
             self._watch_silence()
 
@@ -333,15 +313,29 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
     # What the upstream says.
 
     def settle(self, outcome: Message | Lost | RpcError) -> None:
-        if isinstance(outcome, Message):
-            self.relay.answer(self, outcome)
-        elif isinstance(outcome, Lost):
-            self.relay.lose(self, outcome)
-        else:
-            self.relay.fail(self, outcome)
+        relay = self.relay
+        relay.end(self)
+        if not isinstance(outcome, Message):
+            relay.lose(self, outcome) if isinstance(outcome, Lost) else relay.failed(self, outcome)
+            return
+        if outcome.error is not ABSENT or not bytes(outcome.result).startswith(b"{"):
+            try:
+                result_in(outcome)
+            except RpcError as error:
+                relay.failed(self, error)
+                return
+        call_id = b"%d" % self.id if isinstance(self.id, int) else msgspec.json.encode(self.id)
+        relay.output.queue(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (call_id, outcome.result))
+        if self.record is not None:
+            self.record.end_with(outcome.result)
+        if relay.proven != self.route.generation:
+            relay.worked(self.route.generation)
 
     def turn_over(self, *, more: bool = False) -> None:
-        self.relay.turn_over(more=more)
+        if more and self.relay.has_calls:
+            self.relay.loop.call_soon(self.relay.output.flush)
+        else:
+            self.relay.output.flush()
 
     @property
     def client(self) -> ClientInfo:
@@ -352,7 +346,7 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
         return self.level if self.route.modern else self.relay.log_level
 
     def notify(self, method: str, params: Params) -> None:
-        self.heard_at = self.relay.now()
+        self.heard_at = self.relay.loop.time()
         if wants_log(self.log_level, method, params):
             self.relay.tell(notification_message(method, params))
 
@@ -363,7 +357,7 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
             return await self.relay.ask(method, params)
         finally:
             self.questions -= 1
-            self.heard_at = self.relay.now()
+            self.heard_at = self.relay.loop.time()
 
     # What the client says.
 
@@ -372,20 +366,3 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
 
     def stop(self) -> None:
         self.relay.stop(self)
-
-
-def _error_of(message: Message) -> RpcError:
-    if message.error:
-        return error_in(message.error)
-    return RpcError(INTERNAL_ERROR, "The server's answer has neither a result object nor an error object.")
-
-
-def _raises(failure: RpcError | NoAnswer) -> Answerer:
-    """Answers with what is known already."""
-
-    async def answer(call: Call) -> Result:
-        if isinstance(failure, NoAnswer):
-            return failure.told(call.method)
-        raise failure
-
-    return answer

@@ -68,9 +68,16 @@ class ProxyService:
         return self._state.capabilities
 
     def answer(self, call: Call) -> Answering:
-        """No coroutine of its own: nothing comes between a call and its answer while nobody looks."""
+        return self.observed(call, self._answer(call))
+
+    def answer_again(self, call: Call) -> Answering:
+        """Repeat a call of a tool whose upstream ended while it ran it."""
+        return self.observed(call, self._answer_again(call))
+
+    def observed(self, call: Call, answering: Answering) -> Answering:
+        """The same, followed by whoever looks on."""
         observer = self.forwarding.observer
-        return self._answer(call) if observer is None else observer.follow(call, self._answer(call))
+        return answering if observer is None else observer.follow(call, answering)
 
     async def _answer(self, call: Call) -> Result | msgspec.Raw:
         method, params = call.method, call.params
@@ -87,8 +94,7 @@ class ProxyService:
         except NoAnswer as none:
             return none.told(method)
 
-    async def answer_again(self, call: Call) -> Result | msgspec.Raw:
-        """Repeat a call of a tool whose upstream ended while it ran it."""
+    async def _answer_again(self, call: Call) -> Result | msgspec.Raw:
         try:
             return await self.forwarding.run(call, Request(call.method, call.params, sent=1))
         except NoAnswer as none:

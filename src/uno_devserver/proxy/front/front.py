@@ -98,7 +98,7 @@ class Front:
         held, self._held = self._held, []
         for pass_on in held:
             pass_on(engine)
-        self.end_turn()
+        self._output.flush()
 
     def close(self, why: str) -> None:
         """There is no engine any more: what only it could answer is refused with `why`, a sentence."""
@@ -125,13 +125,11 @@ class Front:
                 self._take(declined)
             elif declined is not None:
                 self._take_message(declined)
-        self.end_turn()
-
-    def end_turn(self) -> None:
-        """Write what was gathered, to the upstream and to the client."""
-        if self._relay is not None:
-            self._relay.flush()
-        self._output.flush()
+        # What was gathered goes out together.
+        if relay is not None:
+            relay.flush()
+        if self._output.queued:
+            self._output.flush()
 
     def _take(self, line: bytes | TooLong) -> None:
         if isinstance(line, TooLong):

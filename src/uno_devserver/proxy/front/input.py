@@ -27,48 +27,52 @@ MOST_CHUNKS = 64  # that are read ahead by the thread
 FULL_SECONDS = 0.01
 
 
+def client_input(handle: int, limit: int = MAX_LINE_BYTES) -> ClientInput:
+    """The reader of this descriptor."""
+    return PolledInput(handle, limit) if _can_be_watched(handle) else ThreadedInput(handle, limit)
+
+
 class ClientInput:
-    def __init__(self, handle: int, limit: int = MAX_LINE_BYTES) -> None:
-        self._source: _Polled | _Threaded = _Polled(handle) if _can_be_watched(handle) else _Threaded(handle)
+    """What both kinds have in common: lines, of which `ended` tells whether they were the last."""
+
+    def __init__(self, handle: int, limit: int) -> None:
+        self._handle = handle
         self._splitter = LineSplitter(limit)
         self.ended = False
 
     def wait(self, milliseconds: int) -> bool:
         """Until there is something to read, `wake` was called, or the time is over; whether something happened."""
-        return self._source.wait(milliseconds)
+        raise NotImplementedError
 
     def wake(self) -> None:
         """End a `wait`. Safe from any thread."""
-        self._source.wake()
+        raise NotImplementedError
 
     def heed_signals(self) -> None:
         """Let signals end a `wait`: one that comes just before waiting would be heeded only when something happens."""
-        self._source.heed_signals()
 
     def read(self) -> list[bytes | TooLong]:
-        """The lines that came; `ended` is set when these were the last."""
-        data = self._source.read()
-        if data:
-            return self._splitter.feed(data)
-        if data is None:
-            return []
-        self.ended = True
-        return self._splitter.finish()
+        """The lines that came."""
+        raise NotImplementedError
 
     def attach(self, loop: AbstractEventLoop, readable: Callable[[], None]) -> None:
         """From now on the loop, which runs in this thread, calls `readable` when there is something to read."""
-        self._source.attach(loop, readable)
+        raise NotImplementedError
 
     def detach(self, loop: AbstractEventLoop) -> None:
         """Read nothing for the moment, or for good."""
-        self._source.detach(loop)
+        raise NotImplementedError
+
+    def _end(self) -> list[bytes | TooLong]:
+        self.ended = True
+        return self._splitter.finish()
 
 
-class _Polled:
+class PolledInput(ClientInput):
     """A pipe or a socket."""
 
-    def __init__(self, handle: int) -> None:
-        self._handle = handle
+    def __init__(self, handle: int, limit: int) -> None:
+        super().__init__(handle, limit)
         self._woken, self._waking = os.pipe()
         os.set_blocking(self._waking, False)
         self._poll = select.poll()
@@ -94,16 +98,16 @@ class _Polled:
         except BlockingIOError:
             pass  # it will wake
 
-    def read(self) -> bytes | None:
-        """Nothing at the end; None where there is nothing yet."""
+    def read(self) -> list[bytes | TooLong]:
         if not self._readable:
-            return None
+            return []
         try:
-            return os.read(self._handle, READ_BYTES)
+            data = os.read(self._handle, READ_BYTES)
         except BlockingIOError:  # somebody has made it non-blocking
-            return None
+            return []
         except OSError:  # a socket whose other end was closed with something unread
-            return b""
+            data = b""
+        return self._splitter.feed(data) if data else self._end()
 
     def attach(self, loop: AbstractEventLoop, readable: Callable[[], None]) -> None:
         self._readable = True
@@ -117,19 +121,16 @@ class _Polled:
         os.read(self._woken, READ_BYTES)
 
 
-class _Threaded:
+class ThreadedInput(ClientInput):
     """Anything else: a thread reads, and hands over what it has read."""
 
-    def __init__(self, handle: int) -> None:
-        self._handle = handle
+    def __init__(self, handle: int, limit: int) -> None:
+        super().__init__(handle, limit)
         self._chunks: deque[bytes] = deque()
         self._quiet = _thread.allocate_lock()  # held while nothing has happened
         self._quiet.acquire()
         self._call: tuple[AbstractEventLoop, Callable[[], None]] | None = None
         _thread.start_new_thread(self._run, ())
-
-    def heed_signals(self) -> None:
-        """Nothing: a wait for a lock is interrupted by signals."""
 
     def wait(self, milliseconds: int) -> bool:
         return bool(self._chunks) or self._quiet.acquire(timeout=milliseconds / 1000)
@@ -140,8 +141,11 @@ class _Threaded:
         except RuntimeError:
             pass  # it was woken before
 
-    def read(self) -> bytes | None:
-        return self._chunks.popleft() if self._chunks else None
+    def read(self) -> list[bytes | TooLong]:
+        if not self._chunks:
+            return []
+        data = self._chunks.popleft()
+        return self._splitter.feed(data) if data else self._end()
 
     def attach(self, loop: AbstractEventLoop, readable: Callable[[], None]) -> None:
         self._call = loop, readable

@@ -57,7 +57,7 @@ class ClientOutput:
         self._give_up_bytes = give_up_bytes
         self._lock = _thread.allocate_lock()
         self._idle = _thread.allocate_lock()  # held while the thread has something to write
-        self._queued: list[bytes] = []  # for the next `flush`
+        self.queued: list[bytes] = []  # lines for the next `flush`
         self._waiting: deque[memoryview] = deque()  # for the thread
         self._held = 0
         self._room = None
@@ -65,16 +65,13 @@ class ClientOutput:
             self._room = select.poll()
             self._room.register(handle, select.POLLOUT)
         self.gone = False  # the client, or its end of the pipe
-
-    @property
-    def full(self) -> bool:
-        return self._held >= self._full_bytes
+        self.full = False  # it has left too much unread
 
     def queue(self, line: bytes) -> None:
         """One message, which goes out with the next `flush`; line breaks between its words are taken out."""
         if b"\n" in line:
             line = line.strip().replace(b"\n", b" ")
-        self._queued.append(line)
+        self.queued.append(line)
 
     def write(self, line: bytes) -> None:
         """One message, now."""
@@ -83,9 +80,16 @@ class ClientOutput:
 
     def flush(self) -> None:
         """Write what was queued. Waking the client for each line would cost more than writing it."""
-        if self._queued:
-            with self._lock:
-                self._write_queued()
+        if not self.queued:
+            return
+        with self._lock:
+            queued, self.queued = self.queued, []
+            queued.append(b"")
+            rest = memoryview(b"\n".join(queued))
+            if not self.gone and not self._waiting and self._room is not None:
+                rest = self._write_what_fits(rest, self._room)
+            if rest and not self.gone:
+                self._leave(rest)
 
     def wait(self, seconds: float) -> bool:
         """Whether everything is written, now or within that time."""
@@ -95,18 +99,9 @@ class ClientOutput:
             return True
         return False
 
-    def _write_queued(self) -> None:
-        queued, self._queued = self._queued, []
-        queued.append(b"")
-        rest = memoryview(b"\n".join(queued))
-        if not self.gone and not self._waiting:
-            rest = self._write_what_fits(rest)
-        if rest and not self.gone:
-            self._leave(rest)
-
-    def _write_what_fits(self, rest: memoryview) -> memoryview:
+    def _write_what_fits(self, rest: memoryview, room: select.poll) -> memoryview:
         try:
-            while rest and self._takes_more():
+            while rest and room.poll(0):  # another answer than "writable" is an error, which writing tells
                 rest = rest[os.write(self._handle, rest[:PIECE_BYTES]) :]
         except BlockingIOError:
             pass
@@ -114,12 +109,9 @@ class ClientOutput:
             self.gone = True
         return rest
 
-    def _takes_more(self) -> bool:
-        # Another answer than "writable" is an error, which writing tells.
-        return self._room is not None and bool(self._room.poll(0))
-
     def _leave(self, rest: memoryview) -> None:
         self._held += len(rest)
+        self.full = self._held >= self._full_bytes
         if self._held > self._give_up_bytes:
             log.warn(f"The client has left {self._held:,} bytes unread. It is taken for gone.")
             self._give_up()
@@ -143,6 +135,7 @@ class ClientOutput:
                     self._give_up()
                 elif self._waiting:  # nobody has given up meanwhile
                     self._held -= len(self._waiting.popleft())
+                    self.full = self._held >= self._full_bytes
 
     def _write_waiting(self, rest: memoryview) -> bool:
         while rest:
@@ -159,3 +152,4 @@ class ClientOutput:
         self.gone = True
         self._waiting.clear()
         self._held = 0
+        self.full = False

@@ -71,17 +71,12 @@ class ClientSession:
         self._followed = Followed(service)
         self._handshake = Handshake(service, policy, self._followed)
         self._modern = Modern(service, policy, self._followed)
-        self._session: Session | None = None
+        self.session: Session | None = None  # the client as one of the handshake era, if it has been that
         self._opening = Tasks()  # of subscriptions
         self._loop = asyncio.get_running_loop()
         self._closed = False
         self.open: dict[Id, OpenRequest] = {}
         self.limit = policy.calls  # of open requests; 0 when it is closed
-
-    @property
-    def session(self) -> Session | None:
-        """The client as one of the handshake era, if it has been that."""
-        return self._session
 
     def take(self, message: RpcRequest | RpcNotification | RpcResponse) -> None:
         if isinstance(message, RpcRequest):
@@ -95,10 +90,10 @@ class ClientSession:
         """The client has said who it is; a modern one needs no session."""
         if client.protocol_version not in HANDSHAKE_VERSIONS:
             return
-        if self._session is None:
+        if self.session is None:
             self._open(client)
         else:
-            self._session.client = client  # some clients shake hands again
+            self.session.client = client  # some clients shake hands again
 
     def begin(self, request: RpcRequest, answer: Answerer | None = None) -> None:
         """Run it to its answer; `answer`: who gives that instead of the service."""
@@ -126,7 +121,7 @@ class ClientSession:
     async def close(self) -> None:
         """Answer what is open, and end; bounded in time, and for good."""
         self._closed, self.limit = True, 0
-        session, self._session = self._session, None
+        session, self.session = self.session, None
         if session is not None:
             self._handshake.ended(session, stopped())
         self._opening.cancel()
@@ -140,7 +135,7 @@ class ClientSession:
             raise RpcError(STOPPED, "The server is stopping.")
         if not has_envelope(request.params):
             # Without a handshake, too: there is only one client, and nothing to mistake it for.
-            call = HandshakeCall(self._session or self._open(UNKNOWN_CLIENT), request, line)
+            call = HandshakeCall(self.session or self._open(UNKNOWN_CLIENT), request, line)
             line.withdraw = partial(call.stop, None)
             self._handshake.start([call], line.end, answer)
         elif request.method == LISTEN:
@@ -162,26 +157,26 @@ class ClientSession:
             request.withdraw()
 
     def _hear(self, message: RpcNotification | RpcResponse) -> None:
-        if self._session is not None:
-            self._handshake.take(self._session, message)
+        if self.session is not None:
+            self._handshake.take(self.session, message)
         elif isinstance(message, RpcNotification):
             self._handshake.notified(ModernSession(UNKNOWN_MODERN_CLIENT), message)
         else:
             log.debug(f"a client answered {shown(repr(message.id))}, but it has not been asked anything")
 
     def _open(self, client: ClientInfo) -> Session:
-        self._session = Session(client, self._policy, _Line(self._write), relayed=self._service.relays)
-        self._handshake.opened(self._session)
-        return self._session
+        self.session = Session(client, self._policy, _Line(self._write), relayed=self._service.relays)
+        self._handshake.opened(self.session)
+        return self.session
 
     def _broadcast(self, method: str, params: Params | None) -> None:
-        if self._session is not None:
-            self._session.announce(notification_message(method, params))
+        if self.session is not None:
+            self.session.announce(notification_message(method, params))
         self._modern.broadcast(method, params)
 
     def _resource_updated(self, uri: str) -> None:
-        if self._session is not None:
-            self._handshake.resource_updated([self._session], uri)
+        if self.session is not None:
+            self._handshake.resource_updated([self.session], uri)
         self._modern.resource_updated(uri)
 
 

@@ -399,10 +399,8 @@ class Record:
 
     def shorten(self) -> None:
         """Keep only the texts of what it was given and answered."""
-        given = self._arguments
-        if not isinstance(given, str):
-            params = msgspec.json.decode(given) if isinstance(given, msgspec.Raw) else given
-            self._arguments = arguments_of(self.method, params)
+        if not isinstance(self._arguments, str):
+            self._arguments = _shown_arguments(self.method, self._arguments)
         if not isinstance(self._outcome, str):
             is_error, self._outcome = outcome_of(self._outcome)
             if is_error and self.state == DONE:
@@ -434,6 +432,14 @@ class Record:
         if self.state != RUNNING:
             return self._waited + spent, self._ran
         return self._waited, (self._ran or 0.0) + spent
+
+
+def _shown_arguments(method: str, given: Params | msgspec.Raw) -> str:
+    """What a relayed call was given may be valid for the server, and not for this reader: 1e400, for instance."""
+    try:
+        return arguments_of(method, msgspec.json.decode(given) if isinstance(given, msgspec.Raw) else given)
+    except (ValueError, RecursionError):
+        return UNSHOWN
 
 
 def _is_cancelled() -> bool:

@@ -1,9 +1,7 @@
-"""A server's new tools against its old ones, for whoever has read the old ones: same, grown or changed. Pure.
+"""Replaces the upstream by one with new code: stop and start again (`renew`), or start beside it first (`swap`).
 
-Restarter an upstream on purpose, because there is newer code: first the old one goes, or first the new one comes.
-
-One replacement at a time, and whoever asks for one may stop waiting for it. A new one that does not start is told with
-its last words; beside an old one that still serves it costs that nothing.
+One replacement runs at a time, and goes on if its caller is cancelled. Its outcome names the difference between the old
+and the new tools, or why the new server did not start, with the last lines that it printed.
 """
 
 from __future__ import annotations
@@ -32,66 +30,27 @@ if TYPE_CHECKING:
     from ..lists.publisher import ListPublisher
     from ..state import ProxyState
     from ..upstream.base import Upstream
-    from ..upstream.keeper import Keeper
-    from ..upstream.lifecycle import UpstreamLimits, Lifecycle
-
-
-def compare(before: Entries, after: Entries) -> Difference:
-    old, new = dict(before), dict(after)
-    both = [name for name in new if name in old]
-    grown = {name: _growth(old[name], new[name]) for name in both}
-    return Difference(
-        added=tuple(name for name in new if name not in old),
-        removed=tuple(name for name in old if name not in new),
-        grown=tuple(name for name in both if grown[name] == "grown"),
-        changed=tuple(name for name in both if grown[name] == "changed"),
-    )
-
-
-def _growth(before: bytes, after: bytes) -> Verdict:
-    if before == after:
-        return "same"
-    try:
-        old, new = msgspec.json.decode(before), msgspec.json.decode(after)
-        if old == new:  # the members of an object have no order
-            return "same"
-        return "grown" if _takes_more(old, new) else "changed"
-    except (ValueError, RecursionError):  # valid for others, but not for this reader
-        return "changed"
-
-
-def _takes_more(old: Any, new: Any) -> bool:
-    """Whether all that is new are properties that nobody has to give."""
-    taken, takes = _schema(old), _schema(new)
-    before, after = taken.pop("properties", None) or {}, takes.pop("properties", None) or {}
-    if not isinstance(before, dict) or not isinstance(after, dict):
-        return False
-    same_but_for_these = {**old, "inputSchema": taken} == {**new, "inputSchema": takes}
-    return same_but_for_these and before == {name: schema for name, schema in after.items() if name in before}
-
-
-def _schema(tool: Any) -> dict[str, Any]:
-    """A copy; ValueError: it is none."""
-    schema = tool.get("inputSchema", {}) if isinstance(tool, dict) else None
-    if not isinstance(schema, dict):
-        raise ValueError("a tool without a schema")
-    return dict(schema)
-
+    from ..upstream.keeper import Keeper, Owner
+    from ..upstream.lifecycle import Lifecycle, UpstreamLimits
 
 CONNECTED, SHUTDOWN = ConnectionState.CONNECTED, ConnectionState.SHUTDOWN
 NOT_WANTED = "The new server is not wanted any more: the workspace has changed, or the proxy ends."
 
 
 class Restarter:
+    """A part of the keeper, which imports it when it is first needed."""
+
     def __init__(
         self,
         keeper: Keeper,
+        owner: Owner,
         lifecycle: Lifecycle,
         state: ProxyState,
         publisher: ListPublisher,
         limits: UpstreamLimits,
     ) -> None:
         self._keeper = keeper
+        self._owner = owner
         self._lifecycle = lifecycle
         self._state = state
         self._publisher = publisher
@@ -99,18 +58,17 @@ class Restarter:
         self._loop = asyncio.get_running_loop()
         self._tasks = Tasks()
         self._one_at_a_time = asyncio.Lock()
-        self._spare: Swap | None = None
+        self._swap: Swap | None = None  # the one that is under way
 
     async def renew(self, delay_seconds: float) -> Restarted:
         return await self._in_turn(partial(self._renew, delay_seconds))
 
     async def swap(self) -> Restarted:
-        return await self._in_turn(self._swap)
+        return await self._in_turn(self._swap_or_renew)
 
-    def give_up(self) -> None:
-        """What is started beside is not wanted any more."""
-        if self._spare is not None:
-            self._spare.give_up(NOT_WANTED)
+    def abort_swap(self) -> None:
+        if self._swap is not None:
+            self._swap.abort(NOT_WANTED)
 
     async def _in_turn(self, work: Callable[[], Awaitable[Restarted]]) -> Restarted:
         async def wait_and_work() -> Restarted:
@@ -119,7 +77,7 @@ class Restarter:
 
         return await asyncio.shield(self._tasks.start(wait_and_work()))
 
-    # The old one goes first.
+    # Stop, then start.
 
     async def _renew(self, delay_seconds: float) -> Restarted:
         keeper = self._keeper
@@ -130,13 +88,14 @@ class Restarter:
             return Restarted(False, obstacle, kept=keeper.state is CONNECTED)
         before = self._publisher.tools
         self._state.forget_upstream()
+        keeper.upstream.renegotiate()
         announcement = f"{keeper.named} is restarted with the new code."
-        keeper.do(self._lifecycle.renew(self._loop.time(), announcement, after=delay_seconds))
+        keeper.carry_out(self._lifecycle.renew(self._loop.time(), announcement, after=delay_seconds))
         self._state.learn(reloads=self._lifecycle.reloads)
         return await self._outcome(before)
 
     async def _obstacle(self) -> str:
-        """Why what runs cannot be replaced: it may be somebody else's."""
+        """Why the present upstream cannot be restarted: it may belong to another program."""
         keeper = self._keeper
         running, upstream = keeper.running, keeper.upstream
         if running is None or running.owned:
@@ -146,7 +105,7 @@ class Restarter:
         return f"{keeper.named} was not started by this proxy, so it cannot be restarted here."
 
     async def _outcome(self, before: Entries) -> Restarted:
-        """What becomes of a start that is under way."""
+        """The outcome of the start that is under way."""
         keeper, seconds = self._keeper, self._limits.renew_seconds
         try:
             async with asyncio.timeout(seconds):
@@ -159,41 +118,47 @@ class Restarter:
         problem = "uno-devserver is ending." if keeper.state is SHUTDOWN else keeper.problem
         return Restarted(False, problem, ending.last_lines if ending else ())
 
-    # The new one comes first.
+    # Start, then stop.
 
-    async def _swap(self) -> Restarted:
+    async def _swap_or_renew(self) -> Restarted:
         keeper = self._keeper
         running, upstream = keeper.running, keeper.upstream
         if running is None or upstream is None or keeper.state is not CONNECTED:
             return await self._renew(0.0)
         if running.endpoint is not None:
-            # A Host: apps and IDEs know it by its port, which two cannot have. What it does, it may bring to an end.
+            # A Host: apps and IDEs know it by its port, which two cannot have. It may finish its requests first.
             await keeper.until_unused()
             return await self._renew(0.0)
         before = self._publisher.tools
         try:
-            await self._take_a_new_one(upstream)
+            await self._run_swap(upstream)
         except SwapFailure as failure:
-            return await self._not_taken(failure, before)
+            return await self._not_swapped(failure, before)
         return self._compared(before)
 
-    async def _take_a_new_one(self, upstream: Upstream) -> None:
+    async def _run_swap(self, upstream: Upstream) -> None:
         keeper = self._keeper
-        keeper.alone.clear()
-        self._spare = Swap(
-            upstream, self._state.timeline, keeper.tenure_of, keeper.take_over, self._limits.swap_seconds
+        keeper.no_swap.clear()
+        upstream.renegotiate()
+        self._swap = Swap(
+            upstream,
+            self._state.timeline,
+            supervise=keeper.supervise,
+            promote=keeper.promote,
+            strayed=self._state.report_stray_line,
+            limits=self._limits,
         )
         try:
-            await keeper.before_launch()
-            await self._spare.prepare()
+            await self._owner.before_launch()
+            await self._swap.run()
         finally:
-            self._spare = None
-            keeper.alone.set()
+            self._swap = None
+            keeper.no_swap.set()
 
-    async def _not_taken(self, failure: SwapFailure, before: Entries) -> Restarted:
+    async def _not_swapped(self, failure: SwapFailure, before: Entries) -> Restarted:
         keeper = self._keeper
         log.warn(f"{failure} {keeper.named} was not replaced.")
-        if keeper.state is not CONNECTED:  # the old one has ended meanwhile, and the new code is tried in its place
+        if keeper.state is not CONNECTED:  # the old one has ended meanwhile, and is started again with the new code
             return await self._outcome(before)
         return Restarted(False, str(failure), failure.last_lines, kept=True)
 
@@ -201,3 +166,45 @@ class Restarter:
         difference = compare(before, self._publisher.tools)
         log.info(f"{self._keeper.named} runs the new code; {difference}.")
         return Restarted(True, lists=difference.verdict, tools=difference)
+
+
+def compare(before: Entries, after: Entries) -> Difference:
+    """The difference between the old tools and the new ones, for clients that have read the old ones."""
+    old, new = dict(before), dict(after)
+    verdicts = {name: _verdict(old[name], new[name]) for name in new if name in old}
+    return Difference(
+        added=tuple(name for name in new if name not in old),
+        removed=tuple(name for name in old if name not in new),
+        grown=tuple(name for name, verdict in verdicts.items() if verdict == "grown"),
+        changed=tuple(name for name, verdict in verdicts.items() if verdict == "changed"),
+    )
+
+
+def _verdict(before: bytes, after: bytes) -> Verdict:
+    if before == after:
+        return "same"
+    try:
+        old, new = msgspec.json.decode(before), msgspec.json.decode(after)
+        if old == new:  # the members of an object have no order
+            return "same"
+        return "grown" if _has_grown(old, new) else "changed"
+    except (ValueError, RecursionError):  # JSON that other readers accept, but not this one
+        return "changed"
+
+
+def _has_grown(old: Any, new: Any) -> bool:
+    """Whether the only difference are new properties, and none of them is required."""
+    old_schema, new_schema = _schema(old), _schema(new)
+    before, after = old_schema.pop("properties", None) or {}, new_schema.pop("properties", None) or {}
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        return False
+    same_otherwise = {**old, "inputSchema": old_schema} == {**new, "inputSchema": new_schema}
+    return same_otherwise and before == {name: schema for name, schema in after.items() if name in before}
+
+
+def _schema(tool: Any) -> dict[str, Any]:
+    """A copy of its input schema; raises ValueError where there is none."""
+    schema = tool.get("inputSchema", {}) if isinstance(tool, dict) else None
+    if not isinstance(schema, dict):
+        raise ValueError("a tool without a schema")
+    return dict(schema)

@@ -1,7 +1,7 @@
-"""An upstream that is started beside the one that serves, to take its place.
+"""Starts a server with new code beside the one that serves, which it replaces at the moment in which it is ready.
 
-It is handed over at the very moment in which it can be spoken to and its lists were read; what does not come so far is
-ended, with all that it started, and says why. The one that serves notices nothing of either.
+Ready means: the conversation is open, and the lists were read. A server that does not become ready is stopped with all
+its processes, and the failure says why. The serving one notices neither.
 """
 
 from __future__ import annotations
@@ -13,23 +13,19 @@ from ...protocol.running import Tasks
 from ...system.log import log
 from ..upstream.keeper import Connected, Listed, Refused
 from ..upstream.launcher import Failed, Launcher, Launching, Ready, Strayed
+from ..upstream.lifecycle import DEFAULT_LIMITS, UpstreamLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..state import Timeline
     from ..upstream.base import Running, Upstream
-    from ..upstream.keeper import Event, Tenure
+    from ..upstream.keeper import Event, ReportEvent, SupervisedUpstream
     from ..upstream.launcher import Report
 
 
-SECONDS = 75.0  # a command has 30 s to answer for the first time, and as long for its lists
-LAST_WORDS_SECONDS = 1.0  # for one that was ended to be known as such
-THE_ONLY = 1  # the number of its start
-
-
 class SwapFailure(Exception):
-    """There is none. The message is a sentence that says why; `last_lines` are what it printed last."""
+    """The new server did not become ready. The message is a sentence; `last_lines` are the last that it printed."""
 
     def __init__(self, problem: str, last_lines: tuple[str, ...] = ()) -> None:
         super().__init__(problem)
@@ -41,94 +37,105 @@ class Swap:
         self,
         upstream: Upstream,
         timeline: Timeline,
-        tenure_of: Callable[[Running, Callable[[Tenure, Event], None]], Tenure],
-        take: Callable[[Tenure, Listed], None],
-        seconds: float = SECONDS,
+        *,
+        supervise: Callable[[Running, ReportEvent], SupervisedUpstream],
+        promote: Callable[[SupervisedUpstream, Listed], None],
+        strayed: Callable[[str], None],
+        limits: UpstreamLimits = DEFAULT_LIMITS,
     ) -> None:
-        """`take` gets it, and with it the duty to hear what becomes of it."""
+        """`promote` gets the new server when it is ready, and `strayed` its output from then on that is no message."""
         self._upstream = upstream
-        self._starts = Launcher(timeline)
-        self._tenure_of = tenure_of
-        self._take = take
-        self._seconds = seconds
-        loop = asyncio.get_running_loop()
-        self._loop = loop
-        self._started: asyncio.Future[Running | None] = loop.create_future()
-        self._taken: asyncio.Future[None] = loop.create_future()
-        self._tenure: Tenure | None = None
+        self._launcher = Launcher(timeline)
+        self._supervise = supervise
+        self._promote = promote
+        self._strayed = strayed
+        self._limits = limits
+        self._loop = asyncio.get_running_loop()
+        self._attempt = 0
+        self._started: asyncio.Future[Running | None] = self._loop.create_future()  # None: the start failed
+        self._outcome: asyncio.Future[None] = self._loop.create_future()
+        self._candidate: SupervisedUpstream | None = None
         self._listed: Listed | None = None
-        self._late = Tasks()
+        self._tasks = Tasks()
 
-    async def prepare(self) -> None:
-        """Returns when it has been taken; SwapFailure when there is none, and nothing is left of it."""
-        self._starts.reports.open(self._loop, self._reported)
-        self._starts.start(THE_ONLY, self._upstream)
-        await asyncio.wait((self._taken,), timeout=self._seconds)
-        self._fail(SwapFailure(f"The new server was not ready within {self._seconds:g} s."))
-        failure = self._taken.exception()
+    async def run(self) -> None:
+        """Return when the new server was promoted; SwapFailure when it was not, and nothing is left of it."""
+        seconds = self._limits.swap_seconds
+        self._launcher.reports.open(self._loop, self._on_report)
+        self._start()
+        await asyncio.wait((self._outcome,), timeout=seconds)
+        self.abort(f"The new server was not ready within {seconds:g} s.")
+        failure = self._outcome.exception()
         if isinstance(failure, SwapFailure):
-            raise SwapFailure(str(failure), await self._clear() or failure.last_lines)
+            raise SwapFailure(str(failure), await self._stop() or failure.last_lines)
 
-    def give_up(self, problem: str) -> None:
-        """Nobody wants it any more."""
-        self._fail(SwapFailure(problem))
+    def abort(self, problem: str, last_lines: tuple[str, ...] = ()) -> None:
+        """Fail for this reason, unless there is an outcome already."""
+        if not self._outcome.done():
+            self._outcome.set_exception(SwapFailure(problem, last_lines))
 
-    # What becomes of its start.
+    def _start(self) -> None:
+        self._attempt += 1
+        self._launcher.start(self._attempt, self._upstream)
 
-    def _reported(self, report: Report) -> None:
+    def _on_report(self, report: Report) -> None:
         if isinstance(report, Ready):
-            self._ready(report.running)
+            self._on_ready(report.running)
         elif isinstance(report, Failed):
             if not self._started.done():
                 self._started.set_result(None)
             ending = report.failure.ending
-            self._fail(SwapFailure(str(report.failure), ending.last_lines if ending else ()))
+            self.abort(str(report.failure), ending.last_lines if ending else ())
         elif isinstance(report, Launching):
             log.info(f"Started {report.what} (process {report.process_id}) beside the one that serves.")
         elif isinstance(report, Strayed):
-            log.debug(f"the new server wrote something that is no message: {report.line}")
+            log.debug(f"the new server wrote a line that is no message: {report.line}")
+            if self._outcome.done() and self._outcome.exception() is None:
+                self._strayed(report.line)
         else:
             (log.warn if report.warning else log.info)(report.message)
 
-    def _ready(self, running: Running) -> None:
-        if self._started.done():  # nobody has waited any longer
-            self._late.start(running.stop())
+    def _on_ready(self, running: Running) -> None:
+        if self._started.done():  # too late: the swap has failed
+            self._tasks.start(running.stop())
             return
         self._started.set_result(running)
-        if not self._taken.done():
-            self._tenure = self._tenure_of(running, self._heard)
-            self._tenure.watch()
-            self._tenure.converse()
+        if not self._outcome.done():
+            self._candidate = self._supervise(running, self._on_event)
+            self._candidate.watch()
+            self._candidate.connect()
 
-    def _heard(self, tenure: Tenure, event: Event) -> None:
-        if self._taken.done():
+    def _on_event(self, candidate: SupervisedUpstream, event: Event) -> None:
+        if self._outcome.done():
             return
         if isinstance(event, Listed):
             self._listed = event
         elif isinstance(event, Connected):
             if self._listed is None or "tools" not in self._listed.lists:
-                self._fail(SwapFailure("The new server answers, but its tools cannot be listed."))
+                self.abort("The new server answers, but its tools cannot be listed.")
             else:
-                self._taken.set_result(None)
-                self._take(tenure, self._listed)
+                self._outcome.set_result(None)
+                self._promote(candidate, self._listed)
         elif isinstance(event, Refused):
-            self._fail(SwapFailure(f"The new server cannot be used over MCP: {str(event.refusal).rstrip('.')}."))
+            self.abort(f"The new server cannot be used over MCP: {str(event.refusal).rstrip('.')}.")
+        elif event.other_era_next and self._attempt == 1:
+            self._start_again(candidate)
         else:
-            self._fail(SwapFailure(f"The new server did not start: {event.reason}.", event.last_lines))
+            self.abort(f"The new server did not start: {event.reason}.", event.last_lines)
 
-    # Its end.
+    def _start_again(self, candidate: SupervisedUpstream) -> None:
+        """It ended over `server/discover`; the next start begins with `initialize`."""
+        candidate.release()
+        self._tasks.start(candidate.running.stop())
+        self._candidate, self._started = None, self._loop.create_future()
+        self._start()
 
-    def _fail(self, failure: SwapFailure) -> None:
-        """Unless it was taken, or has failed before."""
-        if not self._taken.done():
-            self._taken.set_exception(failure)
-
-    async def _clear(self) -> tuple[str, ...]:
-        """End what was started, and its last words."""
-        self._starts.give_up()
-        if self._tenure is not None:
-            self._tenure.end()
-        await asyncio.wait((self._started,), timeout=LAST_WORDS_SECONDS)
+    async def _stop(self) -> tuple[str, ...]:
+        """Stop what was started; the last lines that it printed."""
+        self._launcher.give_up()
+        if self._candidate is not None:
+            self._candidate.release()
+        await asyncio.wait((self._started,), timeout=self._limits.last_words_seconds)
         if not self._started.done():
             self._started.set_result(None)
         running = self._started.result()
@@ -136,7 +143,7 @@ class Swap:
             return ()
         await running.stop()
         try:
-            async with asyncio.timeout(LAST_WORDS_SECONDS):
+            async with asyncio.timeout(self._limits.last_words_seconds):
                 return (await running.ended()).last_lines
         except TimeoutError:
             return ()

@@ -54,7 +54,7 @@ class StartObserver(Protocol):
         """A line for the log."""
 
     def strayed(self, line: str) -> None:
-        """The upstream wrote this line to its output, and it is not a message. Called in the event loop, at any time."""
+        """It wrote this line, which is no message, to its standard output. Called in the event loop, at any time."""
 
     def go_on(self) -> bool:
         """Asked again and again; on False the start raises StartFailure soon."""

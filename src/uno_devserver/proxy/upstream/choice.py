@@ -1,4 +1,7 @@
-"""What is to be started behind a proxy, by its options and workspace. Cheap to import: the first start waits for it."""
+"""Chooses the upstream of a proxy by its options and workspace.
+
+Cheap to import: the launch waits for it, and each kind of upstream is imported only where it is chosen.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,19 @@ if TYPE_CHECKING:
     from .host import HostUpstream
 
 
+def named_upstream(options: Options) -> Upstream:
+    """The server that the user named on the command line of the proxy."""
+    if options.url is not None:
+        from .url import UrlUpstream
+
+        return UrlUpstream(options.url)
+    from .command import CommandUpstream
+
+    return CommandUpstream(options.command, options.directory, os.environ, folders().state)
+
+
 def workspace_upstream(options: Options, workspace: Workspace, channel_name: str) -> HostUpstream | ConfiguredUpstream:
-    """The server that the workspace's config names, else a Host, of which others learn our control channel."""
+    """The server that the workspace's config names, else a Host, which registers our control channel."""
     if uses_config(workspace):
         from .configured import ConfiguredUpstream
 
@@ -36,21 +50,10 @@ def workspace_upstream(options: Options, workspace: Workspace, channel_name: str
     )
 
 
-def named_upstream(options: Options) -> Upstream:
-    """The server that the user has named."""
-    if options.url is not None:
-        from .url import UrlUpstream
-
-        return UrlUpstream(options.url)
-    from .command import CommandUpstream
-
-    return CommandUpstream(options.command, options.directory, os.environ, folders().state)
-
-
 def uses_config(workspace: Workspace) -> bool:
-    """Whether the server is the one that the config names; else a Host serves the workspace.
+    """Whether the workspace's config names the server; else a Host serves the workspace.
 
-    Where it is not known what the config names, a Host that has nothing to offer is no substitute.
+    A config that cannot be read counts as naming one where a Host would have nothing to offer.
     """
     if workspace.config is None:
         return False

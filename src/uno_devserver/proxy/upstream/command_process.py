@@ -221,7 +221,7 @@ class CommandProcess:
             seen = self._output.size()
 
     def _write_stray_lines(self) -> None:
-        """Add the lines of standard output that are no messages to the file of its other output, and report the last."""
+        """Add the lines of its standard output that are no messages to its output file, and report the last."""
         if not self._stray_lines:
             return
         lines = list(self._stray_lines)

@@ -1,8 +1,8 @@
-"""The MCP server that the workspace's config names: a command, started only if the user has agreed to that config.
+"""The MCP server that the workspace's config names, as upstream: a command that is started if the user trusts the config.
 
-The config is read at each start, so an edited one counts at the next; where it cannot be read, what it said before
-does. All that it leads to is printed into one log. What is imported here stands before the start of the server, so it
-is little.
+The config is read at each start, so an edit counts at the next one; while it cannot be read, the last readable one
+counts. All servers that it names, one after the other, print into the same log. Cheap to import: the launch waits for
+it.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from ...workspace.resolver import Workspace
     from ...workspace.server_command import ServerLine
     from .base import StartObserver
-    from .command_process import CommandProcess, CommandLimits
+    from .command_process import CommandLimits, CommandProcess
 
 UNNAMED = "The server of the workspace"
-MENDED_BY_SAVE = "Correct the file (comments and trailing commas are allowed): when it is saved, the server is started."
+CORRECT_FILE = "Correct the file (comments and trailing commas are allowed): when it is saved, the server is started."
 
 
 class ConfiguredUpstream:
@@ -48,52 +48,54 @@ class ConfiguredUpstream:
         self._limits = limits
         self._log_file = log_path(folders.state, workspace.working_directory, ("config",))
         self._line: ServerLine | None = None
-        self._command: CommandUpstream | None = None  # that of the line
-        self.config: Config | None = None  # what the last start has read
-        self.named = UNNAMED  # at the beginning of a sentence
+        self._command: CommandUpstream | None = None  # of that line
         self._given_name: str | None = None  # by the config, or the package
-        self._own_name: str | None = None  # by itself, when it was connected last
+        self._own_name: str | None = None  # by the server, when it was last connected
+        self.config: Config | None = None  # as the last start has read it
+        self.named = UNNAMED  # at the beginning of a sentence
         self.trusted: bool | None = None  # at the last start
         self.refusal = ""  # why not: the end of a sentence
-        self.issues: tuple[Issue, ...] = ()  # what is wrong with the config, its readers say
+        self.issues: tuple[Issue, ...] = ()  # always empty: the readers of the config report what is wrong with it
 
     def start(self, observer: StartObserver) -> CommandProcess:
-        self.config = config = self._read()
+        self.config = config = self._trusted_config()
         if not config.names_server:
-            raise StartFailure(_nothing_named(config, self._workspace), final=True)
+            raise StartFailure(_names_no_server(config, self._workspace), final=True)
         try:
             return self._command_of(config).start(observer)
         finally:
-            self._given_name = given_name(config)  # it has the time now, while the server starts
+            self._given_name = given_name(config)  # takes some time, while the server starts
             self.named = f"The server '{self._given_name or self._own_name or folder_name(config)}'"
 
+    def renegotiate(self) -> None:
+        if self._command is not None:
+            self._command.renegotiate()
+
     def introduced(self, name: object) -> None:
-        """It is connected, and calls itself so."""
+        """The server is connected, and calls itself so."""
         self._own_name = usable_name(name)
         if self._own_name and not self._given_name:
             self.named = f"The server '{self._own_name}'"
 
-    def _read(self) -> Config:
-        """What the user has agreed to."""
+    def _trusted_config(self) -> Config:
         trusted = self._trusts(self._workspace)
         config = read_config(self._workspace.config)
-        if trusted and not self._trusts(self._workspace):  # saved while it was read, and another question now
+        if trusted and not self._trusts(self._workspace):  # it was saved while it was read
             trusted, config = False, read_config(self._workspace.config)
         if config.readable:
-            self._insist(trusted)
+            self._require(trusted)
             return config
         if self.config is None:
-            raise StartFailure(_nothing_named(config, self._workspace), final=True)
-        self._insist(was_trusted(self._environ, self._workspace.working_directory))
+            raise StartFailure(_names_no_server(config, self._workspace), final=True)
+        self._require(was_trusted(self._environ, self._workspace.working_directory))
         return self.config
 
-    def _insist(self, trusted: bool) -> None:
+    def _require(self, trusted: bool) -> None:
         self.trusted = trusted
         self.refusal = ""
         if trusted:
             return
-        folder = self._workspace.working_directory
-        self.refusal = refusal(self._state, folder)
+        self.refusal = refusal(self._state, self._workspace.working_directory)
         message = f"The server that {self._workspace.config} names is a command of the workspace, and {self.refusal}."
         raise StartFailure(fatal("WorkspaceNotTrusted", message), final=True)
 
@@ -115,9 +117,9 @@ class ConfiguredUpstream:
         return self._command
 
 
-def _nothing_named(config: Config, workspace: Workspace) -> Issue:
-    """It did when this was chosen; whoever watches the file chooses anew when it is saved."""
+def _names_no_server(config: Config, workspace: Workspace) -> Issue:
+    """It did when this upstream was chosen; the watcher of the workspace chooses anew when it is saved."""
     if config.unclear is not None:
-        return fatal(config.unclear.code, config.unclear.message, MENDED_BY_SAVE)
+        return fatal(config.unclear.code, config.unclear.message, CORRECT_FILE)
     message = f"{workspace.config} names no server any more."
     return fatal("ConfigInvalid", message, "Write mcpServerRoot or mcpServer into it.")

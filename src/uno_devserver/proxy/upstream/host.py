@@ -1,9 +1,7 @@
-"""Why a Host could not be had, in words for somebody who has a proxy and not a command line. Pure.
+"""A Host of the workspace as upstream: launched, or found where another program has launched it.
 
-A Host of the workspace: launched, or found where another program has launched it.
-
-What is imported here stands between the start of the proxy and the launch of the Host, so it is little; what is needed
-when the Host runs is in `host_running`, and is read while it starts.
+Cheap to import: the launch waits for it, and what is needed only afterwards (`host_process`) is imported while the Host
+starts. The end of the module words the failures of a launch for the users of a proxy, who have no command line.
 """
 
 from __future__ import annotations
@@ -12,10 +10,10 @@ import os
 
 from ...instances.host_command import NO_ADDINS, ProgramKind
 from ...instances.launch import LaunchFailure, Reason
-from ...instances.start import StartObserver as Watcher
+from ...instances.start import StartObserver as LaunchObserver
 from ...instances.start import Wish, start
 from ...issues import Issue, UserError, fatal, warning
-from .base import Ending, StartFailure
+from .base import Ending, StartFailure, how_it_ended
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,62 +26,18 @@ if TYPE_CHECKING:
     from .base import StartObserver
     from .host_process import HostProcess
 
-
-# What may be otherwise a moment later; every other refusal stays until somebody changes something.
-PASSING = frozenset({"WorkspaceBusy", "HostUnreachable"})
-_AGAIN = "the next tool call makes the proxy start the Host again."
-# Next steps of `uno-devserver start` that are none here, where nobody runs it.
-_HERE = {
+STOP_SECONDS = 0.1  # for a Host that only starts: it has nothing to close, and the proxy ends within 230 ms
+# Issues that only the plan of a launch knows; its other issues come from discovery, and are reported there.
+PLAN_ISSUES = frozenset({"AddInNeedsBundledHost", "AddInPathUnusable"})
+# Obstacles that may be gone a moment later. Every other one lasts until the user changes something.
+PASSING_ERRORS = frozenset({"WorkspaceBusy", "HostUnreachable"})
+_NEXT_CALL = "the next tool call makes the proxy start the Host again."
+# Next steps that differ from those of `uno-devserver start`.
+_PROXY_STEPS = {
     "PortTaken": "Start the proxy with another --port or without.",
-    "WorkspaceBusy": f"Look at what it does, or end it; {_AGAIN}",
-    "StateNotWritable": f"See that the disk has room, and that folder and file are yours; {_AGAIN}",
+    "WorkspaceBusy": f"Look at what it does, or end it; {_NEXT_CALL}",
+    "StateNotWritable": f"See that the disk has room, and that folder and file are yours; {_NEXT_CALL}",
 }
-
-
-def launch_failed(failure: LaunchFailure) -> StartFailure:
-    final = failure.reason in (Reason.NOT_STARTED, Reason.NOT_READY) or failure.refusal is not None
-    died = failure.reason is Reason.DIED
-    ending = Ending(how_it_ended(failure.exit_code), failure.exit_code, tuple(failure.text.splitlines()))
-    return StartFailure(_issue(failure), final=final, ending=ending if died else None)
-
-
-def user_error(error: UserError) -> StartFailure:
-    issue = fatal(error.code, error.message, _HERE.get(error.code, error.next_step))
-    return StartFailure(issue, final=error.code not in PASSING)
-
-
-def how_it_ended(exit_code: int | None) -> str:
-    """As a sentence without a full stop."""
-    if exit_code is None:
-        return "it ended"
-    return f"it ended with exit code {exit_code}" if exit_code >= 0 else f"it was ended by signal {-exit_code}"
-
-
-def _issue(failure: LaunchFailure) -> Issue:
-    port, log = failure.port, failure.log_file
-    if failure.reason is Reason.GIVEN_UP:
-        return warning("HostNotStarted", "The start of the Host was given up.", "It is started again when needed.")
-    if failure.reason is Reason.PORT_TAKEN:
-        message = f"The Host cannot be started: port {port} is taken by another program."
-        return fatal("HostNotStarted", message, "End that program, or start the proxy with another --port or without.")
-    if failure.reason is Reason.NOT_STARTED:
-        message = f"The Host cannot be started: {failure.text.rstrip('.')}."
-        return fatal("HostNotStarted", message, f"Repair that; {_AGAIN}")
-    if failure.reason is Reason.NOT_READY:
-        message = f"The Host did not answer on port {port} within {failure.seconds:g} s and was stopped."
-        return fatal("HostUnreachable", message, f"What it printed is in {log}.")
-    if failure.refusal is not None:
-        reason, next_step = failure.refusal
-        return fatal("HostNotStarted", f"The Host cannot be started: {reason}", next_step)
-    message = f"The Host did not start: {how_it_ended(failure.exit_code)}."
-    return fatal("HostCrashed", message, f"Repair what it reports; what it printed is in {log}.")
-
-
-# What only the plan of a launch can tell; the rest of its issues is discovery's, and told as such.
-OF_THE_PLAN = frozenset({"AddInNeedsBundledHost", "AddInPathUnusable"})
-
-# A Host that only starts has nothing to close; and it must be gone before we are, who have 230 ms.
-STOP_SECONDS = 0.1
 
 
 class HostUpstream:
@@ -110,44 +64,47 @@ class HostUpstream:
             port,
             os.getpid(),
             forwarded=forwarded,
-            asks_addins=False,  # whoever reads the lists waits for them anyway
-            tries_without=False,  # its add-ins are all that a Host is wanted for here
+            asks_addins=False,  # reading the lists waits for the add-ins anyway
+            tries_without=False,  # a Host without its add-ins has nothing to offer here
             stop_seconds=STOP_SECONDS,
             control_channel=control_channel,
         )
-        self._own: HostProcess | None = None  # the last one that we launched
-        self._replaces = False  # whether the next start replaces a Host that is nobody's
-        self._detached = False  # whether the next that is launched is nobody's, too
+        self._launched: HostProcess | None = None  # the last one that we own
+        self._replaces = False  # whether the next start replaces a Host without an owner
+        self._detached = False  # whether the next Host that is launched has no owner, either
         self.trusted: bool | None = None  # whether the workspace's own code was launched; None: there is none
         self.sources: int | None = None  # the key of the add-ins' files at the last launch; None: nothing was launched
-        self.refusal = ""  # why it was not, where there is some: the end of a sentence
+        self.refusal = ""  # why the workspace's own code was not launched: the end of a sentence
         self.issues: tuple[Issue, ...] = ()  # what the user should know of the launch
 
     def start(self, observer: StartObserver) -> HostProcess:
         wish, detached = self._wish, self._detached
         if detached:
             wish = wish.replace(restart=self._replaces, parent=None, control_channel=None)
-            self._replaces = False  # what there is the next time, somebody has launched meanwhile
+            self._replaces = False  # a Host that the next start finds was launched by another program meanwhile
         try:
-            found = start(wish, self._plan, self._folders, self._environ, _Watcher(observer, detached=detached))
+            found = start(wish, self._plan, self._folders, self._environ, _LaunchObserver(observer, detached=detached))
         except LaunchFailure as failure:
             raise launch_failed(failure) from failure
         except UserError as error:
             raise user_error(error) from error
         from .host_process import HostProcess
 
-        if self._own is not None and self._own.process_id == found.process_id:
-            return self._own
+        if self._launched is not None and self._launched.process_id == found.process_id:
+            return self._launched
         self._detached = False
         running = HostProcess(found, self._folders.registry, detached=detached)
         if running.owned:
-            self._own = running
+            self._launched = running
         elif found.launched is None:
             observer.launching(f"the Host that runs already (process {found.process_id})", None)
         return running
 
+    def renegotiate(self) -> None:
+        """Nothing to do: each connection negotiates anew."""
+
     def replace(self, running: HostProcess) -> str:
-        """Have the next start replace a Host that is nobody's by one that is nobody's; why that cannot be. Blocks."""
+        """Let the next start replace this Host without an owner by another; or say why that cannot be. Blocks."""
         from ...instances.existing import ServerOwned, is_orphan
         from ...instances.host_kind import HostKind
         from ...instances.registry import running_servers
@@ -157,7 +114,7 @@ class HostUpstream:
         servers = running_servers(self._folders.registry)
         server = next((one for one in servers if one.process_id == running.process_id), None)
         if server is None:
-            return ""  # it has gone: somebody was faster, and the next start finds what they have launched
+            return ""  # it is gone: another proxy was faster, and the next start finds its Host
         if server.parent_process_id > 0 and not is_orphan(server):
             owned = ServerOwned(server)
             return f"{owned.message} {owned.next_step}"
@@ -177,7 +134,7 @@ class HostUpstream:
         would_build = any(issue.code == "WorkspaceNotTrusted" for issue in planned.issues)
         self.trusted = trusted if has_code or would_build else None
         self.refusal = refusal(self._folders.state, folder) if self.trusted is False else ""
-        self.issues = tuple(issue for issue in planned.issues if issue.code in OF_THE_PLAN)
+        self.issues = tuple(issue for issue in planned.issues if issue.code in PLAN_ISSUES)
         nothing_else = planned.program.kind is ProgramKind.BUNDLED and planned.addins == NO_ADDINS
         if self.trusted is False and nothing_else:
             message = f"All that could be served is code of the workspace {folder}, and {self.refusal}."
@@ -185,11 +142,11 @@ class HostUpstream:
         return planned
 
 
-class _Watcher(Watcher):
-    """Passes on what happens while a Host starts."""
+class _LaunchObserver(LaunchObserver):
+    """Passes the progress of a launch on."""
 
     def __init__(self, observer: StartObserver, *, detached: bool) -> None:
-        """`detached`: the Host is not ours, and goes on to start when we end."""
+        """`detached`: the Host is not owned, and its start goes on after our end."""
         self._observer = observer
         self._detached = detached
         self._spawned = False
@@ -208,3 +165,35 @@ class _Watcher(Watcher):
 
     def go_on(self, seconds: float) -> bool:  # noqa: ARG002
         return (self._detached and self._spawned) or self._observer.go_on()
+
+
+def launch_failed(failure: LaunchFailure) -> StartFailure:
+    final = failure.reason in (Reason.NOT_STARTED, Reason.NOT_READY) or failure.refusal is not None
+    died = failure.reason is Reason.DIED
+    ending = Ending(how_it_ended(failure.exit_code), failure.exit_code, tuple(failure.text.splitlines()))
+    return StartFailure(_issue(failure), final=final, ending=ending if died else None)
+
+
+def user_error(error: UserError) -> StartFailure:
+    issue = fatal(error.code, error.message, _PROXY_STEPS.get(error.code, error.next_step))
+    return StartFailure(issue, final=error.code not in PASSING_ERRORS)
+
+
+def _issue(failure: LaunchFailure) -> Issue:
+    port, log = failure.port, failure.log_file
+    if failure.reason is Reason.GIVEN_UP:
+        return warning("HostNotStarted", "The start of the Host was given up.", "It is started again when needed.")
+    if failure.reason is Reason.PORT_TAKEN:
+        message = f"The Host cannot be started: port {port} is taken by another program."
+        return fatal("HostNotStarted", message, "End that program, or start the proxy with another --port or without.")
+    if failure.reason is Reason.NOT_STARTED:
+        message = f"The Host cannot be started: {failure.text.rstrip('.')}."
+        return fatal("HostNotStarted", message, f"Repair that; {_NEXT_CALL}")
+    if failure.reason is Reason.NOT_READY:
+        message = f"The Host did not answer on port {port} within {failure.seconds:g} s and was stopped."
+        return fatal("HostUnreachable", message, f"What it printed is in {log}.")
+    if failure.refusal is not None:
+        reason, next_step = failure.refusal
+        return fatal("HostNotStarted", f"The Host cannot be started: {reason}", next_step)
+    message = f"The Host did not start: {how_it_ended(failure.exit_code)}."
+    return fatal("HostCrashed", message, f"Repair what it reports; what it printed is in {log}.")

@@ -1,7 +1,7 @@
-"""Keeps one upstream running: carries out what the lifecycle says, and tells it what happened.
+"""Keeps one upstream running: carries out the actions of the lifecycle, and reports events to it.
 
-There is one upstream at a time, except for the moment in which one takes the place of another. Everything happens in
-the engine's loop, and nothing here blocks it. The keeper is also the `Link` through which calls see the upstream.
+There is one upstream at a time, except while a swap replaces one by another. Everything happens in the engine's loop,
+and nothing here blocks it. The keeper is also the `Link` through which calls reach the upstream.
 """
 
 from __future__ import annotations
@@ -27,16 +27,7 @@ from ..lists.reader import ListReader
 from ..state import ConnectionState, UpstreamFacts
 from .base import Ending
 from .launcher import Failed, Launcher, Launching, Ready, Said, Strayed
-from .lifecycle import (
-    DEFAULT_LIMITS,
-    STARTED_AGAIN,
-    Announce,
-    Connect,
-    Lifecycle,
-    Start,
-    Stop,
-    UpstreamLimits,
-)
+from .lifecycle import DEFAULT_LIMITS, STARTED_AGAIN, Announce, Connect, Lifecycle, Start, Stop, UpstreamLimits
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -53,160 +44,11 @@ if TYPE_CHECKING:
     from .launcher import Report
     from .lifecycle import Action
 
-
-class Departures:
-    def __init__(self, stop_seconds: float) -> None:
-        """`stop_seconds`: what takes longer to end, hangs, and is not waited for."""
-        self._stop_seconds = stop_seconds
-        self._stops = Tasks()
-        self._leaving = Tasks()
-        self._over = asyncio.Event()
-
-    def stop(self, running: Running, *, patient: bool = False) -> None:
-        """End it, if it is ours. `patient`: it works, so it gets the time that it needs to end well."""
-        self._stops.start(running.stop(patient=patient))
-
-    def see_off(self, running: Running, unused: Callable[[], Awaitable[object]]) -> None:
-        """Another has its place: end it when nobody waits for its answers any more. However it ends, it is no crash."""
-        self._leaving.start(self._see_off(running, unused))
-
-    async def done(self) -> None:
-        """Until those are gone that have to go at once, within a bound."""
-        await self._stops.wait(self._stop_seconds)
-
-    def hurry(self) -> None:
-        """All is over: those that had still to answer go at once, too."""
-        self._over.set()
-
-    async def close(self) -> None:
-        """Until all of them are gone, within a bound."""
-        self.hurry()
-        await self.done()
-        await self._leaving.wait(self._stop_seconds)
-
-    async def _see_off(self, running: Running, unused: Callable[[], Awaitable[object]]) -> None:
-        waits = [asyncio.ensure_future(one) for one in (unused(), running.ended(), self._over.wait())]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-        await running.stop(patient=not self._over.is_set())
-
-
-class Listed(Value):
-    """Its lists were read, as far as they could be."""
-
-    lists: dict[str, Entries]
-    server: Server
-
-
-class Connected(Value):
-    """It can be spoken to, and its lists were read; again, when only the conversation was begun anew."""
-
-    server: Server
-
-
-class Refused(Value):
-    """It speaks no MCP, and says so."""
-
-    refusal: Refusal
-
-
-Event = Listed | Connected | Refused | Ending
-
-
-class Tenure:
-    def __init__(
-        self,
-        running: Running,
-        tell: Callable[[Tenure, Event], None],
-        *,
-        client: Callable[[], Awaitable[ClientInfo]],
-        shared_peer: Peer | None,
-        end_seconds: float,
-    ) -> None:
-        """`client` is whom the upstream sees. `end_seconds`: a connection breaks a moment before the end of its process
-        is told, which tells more.
-        """
-        self.running = running
-        self.tell = tell
-        self.attempt = 0  # by which the lifecycle knows it
-        self.server: Server | None = None  # what it says of itself, while it can be spoken to
-        self._client = client
-        self._shared_peer = shared_peer
-        self._end_seconds = end_seconds
-        self._tasks = Tasks()
-        self._conversation: ListReader | None = None
-        self._over = False
-
-    def watch(self) -> None:
-        """Tell of its end from now on."""
-        self._tasks.start(self._guarded(self._watch))
-
-    def converse(self) -> None:
-        """Speak to it from now on."""
-        self._tasks.start(self._guarded(self._converse))
-
-    def outdated(self) -> None:
-        """Its lists have changed, or may have."""
-        if self._conversation is not None:
-            self._conversation.outdated()
-
-    def listed(self) -> None:
-        """A client has read a list."""
-        if self._conversation is not None:
-            self._conversation.listed()
-
-    def end(self) -> None:
-        """Nothing is told of it any more; what clients have asked it is still answered."""
-        self._over = True
-        self._tasks.cancel()
-        if self._conversation is not None:
-            self._tasks.start(self._conversation.close())
-
-    def _tell(self, event: Event) -> None:
-        if not self._over:
-            self.tell(self, event)
-
-    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Not an awaitable that exists already: a task that ends before its first step would never await it."""
-        try:
-            await work()
-        except Exception as error:
-            log.write(ERROR, f"keeping the server failed:\n{traceback.format_exc()}")
-            self._tell(Ending(f"something went wrong inside uno-devserver: {type(error).__name__}: {error}"))
-
-    async def _watch(self) -> None:
-        self._tell(await self.running.ended())
-
-    async def _converse(self) -> None:
-        client = await self._client()
-        peer = self._shared_peer if self.running.endpoint is None else None
-        modern = client.protocol_version in MODERN_VERSIONS
-        self._conversation = ListReader(self.running, peer, client, modern_first=modern, take=self._took)
-        try:
-            await self._conversation.run(self._connected)
-        except Refusal as refusal:
-            self._tell(Refused(refusal))
-        except (Lost, TimeoutError) as error:
-            await asyncio.sleep(self._end_seconds)
-            self._tell(Ending(f"it cannot be spoken to: {str(error).rstrip('.') or 'it does not answer'}"))
-
-    def _took(self, lists: dict[str, Entries], server: Server) -> None:
-        self._tell(Listed(lists, server))
-
-    def _connected(self, server: Server) -> None:
-        self.server = server
-        self._tell(Connected(server))
-
-
 CONNECTED, DEGRADED = ConnectionState.CONNECTED, ConnectionState.DEGRADED
-# No upstream comes from here by itself; and from Initializing not while nobody knows the workspace.
-STUCK = frozenset({DEGRADED, ConnectionState.SHUTDOWN})
-FIRST = 1  # the number of the start that is under way already
-NO_MCP = (404, 400)  # how a .NET Host answers that has no add-in which brings MCP
-NOBODY = ClientInfo("uno-devserver", __version__, {}, MODERN_VERSIONS[0])
+GIVEN_UP = frozenset({DEGRADED, ConnectionState.SHUTDOWN})  # no upstream comes by itself
+FIRST_ATTEMPT = 1  # the start that is under way when the keeper is made
+NO_MCP_STATUS = (404, 400)  # how a .NET Host answers that has no add-in which brings MCP
+UNKNOWN_CLIENT = ClientInfo("uno-devserver", __version__, {}, MODERN_VERSIONS[0])
 
 
 class Owner(Protocol):
@@ -221,27 +63,27 @@ class Owner(Protocol):
         """All clients, for an upstream that can have one conversation only."""
 
     def upstream_changed(self) -> None:
-        """There is another upstream, or none any more."""
+        """An upstream was connected, or is not connected any more."""
 
     def upstream_replaced(self) -> None:
-        """There is another upstream, and the one before has still to answer what it was asked."""
+        """Another upstream was connected, and the old one has still to answer what it was asked."""
 
     async def until_unused(self, generation: int) -> None:
-        """Until no request waits for the upstream of that generation."""
+        """Wait until no request waits for the upstream of that generation."""
 
     async def before_launch(self) -> None:
-        """The code of an upstream is about to be read."""
+        """An upstream is about to be started, and reads its code."""
 
     def ends_on_purpose(self) -> bool:
-        """Whether another proxy restarts the upstream, and has said so: its end is no crash."""
+        """Whether another proxy restarts the upstream, and has said so: its end is not a crash."""
 
     def launched(self, running: Running | None) -> None:
-        """An upstream was started or found, or could not be."""
+        """An upstream was started or found; None: the start failed."""
 
     def lists_were_read(self) -> None: ...
 
     def start_settled(self) -> None:
-        """A start has come to its end, well or not."""
+        """A start has succeeded, or failed for good."""
 
 
 class Keeper:
@@ -249,7 +91,7 @@ class Keeper:
         self,
         owner: Owner,
         lifecycle: Lifecycle,
-        starts: Launcher,
+        launcher: Launcher,
         state: ProxyState,
         publisher: ListPublisher,
         announcements: Announcements,
@@ -259,35 +101,34 @@ class Keeper:
         comes_back: bool = False,
         limits: UpstreamLimits = DEFAULT_LIMITS,
     ) -> None:
-        """`upstream` is being started already. `named` is what it is called in sentences. `comes_back`: without our
-        doing, so that looking again is worth it.
+        """`upstream` is being started already. `named`: its name at the beginning of a sentence.
+
+        `comes_back`: the upstream may come back without our doing, so it is looked for again and again.
         """
+        self.named = named
+        self.upstream = upstream
+        self.problem = ""  # why there is no upstream, when Degraded
+        self.no_swap = asyncio.Event()  # no upstream is being started beside the present one
+        self.no_swap.set()
         self._owner = owner
         self._lifecycle = lifecycle
-        self._starts = starts
+        self._launcher = launcher
         self._state = state
         self._publisher = publisher
         self._announcements = announcements
-        self.named = named
         self._comes_back = comes_back
         self._limits = limits
         self._loop = asyncio.get_running_loop()
         self._tasks = Tasks()
-        self._hello: asyncio.Future[ClientInfo] = self._loop.create_future()
-        self._told = lifecycle.state  # the state that all others know of
-        self._moved = asyncio.Event()  # set, and replaced, when it changes
+        self._client: asyncio.Future[ClientInfo] = self._loop.create_future()
+        self._published = lifecycle.state  # the state that was last published
+        self._changed = asyncio.Event()  # set, and replaced, when a waiting task should look again
         self._generation = 0
-        self._tenure: Tenure | None = None  # of the present upstream
-        self._departures = Departures(limits.stop_seconds)
-        # Launcher that have not come to an end, by their number.
-        self._pending: dict[int, Upstream] = {} if upstream is None else {FIRST: upstream}
-        self.alone = asyncio.Event()  # nothing is started beside the present one
-        self.alone.set()
-        self.problem = ""  # why there is none, when Degraded
-        self.upstream = upstream  # what is started
+        self._current: SupervisedUpstream | None = None
+        self._stopping = StoppingUpstreams(limits.stop_seconds)
+        # Starts without an outcome yet, by their number.
+        self._pending: dict[int, Upstream] = {} if upstream is None else {FIRST_ATTEMPT: upstream}
         self._restarter: Restarter | None = None
-
-    # How it stands.
 
     @property
     def state(self) -> ConnectionState:
@@ -299,42 +140,153 @@ class Keeper:
 
     @property
     def running(self) -> Running | None:
-        return self._tenure.running if self._tenure is not None else None
+        return self._current.running if self._current is not None else None
 
     @property
     def server(self) -> Server | None:
-        """What it says of itself, while connected."""
-        return self._tenure.server if self._tenure is not None else None
+        """How the connected server has introduced itself."""
+        return self._current.server if self._current is not None else None
 
-    async def until_unused(self) -> None:
-        """Until no request waits for the present upstream."""
-        await self._owner.until_unused(self._generation)
+    @property
+    def started(self) -> bool:
+        """Whether there is an upstream, or one is being started."""
+        return self.state not in GIVEN_UP and self.state is not ConnectionState.INITIALIZING
 
-    async def before_launch(self) -> None:
-        await self._owner.before_launch()
+    # What the proxy asks for.
 
-    async def until_settled(self) -> None:
-        """Until it is connected, or none will come by itself."""
-        while self.state is not CONNECTED and self.state not in STUCK:
-            await self._moved.wait()
+    def begin(self, upstream: Upstream) -> None:
+        """Keep this upstream from now on, and stop the one before."""
+        self._abort_swap()
+        self._state.forget_upstream()
+        self.upstream = upstream
+        self.carry_out(self._lifecycle.begin(self._loop.time()))
 
-    def moved(self) -> None:
-        """Something changed that decides whether waiting makes sense."""
-        self._moved.set()
-        self._moved = asyncio.Event()
+    def halt(self, reason: str) -> None:
+        """Keep no upstream from now on."""
+        self._abort_swap()
+        self._state.forget_upstream()
+        self.upstream = None
+        self.carry_out(self._lifecycle.halt(reason))
+
+    async def renew(self, delay_seconds: float = 0.0) -> Restarted:
+        """Stop the upstream, if it is ours, and start it with its new code after a pause.
+
+        Returns when it is connected, or has failed for good.
+        """
+        return await self._get_restarter().renew(delay_seconds)
+
+    async def swap(self) -> Restarted:
+        """Start the upstream with its new code beside the present one, which it replaces when it answers.
+
+        No call waits for that. If the new one does not start, the present one stays.
+        """
+        return await self._get_restarter().swap()
 
     def met(self, client: ClientInfo) -> None:
-        """The client has said who it is."""
-        if not self._hello.done():
-            self._hello.set_result(client)
+        """The client has introduced itself."""
+        if not self._client.done():
+            self._client.set_result(client)
+
+    def list_read(self) -> None:
+        """A client has read a list."""
+        if self._current is not None:
+            self._current.list_read()
+
+    def wake_waiters(self) -> None:
+        """Something changed that decides whether tasks go on waiting for an upstream."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    def retry_due_in(self) -> float:
+        """The seconds until another attempt is allowed, when Degraded."""
+        return self._lifecycle.retry_due_in(self._loop.time())
+
+    async def until_settled(self) -> None:
+        """Wait until the upstream is connected, or none comes by itself."""
+        while self.state is not CONNECTED and self.state not in GIVEN_UP:
+            await self._changed.wait()
+
+    async def until_unused(self) -> None:
+        """Wait until no request waits for the present upstream."""
+        await self._owner.until_unused(self._generation)
+
+    async def close(self) -> None:
+        """Stop the upstream, if it is ours, and the start that is under way."""
+        self.carry_out(self._lifecycle.shut_down())
+        self._abort_swap()
+        self._stopping.stop_all_now()
+        while self._pending:
+            await self._changed.wait()
+        await self.no_swap.wait()
+        await self._stopping.close()
+
+    def _get_restarter(self) -> Restarter:
+        if self._restarter is None:
+            from ..reload.restart import Restarter  # few proxies need it, and none when it starts
+
+            self._restarter = Restarter(self, self._owner, self._lifecycle, self._state, self._publisher, self._limits)
+        return self._restarter
+
+    def _abort_swap(self) -> None:
+        if self._restarter is not None:
+            self._restarter.abort_swap()
+
+    # What calls ask for. Implements `calls.upstream_link.Link`.
+
+    @property
+    def fallback(self) -> bool:
+        return self._state.facts.fallback
+
+    def tool(self, name: str) -> Mapping[str, Any] | None:
+        return self._publisher.tool(name)
+
+    async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
+        if self._current is None or self.state is not CONNECTED:
+            raise Unavailable("The dev server is not connected.", "Wait a moment, then try again.")
+        return await self._current.running.connect(peer, modern_first=modern_first)
+
+    async def until_connected(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                while self.state is not CONNECTED:
+                    if self.state in GIVEN_UP or self.fallback:
+                        return False
+                    await self._changed.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def reconsider(self) -> None:
+        if self._owner.workspace is not None:
+            await self._owner.workspace.reconsider()
 
     def wanted(self) -> None:
         if self.upstream is not None:
-            self.do(self._lifecycle.wanted(self._loop.time()))
+            self.carry_out(self._lifecycle.wanted(self._loop.time()))
 
-    # What the lifecycle says.
+    def worked(self, generation: int) -> None:
+        if generation == self._generation:
+            self._lifecycle.worked()
 
-    def do(self, actions: tuple[Action, ...]) -> None:
+    def lost(self, generation: int) -> None:
+        if generation == self._generation and self._current is not None:
+            self._current.running.check_now()
+
+    def lists_changed(self) -> None:
+        if self._current is not None:
+            self._current.lists_changed()
+
+    async def set_workspace(self, directory: str, solution: str | None) -> dict[str, Any]:
+        assert self._owner.workspace is not None  # the tool is only offered then
+        return await self._owner.workspace.initialize(directory, solution)
+
+    async def select_solution(self, solution: str, *, force_restart: bool) -> dict[str, Any]:
+        assert self._owner.workspace is not None
+        return await self._owner.workspace.select(solution, force_restart=force_restart)
+
+    # Actions of the lifecycle.
+
+    def carry_out(self, actions: tuple[Action, ...]) -> None:
         for action in actions:
             if isinstance(action, Stop):
                 self._stop(patient=action.patient)
@@ -342,18 +294,43 @@ class Keeper:
                 self._announcements.say(action.level, action.text)
                 self.problem = action.text if action.level == "error" else self.problem
             elif isinstance(action, Connect):
-                assert self._tenure is not None
-                self._tenure.converse()
+                assert self._current is not None
+                self._current.connect()
             else:
                 self._tasks.start(self._start(action))
-        self._tell()
+        self._publish_state()
 
-    def _tell(self) -> None:
-        """Let everybody know of a new state."""
-        before, state = self._told, self.state
+    def _stop(self, *, patient: bool = False) -> None:
+        self._launcher.give_up()
+        if self._current is not None:
+            self._current.release()
+            self._stopping.stop(self._current.running, patient=patient)
+            self._current = None
+
+    async def _start(self, start: Start) -> None:
+        await self._until_stopped()
+        await asyncio.sleep(start.after)
+        await self._owner.before_launch()
+        if start.attempt == self._lifecycle.attempt and self.upstream is not None:
+            self._pending[start.attempt] = self.upstream
+            self._launcher.start(start.attempt, self.upstream)
+
+    async def _until_stopped(self) -> None:
+        """Wait until the upstreams before are gone, within a bound. A swap may come first, and make this start late."""
+        await self.no_swap.wait()
+        try:
+            async with asyncio.timeout(self._limits.stop_seconds):
+                while self.upstream in self._pending.values():  # an earlier start of it, which was given up
+                    await self._changed.wait()
+        except TimeoutError:
+            pass
+        await self._stopping.until_stopped()
+
+    def _publish_state(self) -> None:
+        before, state = self._published, self.state
         if before is state:
             return
-        self._told = state
+        self._published = state
         log.debug(f"Connection state: {before.value} -> {state.value}")
         self._state.learn(state=state, restarts=self._lifecycle.restarts)
         if before is CONNECTED:
@@ -361,170 +338,145 @@ class Keeper:
             self._state.learn(lists_fresh=False)
         if CONNECTED in (before, state):
             self._owner.upstream_changed()
-        self.moved()
+        self.wake_waiters()
+        if state is DEGRADED and self.upstream is not None:
+            self.upstream.renegotiate()  # the next start may be one of repaired code
         if state in (CONNECTED, DEGRADED):
-            self._publisher.tell()  # where lists were to follow that have not come
+            self._publisher.tell()  # of changes that waited for lists of the upstream
             self._owner.start_settled()
         if state is DEGRADED and self._comes_back:
-            self._loop.call_later(self._limits.url_retry_seconds, self.wanted)
+            self._loop.call_later(self._limits.look_again_seconds, self.wanted)
 
-    async def _start(self, start: Start) -> None:
-        await self._room()
-        await asyncio.sleep(start.after)
-        await self._owner.before_launch()
-        if start.attempt == self._lifecycle.attempt and self.upstream is not None:
-            self._pending[start.attempt] = self.upstream
-            self._starts.start(start.attempt, self.upstream)
-
-    async def _room(self) -> None:
-        """Until nothing is left of what has to go; one that is started beside may come first, and be enough."""
-        await self.alone.wait()
-        try:
-            async with asyncio.timeout(self._limits.stop_seconds):
-                while self.upstream in self._pending.values():  # a start of the same, which was given up
-                    await self._moved.wait()
-        except TimeoutError:
-            pass
-        await self._departures.done()
-
-    def _stop(self, *, patient: bool = False) -> None:
-        self._starts.give_up()
-        if self._tenure is not None:
-            self._tenure.end()
-            self._departures.stop(self._tenure.running, patient=patient)
-            self._tenure = None
-
-    # What becomes of a start.
+    # Reports of a start.
 
     def reported(self, report: Report) -> None:
-        """From the thread that starts."""
         if isinstance(report, Ready | Failed):
             self._pending.pop(report.attempt, None)
-            self.moved()
+            self.wake_waiters()
         if isinstance(report, Ready):
-            self._ready(report)
+            self._on_ready(report)
         elif report.attempt != self._lifecycle.attempt:
-            log.debug(f"late, and of no interest any more: {report}")
+            log.debug(f"a late report of a start: {report}")
         elif isinstance(report, Said):
             (log.warn if report.warning else log.info)(report.message)
         elif isinstance(report, Launching):
-            self._launching(report)
+            self._on_launching(report)
         elif isinstance(report, Strayed):
             self._state.report_stray_line(report.line)
         else:
-            self._failed(report)
+            self._on_failed(report)
 
-    def _launching(self, report: Launching) -> None:
+    def _on_launching(self, report: Launching) -> None:
         self._state.learn(upstream=UpstreamFacts(process_id=report.process_id, owned=report.process_id is not None))
         started = f"Started {report.what} (process {report.process_id})."
         self._announcements.say("info", f"Connecting to {report.what}." if report.process_id is None else started)
-        self.do(self._lifecycle.launching(report.attempt))
+        self.carry_out(self._lifecycle.launching(report.attempt))
 
-    def _ready(self, report: Ready) -> None:
+    def _on_ready(self, report: Ready) -> None:
         running = report.running
-        if report.attempt != self._lifecycle.attempt:  # nobody wants it any more
-            self._departures.stop(running)
+        if report.attempt != self._lifecycle.attempt:  # the start was given up too late
+            self._stopping.stop(running)
             return
-        if self._tenure is not None and running is self._tenure.running:  # it is the same as before
-            self._tenure.end()
+        if self._current is not None and running is self._current.running:  # the same Host was found again
+            self._current.release()
         else:
-            self._stop()  # one that is no MCP server was left running
-        self._tenure = self.tenure_of(running, self._heard)
-        self._tenure.attempt = report.attempt
+            self._stop()  # a Host without MCP was left running
+        self._current = self.supervise(running, self._on_event, report.attempt)
         self._state.learn(upstream=self._facts_of(running, None), host=None, connect_error="", without_mcp=False)
         self._owner.launched(running)
-        self._tenure.watch()
-        self.do(self._lifecycle.ready(report.attempt))
+        self._current.watch()
+        self.carry_out(self._lifecycle.ready(report.attempt))
 
-    def _failed(self, report: Failed) -> None:
+    def _on_failed(self, report: Failed) -> None:
         failure = report.failure
         self._state.blame("start", failure.issues)
         self._state.forget_process()
         self._owner.launched(None)
         if failure.ending is not None:
             self._state.learn(last_end=failure.ending)
-        self.do(self._lifecycle.failed(report.attempt, self._loop.time(), str(failure), final=failure.final))
+        self.carry_out(self._lifecycle.failed(report.attempt, self._loop.time(), str(failure), final=failure.final))
 
-    def _ended(self, attempt: int, ending: Ending) -> None:
-        self._state.forget_process()
-        if self._owner.ends_on_purpose():
-            announcement = f"{self.named} is restarted with the new code."
-            self.do(self._lifecycle.renew(self._loop.time(), announcement, after=0.0))
-            return
-        self._state.learn(last_end=ending)
-        if self.state is DEGRADED:  # it was no MCP server; the next one may be
-            self._stop()
-            self._loop.call_later(self._limits.url_retry_seconds, self.wanted)
-        else:
-            reason = f"{self.named} has gone: {ending.reason}."
-            follows = "It is looked for again." if self._comes_back else STARTED_AGAIN
-            self.do(self._lifecycle.ended(attempt, self._loop.time(), reason, consequence=follows))
+    # Events of the upstream.
 
-    # What becomes of one that runs.
-
-    def tenure_of(self, running: Running, tell: Callable[[Tenure, Event], None]) -> Tenure:
-        return Tenure(
+    def supervise(self, running: Running, report: ReportEvent, attempt: int = 0) -> SupervisedUpstream:
+        return SupervisedUpstream(
             running,
-            tell,
-            client=self._client,
+            report,
+            attempt,
+            client=self._client_info,
             shared_peer=self._owner.shared_peer,
             end_seconds=self._limits.end_seconds,
         )
 
-    def _heard(self, tenure: Tenure, event: Event) -> None:
-        if isinstance(event, Listed):
-            self._take(event)
-        elif isinstance(event, Connected):
-            self._connected(tenure, event.server)
-        elif isinstance(event, Refused):
-            self._refused(tenure, event.refusal)
-        else:
-            self._ended(tenure.attempt, event)
+    def promote(self, upstream: SupervisedUpstream, listed: Listed) -> None:
+        """Keep the new server of a swap from now on. The one before is stopped when it has answered its requests."""
+        before, generation = self._current, self._generation
+        upstream.hand_over(self._on_event, self._lifecycle.swapped(self._loop.time()))
+        self._current = upstream
+        self._begin_generation(upstream.running, listed.server)
+        self._publish_lists(listed)
+        tools = counted(self._publisher.tool_count)
+        self._announcements.say("info", f"{self.named} was replaced, and has {tools} now.")
+        if before is not None:
+            before.release()
+            self._owner.upstream_replaced()
+            self._stopping.stop_when_unused(before.running, partial(self._owner.until_unused, generation))
+            self._owner.start_settled()
+        self._publish_state()
 
-    def _refused(self, tenure: Tenure, refusal: Refusal) -> None:
-        running = tenure.running
-        without_mcp = running.kind is not HostKind.COMMAND and refusal.status in NO_MCP
+    async def _client_info(self) -> ClientInfo:
+        """The client that the upstream sees, and whose era it is spoken to in."""
+        try:
+            async with asyncio.timeout(self._limits.hello_seconds):
+                return await asyncio.shield(self._client)
+        except TimeoutError:
+            return UNKNOWN_CLIENT
+
+    def _on_event(self, upstream: SupervisedUpstream, event: Event) -> None:
+        if isinstance(event, Listed):
+            self._publish_lists(event)
+        elif isinstance(event, Connected):
+            self._on_connected(upstream, event.server)
+        elif isinstance(event, Refused):
+            self._on_refused(upstream, event.refusal)
+        else:
+            self._on_ended(upstream.attempt, event)
+
+    def _on_connected(self, upstream: SupervisedUpstream, server: Server) -> None:
+        if self.state is CONNECTED:  # only the conversation is a new one
+            return
+        self._state.timeline.mark("connected")
+        self._begin_generation(upstream.running, server)
+        self._announcements.say("info", f"{self.named} is connected, with {counted(self._publisher.tool_count)}.")
+        self.carry_out(self._lifecycle.connected(upstream.attempt, self._loop.time()))
+
+    def _on_refused(self, upstream: SupervisedUpstream, refusal: Refusal) -> None:
+        is_command = upstream.running.kind is HostKind.COMMAND
+        without_mcp = not is_command and refusal.status in NO_MCP_STATUS
         self._state.learn(connect_error=str(refusal), without_mcp=without_mcp)
         reason = f"{self.named} cannot be used over MCP: {str(refusal).rstrip('.')}."
-        self.do(self._lifecycle.refused(tenure.attempt, reason))
-        if running.kind is HostKind.COMMAND:  # a Host is of use to others; this one to nobody
+        self.carry_out(self._lifecycle.refused(upstream.attempt, reason))
+        if is_command:  # other programs may use a Host without MCP, but not this process
             self._stop()
             self._state.forget_process()
 
-    async def _client(self) -> ClientInfo:
-        """Whoever is at the other end, for what it speaks."""
-        try:
-            async with asyncio.timeout(self._limits.hello_seconds):
-                return await asyncio.shield(self._hello)
-        except TimeoutError:
-            return NOBODY
-
-    def _connected(self, tenure: Tenure, server: Server) -> None:
-        if self.state is CONNECTED:  # the conversation was only begun anew
+    def _on_ended(self, attempt: int, ending: Ending) -> None:
+        now = self._loop.time()
+        self._state.forget_process()
+        if self._owner.ends_on_purpose():
+            self.carry_out(self._lifecycle.renew(now, f"{self.named} is restarted with the new code.", after=0.0))
             return
-        self._state.timeline.mark("connected")
-        self._next_generation(tenure.running, server)
-        self._announcements.say("info", f"{self.named} is connected, with {counted(self._publisher.tool_count)}.")
-        self.do(self._lifecycle.connected(tenure.attempt, self._loop.time()))
+        self._state.learn(last_end=ending)
+        if self.state is DEGRADED:  # it did not speak MCP; the next one may
+            self._stop()
+            self._loop.call_later(self._limits.look_again_seconds, self.wanted)
+            return
+        reason = f"{self.named} has gone: {ending.reason}."
+        consequence = "It is looked for again." if self._comes_back else STARTED_AGAIN
+        again = ending.other_era_next
+        self.carry_out(self._lifecycle.ended(attempt, now, reason, consequence=consequence, other_era_next=again))
 
-    def take_over(self, tenure: Tenure, listed: Listed) -> None:
-        """What was started beside is kept from now on. The one before goes when it has answered what it was asked."""
-        before, generation = self._tenure, self._generation
-        tenure.tell, tenure.attempt = self._heard, self._lifecycle.swapped(self._loop.time())
-        self._tenure = tenure
-        self._next_generation(tenure.running, listed.server)
-        self._take(listed)
-        self._announcements.say(
-            "info", f"{self.named} was replaced, and has {counted(self._publisher.tool_count)} now."
-        )
-        if before is not None:
-            before.end()
-            self._owner.upstream_replaced()
-            self._departures.see_off(before.running, partial(self._owner.until_unused, generation))
-            self._owner.start_settled()
-        self._tell()
-
-    def _next_generation(self, running: Running, server: Server) -> None:
+    def _begin_generation(self, running: Running, server: Server) -> None:
         self._generation += 1
         self._state.blame("start", ())
         self._state.learn(
@@ -555,121 +507,166 @@ class Keeper:
             stray_line=known.stray_line if known and known.process_id == running.process_id else "",
         )
 
-    def _take(self, listed: Listed) -> None:
+    def _publish_lists(self, listed: Listed) -> None:
         self._publisher.take(listed.lists, listed.server)
         self._state.learn(tool_count=self._publisher.tool_count, lists_fresh=True)
         self._owner.lists_were_read()
 
-    # What calls want of it.
 
-    @property
-    def fallback(self) -> bool:
-        return self._state.facts.fallback
+class Listed(Value):
+    """The lists were read, as far as they could be."""
 
-    def tool(self, name: str) -> Mapping[str, Any] | None:
-        return self._publisher.tool(name)
+    lists: dict[str, Entries]
+    server: Server
 
-    async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
-        if self._tenure is None or self.state is not CONNECTED:
-            raise Unavailable("The dev server is not connected.", "Wait a moment, then try again.")
-        return await self._tenure.running.connect(peer, modern_first=modern_first)
 
-    async def until_connected(self, seconds: float) -> bool:
-        try:
-            async with asyncio.timeout(seconds):
-                while self.state is not CONNECTED:
-                    if self.state in STUCK or self.fallback:
-                        return False
-                    await self._moved.wait()
-        except TimeoutError:
-            return False
-        return True
+class Connected(Value):
+    """The conversation is open, and the lists were read. Comes again when the conversation was opened anew."""
 
-    async def reconsider(self) -> None:
-        if self._owner.workspace is not None:
-            await self._owner.workspace.reconsider()
+    server: Server
 
-    def worked(self, generation: int) -> None:
-        if generation == self._generation:
-            self._lifecycle.worked()
 
-    def lost(self, generation: int) -> None:
-        if generation == self._generation and self._tenure is not None:
-            self._tenure.running.doubt()
+class Refused(Value):
+    """The upstream does not speak MCP, and says so."""
+
+    refusal: Refusal
+
+
+Event = Listed | Connected | Refused | Ending
+if TYPE_CHECKING:
+    ReportEvent = Callable[["SupervisedUpstream", Event], None]
+
+
+class SupervisedUpstream:
+    """Supervises one running upstream: reports its events until `release` is called."""
+
+    def __init__(
+        self,
+        running: Running,
+        report: ReportEvent,
+        attempt: int,
+        *,
+        client: Callable[[], Awaitable[ClientInfo]],
+        shared_peer: Peer | None,
+        end_seconds: float,
+    ) -> None:
+        """`attempt`: its number in the lifecycle. `client`: the client that the upstream sees."""
+        self.running = running
+        self.attempt = attempt
+        self.server: Server | None = None  # how it has introduced itself
+        self._report_event = report
+        self._client = client
+        self._shared_peer = shared_peer
+        self._end_seconds = end_seconds
+        self._tasks = Tasks()
+        self._reader: ListReader | None = None
+        self._released = False
+
+    def watch(self) -> None:
+        """Report its end."""
+        self._tasks.start(self._guarded(self._watch))
+
+    def connect(self) -> None:
+        """Open a conversation, and report that and its lists."""
+        self._tasks.start(self._guarded(self._converse))
 
     def lists_changed(self) -> None:
-        if self._tenure is not None:
-            self._tenure.outdated()
-
-    async def set_workspace(self, directory: str, solution: str | None) -> dict[str, Any]:
-        assert self._owner.workspace is not None  # the tool is only offered then
-        return await self._owner.workspace.initialize(directory, solution)
-
-    async def select_solution(self, solution: str, *, force_restart: bool) -> dict[str, Any]:
-        assert self._owner.workspace is not None
-        return await self._owner.workspace.select(solution, force_restart=force_restart)
-
-    # What the proxy wants of it.
-
-    @property
-    def started(self) -> bool:
-        """Whether there is an upstream, or one is being started."""
-        return self.state not in STUCK and self.state is not ConnectionState.INITIALIZING
-
-    def retry_due_in(self) -> float:
-        """How many seconds it is until another attempt is due."""
-        return self._lifecycle.retry_due_in(self._loop.time())
-
-    def begin(self, upstream: Upstream) -> None:
-        """This is to be kept from now on; what was before is ended."""
-        self._drop_spare()
-        self._state.forget_upstream()
-        self.upstream = upstream
-        self.do(self._lifecycle.begin(self._loop.time()))
-
-    def halt(self, reason: str) -> None:
-        """There is nothing to keep."""
-        self._drop_spare()
-        self._state.forget_upstream()
-        self.upstream = None
-        self.do(self._lifecycle.halt(reason))
-
-    async def renew(self, delay_seconds: float = 0.0) -> Restarted:
-        """Stop the upstream, if it is ours, and start it again after a pause, because its code is newer than what runs.
-
-        Returns when that is connected, or has failed for good.
-        """
-        return await self._restarts().renew(delay_seconds)
-
-    async def swap(self) -> Restarted:
-        """Start the newer code beside what runs, and let it take its place when it answers, so that no call waits.
-
-        Where that is not possible, what runs stays.
-        """
-        return await self._restarts().swap()
-
-    def _restarts(self) -> Restarter:
-        if self._restarter is None:
-            from ..reload.restart import Restarter  # few proxies ever need it, and none when it starts
-
-            self._restarter = Restarter(self, self._lifecycle, self._state, self._publisher, self._limits)
-        return self._restarter
+        """Its lists have changed, or may have."""
+        if self._reader is not None:
+            self._reader.outdated()
 
     def list_read(self) -> None:
         """A client has read a list."""
-        if self._tenure is not None:
-            self._tenure.listed()
+        if self._reader is not None:
+            self._reader.listed()
+
+    def hand_over(self, report: ReportEvent, attempt: int) -> None:
+        """Report events elsewhere from now on, under another number."""
+        self._report_event, self.attempt = report, attempt
+
+    def release(self) -> None:
+        """Report nothing any more. The upstream goes on, and answers what clients have asked it."""
+        self._released = True
+        self._tasks.cancel()
+        if self._reader is not None:
+            self._tasks.start(self._reader.close())
+
+    def _report(self, event: Event) -> None:
+        if not self._released:
+            self._report_event(self, event)
+
+    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
+        """Report a defect of ours as the end of the upstream.
+
+        Takes a function: a coroutine would never be awaited if the task is cancelled before its first step.
+        """
+        try:
+            await work()
+        except Exception as error:
+            log.write(ERROR, f"keeping the server failed:\n{traceback.format_exc()}")
+            self._report(Ending(f"something went wrong inside uno-devserver: {type(error).__name__}: {error}"))
+
+    async def _watch(self) -> None:
+        self._report(await self.running.ended())
+
+    async def _converse(self) -> None:
+        client = await self._client()
+        peer = self._shared_peer if self.running.endpoint is None else None
+        modern = client.protocol_version in MODERN_VERSIONS
+        self._reader = ListReader(self.running, peer, client, modern_first=modern, take=self._on_lists)
+        try:
+            await self._reader.run(self._on_connected)
+        except Refusal as refusal:
+            self._report(Refused(refusal))
+        except (Lost, TimeoutError) as error:
+            await asyncio.sleep(self._end_seconds)
+            self._report(Ending(f"it cannot be spoken to: {str(error).rstrip('.') or 'it does not answer'}"))
+
+    def _on_lists(self, lists: dict[str, Entries], server: Server) -> None:
+        self._report(Listed(lists, server))
+
+    def _on_connected(self, server: Server) -> None:
+        self.server = server
+        self._report(Connected(server))
+
+
+class StoppingUpstreams:
+    """Stops upstreams, and waits for their end within a bound."""
+
+    def __init__(self, stop_seconds: float) -> None:
+        """`stop_seconds`: an upstream that takes longer to stop hangs, and is not waited for."""
+        self._stop_seconds = stop_seconds
+        self._stops = Tasks()
+        self._later_stops = Tasks()
+        self._all_now = asyncio.Event()
+
+    def stop(self, running: Running, *, patient: bool = False) -> None:
+        """Stop it, if it is ours. `patient`: it works, so it gets the time that it needs to end in order."""
+        self._stops.start(running.stop(patient=patient))
+
+    def stop_when_unused(self, running: Running, until_unused: Callable[[], Awaitable[object]]) -> None:
+        """Stop it when no request waits for it any more. However it ends before that, it is no crash."""
+        self._later_stops.start(self._stop_when_unused(running, until_unused))
+
+    async def until_stopped(self) -> None:
+        """Wait for those that are being stopped now."""
+        await self._stops.wait(self._stop_seconds)
+
+    def stop_all_now(self) -> None:
+        """Stop also those that have still to answer."""
+        self._all_now.set()
 
     async def close(self) -> None:
-        """End the upstream, if it is ours, and what is just being started."""
-        self.do(self._lifecycle.shut_down())
-        self._drop_spare()
-        self._departures.hurry()
-        while self._pending:
-            await self._moved.wait()
-        await self.alone.wait()
-        await self._departures.close()
+        """Stop all, and wait for them."""
+        self.stop_all_now()
+        await self.until_stopped()
+        await self._later_stops.wait(self._stop_seconds)
 
-    def _drop_spare(self) -> None:
-        if self._restarter is not None:
-            self._restarter.give_up()
+    async def _stop_when_unused(self, running: Running, until_unused: Callable[[], Awaitable[object]]) -> None:
+        waits = [asyncio.ensure_future(one) for one in (until_unused(), running.ended(), self._all_now.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        await running.stop(patient=not self._all_now.is_set())

@@ -54,7 +54,7 @@ class UpstreamLimits(Value):
     backoff_seconds: tuple[float, ...] = (0.0, 0.5, 2.0)
     stable_seconds: float = 10.0  # a server that lived that long, or answered a call, begins a new series of crashes
     retry_seconds: float = 5.0  # between two attempts when Degraded: a model that retries in a loop starts no storm
-    url_retry_seconds: float = 5.0  # how often a lost server at a URL is looked for: it comes back without our doing
+    look_again_seconds: float = 5.0  # how often an upstream is looked for that may come back without our doing
     hello_seconds: float = 1.0  # for the client's first message, which names its era; it came long ago, as a rule
     end_seconds: float = 0.3  # a connection breaks a moment before the end of its process, which tells more, is known
     stop_seconds: float = 8.0  # an upstream that takes longer to stop hangs; a Host that works needs up to 6 s

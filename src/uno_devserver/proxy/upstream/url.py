@@ -1,6 +1,6 @@
-"""An MCP server at a URL. There is nothing to start and nothing to end: it is there, or it is not.
+"""An MCP server at a URL as upstream: the proxy neither starts nor stops it.
 
-That it went is noticed by looking whether anything listens there; what it answers is the business of connections.
+Its end is noticed when nothing listens at its address any more; connections judge what it answers.
 """
 
 from __future__ import annotations
@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 
 
 class UrlLimits(Value):
-    reach_seconds: float = (
-        5.0  # a server elsewhere takes some hundred milliseconds, one that is not there often forever
-    )
-    check_seconds: float = 2.0  # looking costs both sides a packet or two
+    reach_seconds: float = 5.0  # a remote server takes some hundred milliseconds; an address without one often forever
+    check_seconds: float = 2.0  # a check costs both sides a packet or two
     check_failures: int = 2  # in a row; a server that is restarted listens again in a second
 
 
@@ -52,6 +50,9 @@ class UrlUpstream:
             raise StartFailure(fatal("HostUnreachable", message, "See that the server runs; the proxy goes on trying."))
         return running
 
+    def renegotiate(self) -> None:
+        """Nothing to do: each connection negotiates anew."""
+
 
 class UrlServer:
     kind = HostKind.COMMAND
@@ -60,20 +61,20 @@ class UrlServer:
     log_file = None
 
     def __init__(self, url: str, limits: UrlLimits = DEFAULT_LIMITS) -> None:
-        """ValueError: it is no URL."""
+        """Raises ValueError where `url` is not a URL."""
         origin, _ = split_url(url)
-        self._place = (origin.host, origin.port)
+        self._address = (origin.host, origin.port)
         self._limits = limits
-        self._doubted = asyncio.Event()
+        self._check = asyncio.Event()  # is due now
         self.endpoint = url
 
     def out_of_reach(self) -> str | None:
-        """Why nothing can be sent there, as the end of a sentence; blocks."""
+        """Why nothing can be sent there, as the end of a sentence. Blocks."""
         try:
-            socket.create_connection(self._place, self._limits.reach_seconds).close()
+            socket.create_connection(self._address, self._limits.reach_seconds).close()
         except TimeoutError:
             return f"no answer within {self._limits.reach_seconds:g} s"
-        except (OSError, UnicodeError) as error:  # UnicodeError: no name of a host can be that long
+        except (OSError, UnicodeError) as error:  # UnicodeError: the name of the host is too long
             return (error.strerror if isinstance(error, OSError) else None) or str(error)
         return None
 
@@ -83,13 +84,13 @@ class UrlServer:
     async def ended(self) -> Ending:
         failures, problem = 0, None
         while failures < self._limits.check_failures:
-            await wait_or(self._doubted, self._limits.check_seconds)
+            await wait_or(self._check, self._limits.check_seconds)
             problem = await apart(self.out_of_reach)
             failures = failures + 1 if problem else 0
         return Ending(f"it cannot be reached any more: {problem}")
 
-    def doubt(self) -> None:
-        self._doubted.set()
+    def check_now(self) -> None:
+        self._check.set()
 
     async def stop(self, *, patient: bool = False) -> None:
-        """It is somebody else's."""
+        """Nothing to do: it is not ours."""

@@ -1,7 +1,7 @@
-"""The folders that a client works in: whether it can name them, how it is asked, and what its answer means.
+"""The client's roots: whether it has any, the `roots/list` request, and the local paths that an answer names.
 
-The rules are pure, with the platform as a parameter. Asking delays nobody: the answer is waited for in the background,
-within a bound, and one that is of no use changes nothing.
+Reading an answer is pure, with the platform as a parameter. The request runs in the background and is bounded in time;
+without a usable answer nothing changes.
 """
 
 from __future__ import annotations
@@ -28,42 +28,65 @@ if TYPE_CHECKING:
 
 METHOD = "roots/list"
 
-# Clients answer in milliseconds. One that has not by then never will, and its user should see uno_app_initialize.
+# Clients answer within milliseconds. Until one is given up, its user does not see uno_app_initialize.
 ANSWER_SECONDS = 10.0
 MAX_ROOTS = 64  # each is looked up on disk; the first that exists counts anyway
 
 
-def has_roots(client: ClientInfo) -> bool:
-    """The capability as such is what counts; `listChanged` inside it says something else."""
-    return isinstance(client.capabilities.get("roots"), Mapping)
-
-
 def can_be_asked(client: ClientInfo) -> bool:
-    """A modern client answers questions only inside a call of its own, and its folders are wanted before any call."""
-    return has_roots(client) and client.protocol_version not in MODERN_VERSIONS
+    """Whether the client declares roots and answers requests outside a call, which modern clients do not."""
+    return isinstance(client.capabilities.get("roots"), Mapping) and client.protocol_version not in MODERN_VERSIONS
 
 
-def falls_back(*, forced: bool, resolved: bool, roots: bool, started: bool) -> bool:
-    """Whether the workspace has to be told by uno_app_initialize.
+def needs_initialize(*, forced: bool, resolved: bool, roots: bool, started: bool) -> bool:
+    """Whether the workspace has to be named by uno_app_initialize: an option says so, or nothing else names it.
 
-    Where the user wants it so, or nothing else will tell: `roots` is False also for a client that has them and named
-    none that can be used.
+    `roots`: the client has been asked and has not answered yet.
     """
     return forced or not (resolved or roots or started)
 
 
-class Named(Value):
-    """What an answer names: local paths, in its order, and a sentence for each root that is none."""
+class RootsQuery:
+    """Asks a client for its roots, one request at a time."""
+
+    def __init__(self, seconds: float = ANSWER_SECONDS) -> None:
+        self._seconds = seconds
+        self._task: asyncio.Task[None] | None = None
+
+    def ask(self, session: Session, take: Callable[[object | None], None]) -> None:
+        """Call `take` with the answer, or None without one. A request that is still open is given up."""
+        self.close()
+        self._task = asyncio.get_running_loop().create_task(self._ask(session, take))
+
+    def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    async def _ask(self, session: Session, take: Callable[[object | None], None]) -> None:
+        answer: object | None = None
+        try:
+            async with asyncio.timeout(self._seconds):
+                answer = await session.ask(METHOD, {})
+        except TimeoutError:
+            log.warn(f"The client has roots, but did not answer {METHOD} within {self._seconds:g} s.")
+        except Exception as error:  # the client refuses, or has gone
+            log.warn(f"The client has roots, but did not name them: {error}.")
+        take(answer)
+
+
+class RootPaths(Value):
+    """The local paths that an answer names, in its order, and a sentence for each root that is not a local path."""
 
     paths: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
 
 
-def read_roots(answer: object, current: str, platform: str = sys.platform) -> Named:
+def read_roots(answer: object, current: str, platform: str = sys.platform) -> RootPaths:
     """`current` is the folder that relative paths start from."""
     roots = answer.get("roots") if isinstance(answer, Mapping) else None
     if not isinstance(roots, list):
-        return Named((), (f"The client's answer to {METHOD} holds no list of roots.",))
+        return RootPaths((), (f"The client's answer to {METHOD} holds no list of roots.",))
     paths, problems = [], []
     for root in roots[:MAX_ROOTS]:
         uri = root.get("uri") if isinstance(root, Mapping) else None
@@ -71,11 +94,11 @@ def read_roots(answer: object, current: str, platform: str = sys.platform) -> Na
             paths.append(_local_path(uri, current, platform))
         except ValueError as error:
             problems.append(f"The client's root {uri!r} cannot be used: {error}.")
-    return Named(tuple(paths), tuple(problems))
+    return RootPaths(tuple(paths), tuple(problems))
 
 
 def _local_path(uri: object, current: str, platform: str) -> str:
-    """ValueError says why there is none."""
+    """ValueError says why the URI is not a local path."""
     if not isinstance(uri, str) or not uri.strip():
         raise ValueError("it is no URI")
     path = _path_of_file(uri[len("file:") :], platform) if uri[:5].lower() == "file:" else uri
@@ -84,13 +107,12 @@ def _local_path(uri: object, current: str, platform: str) -> str:
     # One letter before a colon is a drive.
     if path is uri and re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", uri):
         raise ValueError("only file: URIs name local folders")
-    if platform == "win32":
-        return ntpath.normpath(ntpath.join(current, path))
-    return posixpath.normpath(posixpath.join(current, path))
+    paths = ntpath if platform == "win32" else posixpath
+    return paths.normpath(paths.join(current, path))
 
 
 def _path_of_file(rest: str, platform: str) -> str:
-    """`///a/b`, `//localhost/a/b` and `/a/b` are one path; Windows has drives behind the slash, and servers."""
+    """The path of a `file:` URI: `///a/b`, `//localhost/a/b` and `/a/b` are equal; Windows has drives and servers."""
     from urllib.parse import unquote_to_bytes
 
     host = ""
@@ -107,33 +129,3 @@ def _path_of_file(rest: str, platform: str) -> str:
     if not path.startswith("/"):
         raise ValueError("it has no absolute path")
     return path
-
-
-class RootsInquiry:
-    """One question at a time, in the background."""
-
-    def __init__(self, seconds: float = ANSWER_SECONDS) -> None:
-        self._seconds = seconds
-        self._task: asyncio.Task[None] | None = None
-
-    def ask(self, session: Session, take: Callable[[object | None], None]) -> None:
-        """`take` gets the answer, or None where there is none. A question that still waits is given up for this one."""
-        self.close()
-        self._task = asyncio.get_running_loop().create_task(self._wait(session, take))
-
-    def close(self) -> None:
-        """Nobody wants an answer any more."""
-        if self._task is not None:
-            self._task.cancel()
-            self._task = None
-
-    async def _wait(self, session: Session, take: Callable[[object | None], None]) -> None:
-        answer: object | None = None
-        try:
-            async with asyncio.timeout(self._seconds):
-                answer = await session.ask(METHOD, {})
-        except TimeoutError:
-            log.warn(f"The client has roots, but did not answer {METHOD} within {self._seconds:g} s.")
-        except Exception as error:  # it refuses, or has gone
-            log.warn(f"The client has roots, but did not name them: {error}.")
-        take(answer)

@@ -470,7 +470,7 @@ class WorkspaceController:
         self._publisher.fall_back(self.fallback)
         self._state.blame("workspace", (*self._issues, *self._config.issues))
         self._state.learn(fallback=self.fallback, wait_calls=wait_calls)
-        self._keeper.moved()
+        self._keeper.wake_waiters()
 
 
 def _has_solutions(workspace: Workspace) -> bool:

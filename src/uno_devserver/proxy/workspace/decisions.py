@@ -1,7 +1,7 @@
-"""Which workspace the proxy serves, and what a new answer to that question leads to.
+"""Decides which workspace the proxy serves, and which transition a new answer to that question leads to.
 
-Every operation looks at the disk, so it belongs into a thread; it decides by `workspace/transitions.py` and starts or
-stops nothing itself. What is named wrongly changes nothing: the workspace that was served stays.
+Each operation reads the disk, so it is called in a thread. It decides by `workspace/transitions.py`, and starts and
+stops nothing itself. An operation that names an unusable folder or solution keeps the workspace that is served.
 """
 
 from __future__ import annotations
@@ -26,131 +26,126 @@ if TYPE_CHECKING:
 
 class Decision(Value):
     transition: Transition
-    workspace: Workspace  # the one that counts from now on, and the one to watch
+    workspace: Workspace  # the one to serve and to watch from now on
     issues: tuple[Issue, ...] = ()  # beyond the workspace's own
-    result: dict[str, Any] | None = None  # for the tool that asked; None: it depends on what becomes of the start
+    result: dict[str, Any] | None = None  # of the tool that asked; None: it depends on the outcome of the start
 
 
 class WorkspaceDecisions:
-    """One operation at a time; what it holds may be read from any thread."""
+    """Runs one operation at a time; `workspace` may be read from any thread."""
 
     def __init__(self, options: Options) -> None:
-        self.workspace = _not_looked_at(options.directory)
-        self.issues: tuple[Issue, ...] = ()
-        # In forced fallback mode, the folder that we stand in means nothing.
-        self.told = not options.force_fallback
+        self.workspace = _unresolved(options.directory)
+        self.named = not options.force_fallback  # False: the folder of the process means nothing; an agent names it
+        self._issues: tuple[Issue, ...] = ()
         self._explicit = options.explicit
         self._chosen: str | None = None  # the solution that the user has selected
         self._identity: Identity | None = None
-        self._offered: Workspace | None = None  # what the client's roots name, where something else is served
+        self._in_roots: Workspace | None = None  # what the client's roots name, where another workspace is served
         self._lock = allocate_lock()
 
     def initial(self) -> Decision:
-        """The folder that the proxy was started for."""
+        """Decide for the folder that the proxy was started for."""
         with self._lock:
-            if not self.told:
-                return self._decided(Transition.REFRESH)
+            if not self.named:
+                return self._decision(Transition.REFRESH)
             self._serve(resolve(self.workspace.requested_directory, explicit=self._explicit))
-            return self._decided(Transition.START if self.workspace.resolved else Transition.DIAGNOSE)
+            return self._decision(Transition.START if self.workspace.resolved else Transition.DIAGNOSE)
 
     def rescan(self, *, started: bool) -> Decision:
-        """Files have changed."""
+        """Decide after files have changed."""
         with self._lock:
-            if not self.told:
-                return self._decided(Transition.REFRESH)
-            new = self._look(self.workspace.requested_directory, explicit=self._explicit)
+            if not self.named:
+                return self._decision(Transition.REFRESH)
+            new = self._resolve(self.workspace.requested_directory, explicit=self._explicit)
             new = new.replace(source=self.workspace.source)
             due = self._transition(new, Trigger.FILE_SYSTEM, started=started)
             self._serve(new)
-            return self._decided(due)
+            return self._decision(due)
 
     def roots(self, answer: object, *, started: bool) -> Decision:
-        """The client has answered `roots/list`. Where another workspace is served already, that one stays."""
+        """Decide after the client has answered `roots/list`. A different workspace that is served stays."""
         with self._lock:
-            new = self._named(answer) if self.told else None
+            new = self._workspace_of_roots(answer) if self.named else None
             if new is None:
-                return self._decided(Transition.REFRESH)
+                return self._decision(Transition.REFRESH)
             due = self._transition(new, Trigger.ROOTS, started=started)
             if due is Transition.DIAGNOSE and self.workspace.resolved:
-                self._offered, self.issues = new, (_elsewhere(new, self.workspace),)
-                return self._decided(due)
-            self._offered, self.issues = None, ()
+                self._in_roots, self._issues = new, (_roots_elsewhere(new, self.workspace),)
+                return self._decision(due)
+            self._in_roots, self._issues = None, ()
             if new is not self.workspace:
                 self._explicit = False
                 self._serve(new)
             elif self.workspace.source is SelectionSource.Automatic:
                 self.workspace = self.workspace.replace(source=SelectionSource.RootsConfirmed)
-            return self._decided(due)
+            return self._decision(due)
 
     def initialize(self, directory: str, solution: str | None, *, started: bool) -> Decision:
-        """uno_app_initialize. There is a result where nothing is started; else `initialized` makes it later."""
+        """uno_app_initialize. The result is set where nothing is started; else `initialized` makes it later."""
         from .tool_results import initialization_rejected, initialized
 
         with self._lock:
             problem = _wrong_directory(directory) or (_wrong_solution(solution) if solution else None)
             if problem:
-                return self._decided(Transition.REFRESH, initialization_rejected(directory, problem))
+                return self._decision(Transition.REFRESH, initialization_rejected(directory, problem))
             new = resolve(directory, explicit=True)
             if solution:
                 new = select_solution(new, solution)
             if not new.resolved and (solution or self.workspace.resolved):
-                return self._decided(Transition.REFRESH, initialization_rejected(directory, *new.issues))
+                return self._decision(Transition.REFRESH, initialization_rejected(directory, *new.issues))
             due = self._transition(new, Trigger.USER, started=started)
-            self._explicit = self.told = True
-            self._chosen = new.solution if solution else None
-            self._offered, self.issues = None, ()
-            self._serve(new)
-            hopeless = None if new.resolved else initialized(new, tool_count=0, connected=False, degraded=True)
-            return self._decided(due, hopeless)
+            self._explicit = self.named = True
+            self._choose(new, new.solution if solution else None)
+            failed = None if new.resolved else initialized(new, tool_count=0, connected=False, degraded=True)
+            return self._decision(due, failed)
 
     def select(self, solution: str, *, started: bool, force_restart: bool = False) -> Decision:
         """uno_app_select_solution."""
         from .tool_results import selected, selection_rejected
 
         with self._lock:
-            problem = _wrong_solution(solution) or (None if self.told else _nothing_told())
+            problem = _wrong_solution(solution)
+            if problem is None and not self.named:
+                problem = _unusable(
+                    "The workspace is not known yet.", "Call uno_app_initialize with its directory first."
+                )
             if problem:
-                return self._decided(Transition.REFRESH, selection_rejected(problem))
-            # Searched again: it may have been created a moment ago.
+                return self._decision(Transition.REFRESH, selection_rejected(problem))
+            # Searched again: the solution may have been created a moment ago.
             here = resolve(self.workspace.requested_directory, explicit=self._explicit)
             new = select_solution(here, solution)
-            if not new.resolved and self._offered is not None:
-                there = select_solution(self._offered, solution)
+            if not new.resolved and self._in_roots is not None:
+                there = select_solution(self._in_roots, solution)
                 new = there if there.resolved else new
             if not new.resolved:
-                return self._decided(Transition.REFRESH, selection_rejected(*new.issues))
+                return self._decision(Transition.REFRESH, selection_rejected(*new.issues))
             due = self._transition(new, Trigger.USER, started=started, force_restart=force_restart)
-            self._chosen = new.solution
-            self._offered, self.issues = None, ()
-            self._serve(new)
-            return self._decided(due, selected(new, due))
+            self._choose(new, new.solution)
+            return self._decision(due, selected(new, due))
 
-    def _look(self, directory: str, *, explicit: bool) -> Workspace:
-        """The workspace of a folder, with the user's choice as long as it can be had."""
+    def _resolve(self, directory: str, *, explicit: bool) -> Workspace:
+        """The workspace of a folder, with the solution that the user has selected while that exists."""
         found = resolve(directory, explicit=explicit)
         if self._chosen is None:
             return found
         chosen = select_solution(found, self._chosen)
         return chosen if chosen.resolved else found
 
-    def _named(self, answer: object) -> Workspace | None:
-        """Of the client's roots: what is served already, else the first workspace, else the first folder."""
-        from .client_roots import (
-            read_roots,  # with it comes asyncio, and the first start of a Host does not wait for that
-        )
+    def _workspace_of_roots(self, answer: object) -> Workspace | None:
+        """The workspace that is served if a root means it; else the first root with a workspace; else the first."""
+        from .client_roots import read_roots  # imports asyncio, which the first start of a Host does not wait for
 
         named = read_roots(answer, absolute("."))
-        folders = [path for path in named.paths if os.path.isdir(path)]
-        missing = [
-            f"The client's root {path} is no folder on this machine." for path in named.paths if path not in folders
-        ]
-        for problem in (*named.problems, *missing):
+        missing = [path for path in named.paths if not os.path.isdir(path)]
+        for problem in named.problems:
             log.warn(problem)
-        found = [self._look(folder, explicit=False) for folder in folders]
+        for path in missing:
+            log.warn(f"The client's root {path} is no folder on this machine.")
+        found = [self._resolve(path, explicit=False) for path in named.paths if path not in missing]
         if any(self._confirms(workspace) for workspace in found):
             return self.workspace
-        useful = [workspace for workspace in found if workspace.resolved]
-        first = next(iter((*useful, *found)), None)
+        first = next((workspace for workspace in found if workspace.resolved), found[0] if found else None)
         return first and first.replace(source=SelectionSource.RootsConfirmed)
 
     def _confirms(self, root: Workspace) -> bool:
@@ -165,14 +160,19 @@ class WorkspaceDecisions:
     ) -> Transition:
         return transition(self._identity, _identity(new), trigger, started=started, force_restart=force_restart)
 
+    def _choose(self, workspace: Workspace, solution: str | None) -> None:
+        """Serve what the user has named; the client's roots do not matter any more."""
+        self._chosen, self._in_roots, self._issues = solution, None, ()
+        self._serve(workspace)
+
     def _serve(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self._identity = _identity(workspace)
-        if self._offered is not None and self._identity == _identity(self._offered):
-            self._offered, self.issues = None, ()
+        if self._in_roots is not None and self._identity == _identity(self._in_roots):
+            self._in_roots, self._issues = None, ()
 
-    def _decided(self, due: Transition, result: dict[str, Any] | None = None) -> Decision:
-        return Decision(due, self.workspace, self.issues, result)
+    def _decision(self, due: Transition, result: dict[str, Any] | None = None) -> Decision:
+        return Decision(due, self.workspace, self._issues, result)
 
 
 def _identity(workspace: Workspace) -> Identity | None:
@@ -188,7 +188,12 @@ def _key(path: str) -> str:
     return path_key(os.path.realpath(path))
 
 
-def _elsewhere(named: Workspace, served: Workspace) -> Issue:
+def _unresolved(directory: str) -> Workspace:
+    source = SelectionSource.Automatic
+    return Workspace(directory, directory, None, None, None, ResolutionKind.NoCandidates, source, (), None, ())
+
+
+def _roots_elsewhere(named: Workspace, served: Workspace) -> Issue:
     place = served.solution or served.working_directory
     if named.resolved:
         message = f"The client's root {named.requested_directory} is another workspace than the one served, {place}."
@@ -212,14 +217,5 @@ def _wrong_solution(solution: str) -> Issue | None:
     return None
 
 
-def _nothing_told() -> Issue:
-    return _unusable("The workspace is not known yet.", "Call uno_app_initialize with its directory first.")
-
-
 def _unusable(message: str, remedy: str) -> Issue:
     return warning("WorkspaceNotResolved", message, remedy)
-
-
-def _not_looked_at(directory: str) -> Workspace:
-    source = SelectionSource.Automatic
-    return Workspace(directory, directory, None, None, None, ResolutionKind.NoCandidates, source, (), None, ())

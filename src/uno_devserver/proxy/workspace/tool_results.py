@@ -1,6 +1,6 @@
-"""What uno_app_initialize and uno_app_select_solution answer.
+"""The results of uno_app_initialize and uno_app_select_solution.
 
-Pure. The members and status values are those of the .NET proxy; the sentences say what was done and what to do next.
+Pure. Members and status values are those of the .NET proxy; the messages say what was done and what to do next.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 REJECTED = "rejected"  # a result with this status is an error, and nothing was changed
 
-# What a transition means to whoever selected a solution: status, devServerAction, and the end of the sentence.
+# By transition: the status, devServerAction, and the end of the sentence.
 _SELECTED = {
     Transition.START: ("started", "Start", "is selected, and its DevServer is being started"),
     Transition.RESTART: ("restarted", "Restart", "is selected, and the DevServer is being restarted for it"),
@@ -47,16 +47,18 @@ def initialized(
     degraded: bool = False,
     reasons: tuple[Issue, ...] = (),
 ) -> dict[str, Any]:
-    """The state of affairs when the wait for the upstream is over; `reasons`: why there is none."""
-    directory, issues = workspace.requested_directory, (*reasons, *workspace.issues)
+    """The result after the wait for the upstream; `reasons`: why there is none."""
+    issues = (*reasons, *workspace.issues)
     if connected:
+        status = "ready"
         message = f"The DevServer is ready, with {counted(tool_count)}. Use them directly, or through uno_execute_tool."
-        return _initialization("ready", directory, tool_count, message, issues)
-    if degraded:
+    elif degraded:
+        status = "degraded"
         message = _explained(issues) or "The DevServer could not be started. Call uno_health for the reason."
-        return _initialization("degraded", directory, tool_count, message, issues)
-    message = "The DevServer is still starting. Call uno_discover_tools, which waits for it, or uno_health."
-    return _initialization("starting", directory, tool_count, message, issues)
+    else:
+        status = "starting"
+        message = "The DevServer is still starting. Call uno_discover_tools, which waits for it, or uno_health."
+    return _initialization(status, workspace.requested_directory, tool_count, message, issues)
 
 
 def initialization_rejected(directory: str, *issues: Issue) -> dict[str, Any]:
@@ -93,7 +95,7 @@ def _explained(issues: Iterable[Issue]) -> str:
 
 
 def _as_warnings(issues: Iterable[Issue]) -> tuple[Issue, ...]:
-    """What was served is served on, so nothing has become fatal."""
+    """A rejected request keeps what is served, so none of its issues is fatal."""
     return tuple(issue.replace(severity=Severity.WARNING) for issue in issues)
 
 

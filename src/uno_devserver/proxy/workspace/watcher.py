@@ -1,14 +1,9 @@
-"""Which folders and files decide what a workspace is, as they lie on disk now.
+"""Watches the files that decide what a workspace is, and reports which of them came, went or changed.
 
-A recursive watch would put one on every folder of `node_modules` and `bin`. What can matter is little: the folders in
-which solutions are looked for, the restore folders of projects, `.devtools`, and the way up to the root. The number of
-folders is bounded, whatever the tree looks like.
-
-Notices when a workspace may have become another one: files that decide what it is, come, go or change.
-
-Notifications of the operating system only wake; what counts is the difference between two looks at the disk. So a
-notification that is lost, late or of no interest does no harm, and where a system gives none, looking at intervals has
-to do. One thread, which ends within a tenth of a second when it is told to.
+Notifications of the operating system only wake the watcher; what it reports is the difference between two scans of the
+disk. A lost, late or irrelevant notification does no harm, and without notifications the disk is scanned at intervals.
+Only the folders that can matter are watched: those in which solutions are searched, the restore folders of projects,
+`.devtools`, and the folders up to the root. A recursive watch would include all of `node_modules` and `bin`.
 """
 
 from __future__ import annotations
@@ -38,32 +33,191 @@ if TYPE_CHECKING:
     from ...workspace.resolver import Workspace
 
 
-# Systems give a user some thousand watches, which editors and build servers want, too.
-MAX_WATCHED = 512
-# Looking into a folder takes 15 µs. A home directory has far more than this; a workspace does not.
-MAX_SEEN = 4096
+class WatcherLimits(Value):
+    quiet_seconds: float = 0.25  # an editor's save or a git checkout is over when nothing has happened for so long
+    longest_seconds: float = 2.0  # the wait for quiet ends after this, whatever still happens
+    look_seconds: float = 10.0  # between scans without a notification: network drives and full queues give none
+    look_share: float = 0.01  # of the time, at most, is spent on such scans; a large tree is scanned less often
+    step_seconds: float = 0.05  # how often the notifier wakes; 0.2 % of a processor, and a quick stop
+    stop_seconds: float = 0.1
+    watched_folders: int = 512  # a user has some thousand watches, which editors and build servers need as well
+    scanned_folders: int = 4096  # 15 µs each; a home directory has far more, a workspace does not
+    content_bytes: int = 1024 * 1024  # larger files are compared by their status; people write far smaller ones
+
+
+DEFAULT_LIMITS = WatcherLimits()
+CLOCK_SECONDS = 0.02  # the clock of file systems ticks, and is up to 10 ms behind ours
+NAMED_PATHS = 5  # in the log
 
 RESTORE_FOLDER = "obj"
 ARTIFACTS = "artifacts"  # the layout with one folder for all output: artifacts/obj/<project>
 ASSETS = "project.assets.json"
 SOLUTIONS = (".sln", ".slnx")
 NAMES = (GLOBAL_JSON, ASSETS, os.path.basename(CONFIG))
-ADDED, MODIFIED, DELETED = 1, 2, 3  # as watchfiles numbers what happened
+ADDED, MODIFIED, DELETED = 1, 2, 3  # the kinds of events, as watchfiles numbers them
 
-CONTENT_BYTES = 1024 * 1024  # the files that people write are far smaller
+Stamp = tuple[int, ...]  # when the file last changed, then its content; empty: only its existence counts
 
-# When the file last changed, then what it is; empty: only that it is there counts.
-Stamp = tuple[int, ...]
+
+class _Subject(Value):
+    workspace: Workspace
+    also: tuple[str, ...]
+    since: float
+
+
+class Watcher:
+    """Calls `changed` in its own thread with the paths that came, went or changed, until `stop`."""
+
+    def __init__(self, changed: Callable[[frozenset[str]], None], limits: WatcherLimits = DEFAULT_LIMITS) -> None:
+        self._changed = changed
+        self._limits = limits
+        self._subject: _Subject | None = None
+        self._thread: threading.Thread | None = None
+        self._stopped = False
+        self._interrupted = threading.Event()
+        self._notifies = True
+        self._said_incomplete = False
+
+    def observe(self, workspace: Workspace, since: float, also: tuple[str, ...] = ()) -> None:
+        """Watch this workspace and the files `also` instead of the ones before; returns at once.
+
+        Changes after `since` are reported: the time, in seconds since 1970, at which the workspace was resolved.
+        """
+        subject = _Subject(workspace, also, since)
+        if self._stopped or (self._subject is not None and self._subject.replace(since=since) == subject):
+            return
+        self._subject = subject
+        self._interrupted.set()
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="workspace-watcher", daemon=True)
+            self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped = True
+        self._interrupted.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(self._limits.stop_seconds)
+
+    def _run(self) -> None:
+        while True:
+            self._interrupted.clear()  # before the subject is read, so that no change of it is missed
+            if self._stopped:
+                return
+            assert self._subject is not None
+            try:
+                self._follow(self._subject)
+            except Exception as error:  # a defect must not end the watching for good
+                log.warn(f"Watching the workspace failed and begins anew: {type(error).__name__}: {error}.")
+                self._interrupted.wait(self._limits.look_seconds)
+
+    def _follow(self, subject: _Subject) -> None:
+        """Watch until there is another subject or the watcher is stopped."""
+        known: Mapping[str, Stamp] | None = None
+        notifier, watched = None, None
+        try:
+            while not self._interrupted.is_set():
+                began = time.monotonic()
+                scope = scan(subject.workspace, subject.also, self._limits)
+                took = time.monotonic() - began
+                self._report(changed_files(_older(scope, subject.since) if known is None else known, scope.files))
+                known = scope.files
+                if scope.folders == watched:
+                    self._wait(notifier, scope, max(self._limits.look_seconds, took / self._limits.look_share))
+                    continue
+                if notifier is not None:
+                    notifier.close()
+                notifier, watched = self._notifier(scope), scope.folders
+                # Scan once more: nothing was notified of what happened before the notifier was there.
+        finally:
+            if notifier is not None:
+                notifier.close()
+
+    def _report(self, paths: frozenset[str]) -> None:
+        if not paths or self._interrupted.is_set():
+            return
+        log.debug(f"the workspace changed: {', '.join(sorted(paths)[:NAMED_PATHS])}")
+        try:
+            self._changed(paths)
+        except Exception as error:
+            log.warn(f"A change of the workspace was not taken: {type(error).__name__}: {error}.")
+
+    def _notifier(self, scope: Scope) -> _Notifier | None:
+        """None where the system gives no notifications, which is logged once."""
+        if not self._said_incomplete and not scope.complete:
+            self._said_incomplete = True
+            log.info(f"There are too many folders to watch: what is not near {scope.folders[0]} may go unnoticed.")
+        if not self._notifies:
+            return None
+        try:
+            return _rust_notify()(list(scope.folders), False, False, 0, False, True)
+        except FileNotFoundError:  # removed since the scan
+            return None
+        except Exception as error:  # no watches left, or none at all on this system
+            self._give_up_notifications(error)
+            return None
+
+    def _give_up_notifications(self, error: Exception) -> None:
+        self._notifies = False
+        log.info(f"Changes of the workspace are looked for every {self._limits.look_seconds:g} s: {error}.")
+
+    def _wait(self, notifier: _Notifier | None, scope: Scope, seconds: float) -> None:
+        """Return when a relevant event has happened and things are quiet, or after `seconds`."""
+        if notifier is None or not self._notifies:
+            self._interrupted.wait(seconds)
+            return
+        latest = until = time.monotonic() + seconds
+        while (now := time.monotonic()) < until and not self._interrupted.is_set():
+            events = self._events(notifier, until - now)
+            if any(scope.concerns(kind, path) for kind, path in events):
+                now = time.monotonic()
+                latest = min(latest, now + self._limits.longest_seconds)
+                until = min(latest, now + self._limits.quiet_seconds)
+
+    def _events(self, notifier: _Notifier, seconds: float) -> set[tuple[int, str]]:
+        step = round(self._limits.step_seconds * 1000)
+        try:
+            events = notifier.watch(step, step, max(step, round(seconds * 1000)), self._interrupted)
+        except Exception as error:
+            self._give_up_notifications(error)
+            self._interrupted.wait(seconds)
+            return set()
+        return set() if isinstance(events, str) else events
+
+
+class _Notifier(Protocol):
+    def watch(
+        self, debounce_ms: int, step_ms: int, timeout_ms: int, stop_event: threading.Event
+    ) -> set[tuple[int, str]] | str: ...
+
+    def close(self) -> None: ...
+
+
+@cache
+def _rust_notify() -> Callable[..., _Notifier]:
+    """Only the native half of watchfiles: 1 ms and 0.7 MB. The package imports anyio and more: 12 ms and 2.5 MB."""
+    from importlib.machinery import PathFinder
+    from importlib.util import module_from_spec
+
+    package = PathFinder.find_spec("watchfiles")
+    spec = PathFinder.find_spec("_rust_notify", package.submodule_search_locations) if package else None
+    if spec is None or spec.loader is None:
+        raise RuntimeError("watchfiles is not installed")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    made: Callable[..., _Notifier] = module.RustNotify
+    return made
 
 
 class Scope(Value):
-    folders: tuple[str, ...]  # to be watched, without what is below them
+    """The folders and files that decide what a workspace is, as one scan found them."""
+
+    folders: tuple[str, ...]  # to be watched, without the folders below them
     files: Mapping[str, Stamp]
-    complete: bool  # False: there are more folders than are looked at
-    also: frozenset[str] = frozenset()  # files elsewhere, which may be still to come
+    complete: bool  # False: there are more folders than are watched or scanned
+    also: frozenset[str] = frozenset()  # files elsewhere, which need not exist yet
 
     def concerns(self, kind: int, path: str) -> bool:
-        """Whether such an event may change what the workspace is, so that one has to look again."""
+        """Whether such an event may change what the workspace is, so that another scan is due."""
         folder, name = os.path.split(path)
         name = name.lower()
         if self.files.get(path) or path in self.also or name in NAMES or name.endswith(SOLUTIONS):
@@ -78,7 +232,7 @@ class Scope(Value):
 
 
 def _may_hold(folder: str, name: str) -> bool:
-    """Whether a new folder of this name can hold something that counts. A build makes dozens that cannot."""
+    """Whether a new folder of this name can hold a file that counts. A build makes dozens that cannot."""
     above, parent = os.path.split(folder)
     if parent.lower() == RESTORE_FOLDER:
         return os.path.basename(above).lower() == ARTIFACTS
@@ -86,64 +240,73 @@ def _may_hold(folder: str, name: str) -> bool:
 
 
 def changed_files(before: Mapping[str, Stamp], after: Mapping[str, Stamp]) -> frozenset[str]:
-    paths = before.keys() | after.keys()
-    return frozenset(path for path in paths if _what(before.get(path)) != _what(after.get(path)))
+    """The paths whose content or existence differs."""
+
+    def content(stamp: Stamp | None) -> Stamp | None:
+        return None if stamp is None else stamp[1:]
+
+    return frozenset(
+        path for path in before.keys() | after.keys() if content(before.get(path)) != content(after.get(path))
+    )
 
 
-def _what(stamp: Stamp | None) -> Stamp | None:
-    return None if stamp is None else stamp[1:]
+def _older(scope: Scope, since: float) -> dict[str, Stamp]:
+    """The files that have not changed since that time, as far as their stamps tell."""
+    limit = (since - CLOCK_SECONDS) * 1e9
+    return {path: stamp for path, stamp in scope.files.items() if not stamp or stamp[0] < limit}
 
 
-def look(workspace: Workspace, also: Iterable[str] = ()) -> Scope:
-    """What counts now, for this workspace and for these files elsewhere; nothing here raises or waits for long."""
-    view = _View()
+def scan(workspace: Workspace, also: Iterable[str] = (), limits: WatcherLimits = DEFAULT_LIMITS) -> Scope:
+    """The scope of this workspace and of the files `also` at this moment; never raises, and is bounded in time."""
+    scanner = _Scanner(limits)
     start = workspace.requested_directory
-    view.look_up(start, workspace.effective_directory)
+    scanner.scan_up(start, workspace.effective_directory)
     also = frozenset(also)
     for path in also:
-        view.look_at(path)
+        scanner.scan_file(path)
     if workspace.solution:
-        for project in project_files(workspace).paths:  # they may lie deeper than solutions, or beside the directory
-            view.look_into_project(os.path.dirname(project))
-    view.look_down(start)
-    return Scope(tuple(view.folders), view.files, view.complete, also)
+        for project in project_files(workspace).paths:  # may be deeper than solutions, or beside the directory
+            scanner.scan_project(os.path.dirname(project))
+    scanner.scan_down(start)
+    return Scope(tuple(scanner.folders), scanner.files, scanner.complete, also)
 
 
-class _View:
-    def __init__(self) -> None:
+class _Scanner:
+    def __init__(self, limits: WatcherLimits) -> None:
+        self._limits = limits
         self.folders: dict[str, None] = {}
         self.files: dict[str, Stamp] = {}
         self.complete = True
 
-    def look_up(self, start: str, effective: str | None) -> None:
+    def scan_up(self, start: str, effective: str | None) -> None:
         """global.json and `.devtools` count in every folder above, and are watched inside the repository."""
         top = min((top for top in (effective, repository(start)) if top), key=len, default=start)
         for folder in upwards(start):
-            if len(folder) >= len(top) or not self.folders:  # where the directory has gone: the nearest that is there
+            if len(folder) >= len(top) or not self.folders:  # if `start` has gone: the nearest folder that exists
                 self._watch(folder)
             self._stamp(os.path.join(folder, GLOBAL_JSON))
-            self._look_into_devtools(folder)
+            self._scan_devtools(folder)
 
-    def look_at(self, path: str) -> None:
-        """One file, which may be in a folder that is still to be made."""
+    def scan_file(self, path: str) -> None:
+        """One file; until its folder exists, the nearest folder above is watched."""
         self._stamp(path)
         for folder in upwards(os.path.dirname(path)):
             if self._watch(folder):
                 return
 
-    def look_into_project(self, folder: str) -> None:
+    def scan_project(self, folder: str) -> None:
         self._watch(folder)
-        self._look_into_restored(os.path.join(folder, RESTORE_FOLDER))
+        self._scan_restored(os.path.join(folder, RESTORE_FOLDER))
 
-    def look_down(self, start: str) -> None:
-        """Level by level, so that what is near is watched where there is too much."""
+    def scan_down(self, start: str) -> None:
+        """Level by level, so that in a tree that is too large the nearest folders are watched."""
         waiting = deque([(start, LEVELS_BELOW)])
         linked: set[str] = set()  # targets of links: a loop would show each folder again and again
-        seen = 0
+        scanned = 0
         while waiting:
             folder, levels = waiting.popleft()
-            seen += 1
-            if seen > MAX_SEEN:
+            scanned += 1
+            if scanned > self._limits.scanned_folders:
                 self.complete = False
                 return
             self._watch(folder)
@@ -152,11 +315,11 @@ class _View:
                 if name.endswith(SOLUTIONS) or name == GLOBAL_JSON:
                     self._stamp(entry.path)
                 elif name == RESTORE_FOLDER:
-                    self._look_into_restored(entry.path)
+                    self._scan_restored(entry.path)
                 elif levels > 0 and is_searched(name) and _is_folder(entry) and _is_new(entry, linked):
                     waiting.append((entry.path, levels - 1))
 
-    def _look_into_devtools(self, folder: str) -> None:
+    def _scan_devtools(self, folder: str) -> None:
         config, addins = os.path.join(folder, CONFIG), os.path.join(folder, ADDINS)
         if not self._watch(os.path.dirname(config)):
             return
@@ -168,7 +331,7 @@ class _View:
                 self._watch(os.path.dirname(source))
                 self._stamp(source)
 
-    def _look_into_restored(self, folder: str) -> None:
+    def _scan_restored(self, folder: str) -> None:
         if not self._watch(folder):
             return
         self._stamp(os.path.join(folder, ASSETS))
@@ -179,12 +342,12 @@ class _View:
                     self._stamp(os.path.join(entry.path, ASSETS))
 
     def _watch(self, folder: str) -> bool:
-        """Whether there is such a folder."""
+        """Whether the folder exists; watches it while the limit allows."""
         if folder in self.folders:
             return True
         if not os.path.isdir(folder):
             return False
-        if len(self.folders) < MAX_WATCHED:
+        if len(self.folders) < self._limits.watched_folders:
             self.folders[folder] = None
         else:
             self.complete = False
@@ -193,20 +356,21 @@ class _View:
     def _stamp(self, path: str) -> None:
         try:
             status = os.stat(path)
-            self.files[path] = (status.st_ctime_ns, *_content(path, status))
+            self.files[path] = (status.st_ctime_ns, *self._content(path, status))
         except (OSError, ValueError):
             return
 
+    def _content(self, path: str, status: os.stat_result) -> Stamp:
+        """A hash of the content: a file that was only touched has not changed.
 
-def _content(path: str, status: os.stat_result) -> Stamp:
-    """What tells one content from another. A file that was only touched is what it was.
-
-    Not so the record of a restore: it may be megabytes, and written again as it was when packages have come back.
-    """
-    if os.path.basename(path).lower() == ASSETS or status.st_size > CONTENT_BYTES or not S_ISREG(status.st_mode):
-        return status.st_ctime_ns, status.st_size, status.st_ino
-    with open(path, "rb") as file:
-        return (hash(file.read(CONTENT_BYTES)),)
+        The record of a restore is compared by its status: it may have megabytes, and a restore that brings packages
+        back writes the same content again.
+        """
+        large = status.st_size > self._limits.content_bytes
+        if large or os.path.basename(path).lower() == ASSETS or not S_ISREG(status.st_mode):
+            return status.st_ctime_ns, status.st_size, status.st_ino
+        with open(path, "rb") as file:
+            return (hash(file.read(self._limits.content_bytes)),)
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
@@ -225,182 +389,10 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _is_new(entry: os.DirEntry[str], linked: set[str]) -> bool:
+    """False for a link to a folder that another link has led to."""
     if not entry.is_symlink():
         return True
     target = os.path.realpath(entry.path)
     known = target in linked
     linked.add(target)
     return not known
-
-
-NAMED_PATHS = 5  # in the log
-CLOCK_SECONDS = 0.02  # file systems take their time from a clock that ticks, up to 10 ms behind ours
-
-
-class Timing(Value):
-    quiet_seconds: float = 0.25  # an editor's save, or a git checkout, is over when nothing has happened for so long
-    longest_seconds: float = 2.0  # but where it never ends, as long as this is waited
-    look_seconds: float = 10.0  # without a notification: network drives and full queues give none
-    look_share: float = 0.01  # of the time, at most: in a large tree, looking without being woken comes less often
-    step_seconds: float = 0.05  # how often the notifier looks up; 0.2 % of a processor, and a quick stop
-    stop_seconds: float = 0.1
-
-
-DEFAULT_TIMING = Timing()
-
-
-class _Subject(Value):
-    workspace: Workspace
-    also: tuple[str, ...]
-    since: float
-
-
-class Watcher:
-    """Calls `changed` with the paths that came, went or changed, in its own thread."""
-
-    def __init__(self, changed: Callable[[frozenset[str]], None], timing: Timing = DEFAULT_TIMING) -> None:
-        self._changed = changed
-        self._timing = timing
-        self._subject: _Subject | None = None
-        self._thread: threading.Thread | None = None
-        self._stopped = False
-        self._interrupted = threading.Event()
-        self._notifies = True
-        self._said_incomplete = False
-
-    def observe(self, workspace: Workspace, since: float, also: tuple[str, ...] = ()) -> None:
-        """Watch this workspace from now on, and the files `also`; returns at once.
-
-        `since`, in seconds since 1970, is when the workspace was looked at: what has changed after that is told.
-        """
-        subject = _Subject(workspace, also, since)
-        if self._stopped or (self._subject is not None and self._subject.replace(since=since) == subject):
-            return
-        self._subject = subject
-        self._interrupted.set()
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="workspace-watcher", daemon=True)
-            self._thread.start()
-
-    def stop(self) -> None:
-        self._stopped = True
-        self._interrupted.set()
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(self._timing.stop_seconds)
-
-    def _run(self) -> None:
-        while True:
-            self._interrupted.clear()  # before looking at what there is to do
-            if self._stopped:
-                return
-            assert self._subject is not None
-            try:
-                self._follow(self._subject)
-            except Exception as error:  # a defect must not end the watching for good
-                log.warn(f"Watching the workspace failed and begins anew: {type(error).__name__}: {error}.")
-                self._interrupted.wait(self._timing.look_seconds)
-
-    def _follow(self, subject: _Subject) -> None:
-        """Until there is another subject, or none."""
-        known: Mapping[str, Stamp] | None = None
-        notifier, watched = None, None
-        try:
-            while not self._interrupted.is_set():
-                began = time.monotonic()
-                scope = look(subject.workspace, subject.also)
-                took = time.monotonic() - began
-                self._tell(changed_files(_older(scope, subject.since) if known is None else known, scope.files))
-                known = scope.files
-                if scope.folders == watched:
-                    self._wait(notifier, scope, max(self._timing.look_seconds, took / self._timing.look_share))
-                    continue
-                if notifier is not None:
-                    notifier.close()
-                notifier, watched = self._notifier(scope), scope.folders
-                # Then look once more: what happened before the notifier was there, nobody was told.
-        finally:
-            if notifier is not None:
-                notifier.close()
-
-    def _tell(self, paths: frozenset[str]) -> None:
-        if not paths or self._interrupted.is_set():
-            return
-        log.debug(f"the workspace changed: {', '.join(sorted(paths)[:NAMED_PATHS])}")
-        try:
-            self._changed(paths)
-        except Exception as error:
-            log.warn(f"A change of the workspace was not taken: {type(error).__name__}: {error}.")
-
-    def _notifier(self, scope: Scope) -> _Notifier | None:
-        """None where the system has none to give; that is said once."""
-        if not self._said_incomplete and not scope.complete:
-            self._said_incomplete = True
-            log.info(f"There are too many folders to watch: what is not near {scope.folders[0]} may go unnoticed.")
-        if not self._notifies:
-            return None
-        try:
-            notifier: _Notifier = _rust_notify()(list(scope.folders), False, False, 0, False, True)
-        except FileNotFoundError:  # gone since it was looked at
-            return None
-        except Exception as error:  # no watches left, or none at all on this system
-            self._give_up_notifications(error)
-            return None
-        return notifier
-
-    def _give_up_notifications(self, error: Exception) -> None:
-        self._notifies = False
-        log.info(f"Changes of the workspace are looked for every {self._timing.look_seconds:g} s: {error}.")
-
-    def _wait(self, notifier: _Notifier | None, scope: Scope, seconds: float) -> None:
-        """Until it is time to look again: something that counts has happened, and is over, or nobody told for long."""
-        if notifier is None or not self._notifies:
-            self._interrupted.wait(seconds)
-            return
-        latest = time.monotonic() + seconds
-        until = latest
-        while (now := time.monotonic()) < until and not self._interrupted.is_set():
-            events = self._events(notifier, until - now)
-            if any(scope.concerns(kind, path) for kind, path in events):
-                now = time.monotonic()
-                latest = min(latest, now + self._timing.longest_seconds)
-                until = min(latest, now + self._timing.quiet_seconds)
-
-    def _events(self, notifier: _Notifier, seconds: float) -> set[tuple[int, str]]:
-        step = round(self._timing.step_seconds * 1000)
-        try:
-            events = notifier.watch(step, step, max(step, round(seconds * 1000)), self._interrupted)
-        except Exception as error:
-            self._give_up_notifications(error)
-            self._interrupted.wait(seconds)
-            return set()
-        return set() if isinstance(events, str) else events
-
-
-def _older(scope: Scope, since: float) -> dict[str, Stamp]:
-    """What was there when the workspace was looked at, as far as one can tell now."""
-    limit = (since - CLOCK_SECONDS) * 1e9
-    return {path: stamp for path, stamp in scope.files.items() if not stamp or stamp[0] < limit}
-
-
-class _Notifier(Protocol):
-    def watch(
-        self, debounce_ms: int, step_ms: int, timeout_ms: int, stop_event: threading.Event
-    ) -> set[tuple[int, str]] | str: ...
-
-    def close(self) -> None: ...
-
-
-@cache
-def _rust_notify() -> Callable[..., _Notifier]:
-    """The native half of watchfiles alone: 1 ms and 0.7 MB. The package brings anyio and more: 12 ms and 2.5 MB."""
-    from importlib.machinery import PathFinder
-    from importlib.util import module_from_spec
-
-    package = PathFinder.find_spec("watchfiles")
-    spec = PathFinder.find_spec("_rust_notify", package.submodule_search_locations) if package else None
-    if spec is None or spec.loader is None:
-        raise RuntimeError("watchfiles is not installed")
-    module = module_from_spec(spec)
-    spec.loader.exec_module(module)
-    made: Callable[..., _Notifier] = module.RustNotify
-    return made

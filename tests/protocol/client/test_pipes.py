@@ -5,25 +5,28 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import os
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from protocol.conversations import asynchronous, until
-from uno_devserver.protocol.client import lines as module
+from uno_devserver.protocol.client import pipes as module
 from uno_devserver.protocol.client.connection import Lost
-from uno_devserver.protocol.client.lines import Line, PipeLines, Splitter
+from uno_devserver.protocol.client.pipes import Line, PipeLines
 from uno_devserver.protocol.jsonrpc import BUSY, RpcError
+from uno_devserver.protocol.lines import LineSplitter, TooLong
+
+COPY_SECONDS = 1.0  # 16 MB pass in 20 ms; copied again for each 64 KiB, they would take some seconds
 
 
 class Pipes:
     """The server's ends of a pair of pipes, and what the client's end reported."""
 
     def __init__(self) -> None:
-        self.heard_lines: list[bytes] = []
+        self.heard_lines: list[bytes | TooLong] = []
+        self.turns: list[int] = []  # how many lines were heard at once
         self.reports: list[str] = []
         self.lines = PipeLines(self, lambda: self.reports.append("broken"))
         self.input, self._sink = os.pipe()
@@ -33,8 +36,9 @@ class Pipes:
     async def open(self) -> None:
         await self.lines.open(os.fdopen(self._source, "rb", 0), os.fdopen(self._sink, "wb", 0))
 
-    def heard(self, line: bytes) -> None:
-        self.heard_lines.append(line)
+    def heard(self, lines: list[bytes | TooLong]) -> None:
+        self.heard_lines += lines
+        self.turns.append(len(lines))
 
     def deaf(self) -> None:
         self.reports.append("deaf")
@@ -97,7 +101,7 @@ async def test_lines_go_both_ways() -> None:
         server.lines.write(b'{"c":3}')
         await until(lambda: len(server.heard_lines) == 2)
 
-        assert [line.strip() for line in server.heard_lines] == [b'{"a":1}', b'{"b":2}']
+        assert server.heard_lines == [b'{"a":1}', b'{"b":2}']
         assert server.read() == b'{"c":3}\n'
 
 
@@ -262,36 +266,179 @@ async def test_a_large_message_lets_other_work_go_on_in_both_directions() -> Non
         assert turns > 50
 
 
-# splitting
+@asynchronous
+async def test_lines_that_came_together_are_heard_together() -> None:
+    async with pipes() as server:
+        os.write(server.output, b"1\n2\n3\n")
+        await until(lambda: bool(server.heard_lines))
+
+        assert (server.heard_lines, server.turns) == ([b"1", b"2", b"3"], [3])
 
 
-@pytest.mark.parametrize(
-    ("data", "lines"),
-    [
-        (b"a\nb\n", [b"a", b"b"]),
-        (b"\n\n  \n\r\na\n", [b"a"]),
-        (b"a\r\n", [b"a\r"]),
-        (b"1234\n12345\n1234\n", [b"1234", b"1234"]),
-        (b"123456789", []),
-    ],
-)
-def test_blank_lines_and_long_ones_are_skipped(data: bytes, lines: list[bytes]) -> None:
-    assert Splitter(most=4).feed(data) == lines
+@asynchronous
+async def test_a_line_that_is_too_long_is_heard_as_such() -> None:
+    async with pipes() as server:
+        server.lines._splitter = LineSplitter(5000)
+        os.write(server.output, b'{"id":1,"result":"' + b"x" * 5000 + b'"}\nnext\n')
+        await until(lambda: len(server.heard_lines) == 2)
+
+        assert server.heard_lines == [TooLong({"id": 1, "result": None}), b"next"]
 
 
-def test_a_long_line_is_skipped_to_its_end_and_not_kept() -> None:
-    splitter = Splitter(most=4)
-
-    assert splitter.feed(b"12345") == []
-    assert splitter.feed(b"6789") == []
-    assert splitter.feed(b"0\nab") == []
-    assert splitter.feed(b"c\n") == [b"abc"]
+# lines that are queued
 
 
-@given(st.lists(st.sampled_from([b"a", b"bc", b"\n", b"", b"\r", b"defghi"]), max_size=12))
-def test_lines_are_the_same_wherever_they_were_cut(parts: list[bytes]) -> None:
-    whole, piecemeal = Splitter(most=5), Splitter(most=5)
+def queue(server: Pipes, *texts: bytes) -> list[Line]:
+    lines = [Line(text + b"\n") for text in texts]
+    for line in lines:
+        server.lines.queue(line)
+    return lines
 
-    at_once = [*whole.feed(b"".join(parts)), whole.rest()]
 
-    assert [*(line for part in parts for line in piecemeal.feed(part)), piecemeal.rest()] == at_once
+@asynchronous
+async def test_queued_lines_go_out_together_with_the_next_flush_and_not_before() -> None:
+    async with pipes() as server:
+        lines = queue(server, b"1", b"2", b"3")
+        assert (server.read(), [line.sent for line in lines]) == (b"", [False] * 3)
+
+        server.lines.flush()
+
+        assert (server.read(), [line.sent for line in lines]) == (b"1\n2\n3\n", [True] * 3)
+        server.lines.flush()
+        assert server.read() == b""
+
+
+@asynchronous
+async def test_a_line_that_is_written_goes_behind_those_that_are_queued() -> None:
+    async with pipes() as server:
+        queue(server, b"1", b"2")
+
+        server.lines.write(b"3")
+
+        assert server.read() == b"1\n2\n3\n"
+
+
+@pytest.mark.parametrize("surplus", [-1, 0, 1, 5000, 9_999])
+@asynchronous
+async def test_of_a_batch_that_fits_in_part_it_is_known_which_lines_the_server_may_have_seen(surplus: int) -> None:
+    """`surplus` is how far the pipe's room reaches into the line that follows the last whole one."""
+    async with pipes() as server:
+        room = fcntl.fcntl(server.input, fcntl.F_GETPIPE_SZ)
+        whole = room // 10_000 - 1
+        first = b"f" * (room - whole * 10_000 - surplus - 1)  # then `whole` lines of 10,000 bytes, and `surplus` bytes
+        lines = queue(server, first, *[b"x" * 9_999] * (whole + 5))
+
+        server.lines.flush()
+
+        sent = [line.sent for line in lines]
+        seen = 1 + whole + (surplus > 0) - (surplus < 0) + (surplus < 0)
+        assert sent == [True] * seen + [False] * (len(lines) - seen)
+        last = server.lines.write(b"last")
+        received = await server.drain(b"last\n")
+        assert received == first + b"\n" + (b"x" * 9_999 + b"\n") * (whole + 5) + b"last\n"
+        assert all(line.sent for line in (*lines, last))
+
+
+@asynchronous
+async def test_of_a_batch_that_fits_in_part_the_lines_that_wait_can_be_withdrawn_and_no_others() -> None:
+    async with pipes() as server:
+        lines = queue(server, *(b"%d" % number * 9_999 for number in range(10)))
+        server.lines.flush()
+        sent = sum(line.sent for line in lines)
+        assert 0 < sent < 9
+
+        withdrawn = [server.lines.withdraw(line) for line in lines]
+
+        assert withdrawn == [False] * sent + [True] * (10 - sent)
+        server.lines.write(b"last")
+        assert (await server.drain(b"last\n")).count(b"\n") == sent + 1
+        assert not any(line.sent for line in lines[sent:])
+
+
+@asynchronous
+async def test_lines_that_are_queued_behind_waiting_ones_wait_too() -> None:
+    async with pipes() as server:
+        server.fill()
+        lines = queue(server, b"1", b"2")
+
+        server.lines.flush()
+
+        assert not any(line.sent for line in lines)
+        assert (await server.drain(b"\n2\n")).endswith(b"x\n1\n2\n")
+        assert all(line.sent for line in lines)
+
+
+@asynchronous
+async def test_lines_that_are_queued_when_the_pipe_has_room_again_keep_their_place() -> None:
+    async with pipes() as server:
+        server.fill()
+        waiting = server.lines.write(b"waits")
+        [queued] = queue(server, b"queued")
+
+        received = server.read()
+        await until(lambda: waiting.sent)
+        server.lines.flush()
+        received += server.read()
+
+        assert received.endswith(b"x\nwaits\nqueued\n")
+        assert queued.sent
+
+
+@asynchronous
+async def test_lines_that_are_flushed_to_a_server_that_has_just_gone_were_not_sent() -> None:
+    async with pipes() as server:
+        lines = queue(server, b"1", b"2")
+        os.close(server.input)
+
+        server.lines.flush()
+
+        await until(lambda: server.reports == ["deaf", "broken"])
+        assert not any(line.sent for line in lines)
+        with pytest.raises(Lost):
+            server.lines.queue(Line(b"3\n"))
+
+
+@asynchronous
+async def test_lines_that_are_queued_when_the_server_closes_its_input_were_not_sent() -> None:
+    async with pipes() as server:
+        os.close(server.input)
+        await until(lambda: "deaf" in server.reports)
+        with pytest.raises(Lost) as lost:
+            server.lines.queue(Line(b"1\n"))
+        assert lost.value.sent is False
+
+        os.write(server.output, b"but it still answers\n")
+        await until(lambda: server.heard_lines == [b"but it still answers"])
+
+
+@asynchronous
+async def test_a_server_that_does_not_read_is_busy_for_queued_lines_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_WAITING_BYTES", 20_000)
+    async with pipes() as server:
+        server.fill()
+        queue(server, b"y" * 5000)
+        server.lines.flush()
+
+        with pytest.raises(RpcError) as busy:
+            queue(server, b"y" * 9_999)
+
+        assert busy.value.code == BUSY
+
+
+@asynchronous
+async def test_what_waits_for_a_slow_server_is_not_copied_again_for_each_piece_that_it_takes() -> None:
+    """64 MiB may wait, and a pipe takes 64 KiB at a time."""
+    async with pipes() as server:
+        for _ in range(800):
+            server.lines.write(b"y" * 9_999)
+        server.lines.write(b"z" * 8_000_000)
+        last = server.lines.write(b"last")
+        began = time.process_time()
+
+        received = 0
+        while not last.sent:
+            received += len(server.read())
+            await asyncio.sleep(0)
+
+        assert received + len(server.read()) == 800 * 10_000 + 8_000_001 + 5
+        assert time.process_time() - began < COPY_SECONDS
