@@ -122,6 +122,7 @@ class ProxyClient:
         self.asked: list[Message] = []  # the server's requests
         self.notifications: list[Message] = []
         self.problems: list[str] = []  # what no server may do
+        self.transcript: list[bytes] | None = None  # every line as it came, where a test wants them: make it a list
         self._answers: dict[int | str, Message] = {}
         self._sent: set[int | str] = set()
         self._last_id = 0
@@ -334,6 +335,8 @@ class ProxyClient:
             except ValueError:
                 message = None
             with self._changed:
+                if self.transcript is not None:
+                    self.transcript.append(line)
                 for each in message if isinstance(message, list) else [message]:  # a list answers a batch
                     if isinstance(each, dict) and each.get("jsonrpc") == "2.0":
                         self._take(each)
