@@ -9,7 +9,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from browser.stage import evaluate
 from uno_devserver.issues import REMEDIES, Issue, fatal, warning
-from uno_devserver.proxy.health.upstream_issues import with_step_here
+from uno_devserver.proxy.health.upstream_issues import with_proxy_step
 
 TRACE = 'Traceback (most recent call last):\n  File "a.py", line 1\nSyntaxError: invalid syntax'
 
@@ -62,7 +62,7 @@ def test_issues_with_the_same_next_step_are_told_together(page: Page) -> None:
 
 
 def test_no_next_step_speaks_of_the_user_as_of_somebody_else(page: Page) -> None:
-    issues = _issues(page, *(with_step_here(fatal(code, f"{code}.")) for code in REMEDIES))
+    issues = _issues(page, *(with_proxy_step(fatal(code, f"{code}.")) for code in REMEDIES))
 
     said = " ".join(issues.all_inner_texts())
     assert "If you trust its code, run" in said
@@ -70,7 +70,7 @@ def test_no_next_step_speaks_of_the_user_as_of_somebody_else(page: Page) -> None
 
 
 def test_a_tool_that_a_next_step_names_is_a_link_to_its_form(page: Page) -> None:
-    link = _issues(page, with_step_here(fatal("WorkspaceAmbiguous", "Two."))).get_by_role("link")
+    link = _issues(page, with_proxy_step(fatal("WorkspaceAmbiguous", "Two."))).get_by_role("link")
 
     expect(link).to_have_attribute("href", "#tools/uno_app_select_solution")
 

@@ -1,4 +1,4 @@
-"""Conversations with the endpoint over lines: a client that keeps everything it was told, in order."""
+"""Conversations with the session of the client on standard input and output: a client that keeps what it is told."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import asyncio
 import json
 from typing import Any
 
+from uno_devserver.protocol.jsonrpc import Refused, read
+from uno_devserver.protocol.parties import ClientInfo
 from uno_devserver.protocol.policy import DEFAULT_POLICY
 from uno_devserver.protocol.service import Service
-from uno_devserver.proxy.front.session import Stdio
+from uno_devserver.proxy.front.session import ClientSession
 
 from .conversations import MODERN, WAIT_SECONDS
 
@@ -20,7 +22,7 @@ class LineClient:
     """Speaks the handshake era."""
 
     def __init__(self, service: Service, **policy: Any) -> None:
-        self.endpoint = Stdio(service, self._read, DEFAULT_POLICY.replace(**policy))
+        self.endpoint = ClientSession(service, self._read, DEFAULT_POLICY.replace(**policy))
         self._said: asyncio.Queue[bytes] = asyncio.Queue()
         self._last_id = 0
 
@@ -50,7 +52,7 @@ class LineClient:
         if request_id is None:
             self._last_id += 1
             request_id = self._last_id
-        self.endpoint.take({"jsonrpc": "2.0", "id": request_id, "method": method, **self._params(method, params)})
+        self.take({"jsonrpc": "2.0", "id": request_id, "method": method, **self._params(method, params)})
         return request_id
 
     def call(self, tool: str, *, request_id: Any = None, **more: Any) -> Any:
@@ -62,19 +64,24 @@ class LineClient:
         return await self.message()
 
     def tell(self, method: str, params: Any = None) -> None:
-        self.endpoint.take({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
+        self.take({"jsonrpc": "2.0", "method": method, **({} if params is None else {"params": params})})
 
     def cancel(self, request_id: Any) -> None:
         self.tell("notifications/cancelled", {"requestId": request_id})
 
     def respond(self, request_id: Any, **what: Any) -> None:
-        self.endpoint.take({"jsonrpc": "2.0", "id": request_id, **what})
+        self.take({"jsonrpc": "2.0", "id": request_id, **what})
 
-    async def initialize(self, version: str = "2025-11-25", **capabilities: Any) -> dict[str, Any]:
-        params = {"protocolVersion": version, "capabilities": capabilities, "clientInfo": CLIENT}
-        answer = await self.ask("initialize", params, request_id="init")
+    def take(self, value: dict[str, Any]) -> None:
+        """As the front does, which refuses what is no message."""
+        message = read(value)
+        assert not isinstance(message, Refused), message.error
+        self.endpoint.take(message)
+
+    async def initialize(self, version: str = "2025-11-25", **capabilities: Any) -> None:
+        """As the front does, which answers the handshake."""
+        self.endpoint.introduce(ClientInfo(CLIENT["name"], CLIENT["version"], capabilities, version))
         self.tell("notifications/initialized")
-        return dict(answer["result"])
 
     def _params(self, method: str, params: Any) -> dict[str, Any]:
         return {} if params is None else {"params": params}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
 from typing import Any
 
 from hypothesis import given, settings
@@ -12,11 +11,9 @@ from hypothesis import strategies as st
 
 from uno_devserver.protocol.eras import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 from uno_devserver.protocol.http.messages import Answer, Request, Response, Streaming
-from uno_devserver.protocol.jsonrpc import Refused, RpcNotification, RpcRequest, read
 from uno_devserver.protocol.service import Call, Result
 
 from .conversations import Client, Connection, ScriptedService, endpoint_of, text
-from .lines import LineClient
 
 STATUSES = {200, 202, 400, 404, 405, 406, 415}
 METHODS = (
@@ -126,38 +123,3 @@ def _check(answer: Answer) -> None:
             assert answer.status == 200 or "error" in message
     else:
         assert answer.status in (200, 202, 405)
-
-
-@settings(max_examples=400)
-@given(st.lists(messages | st.lists(messages, max_size=3) | values, max_size=6), st.sampled_from(HANDSHAKE_VERSIONS))
-def test_every_request_on_a_line_gets_one_answer(said: list[Any], version: str) -> None:
-    asyncio.run(_converse_on_lines(said, version))
-
-
-async def _converse_on_lines(said: list[Any], version: str) -> None:
-    client = LineClient(ScriptedService(speak=_speak, ask=_ask), ask_seconds=0.001)
-    await client.initialize(version, elicitation={})
-    for value in said:
-        client.endpoint.take(value)
-        await asyncio.sleep(0)
-    await client.endpoint.close()
-
-    if any(isinstance(value, list) for value in said):
-        return  # a batch may be refused as a whole
-    answered = Counter(repr(message["id"]) for message in client.rest() if "method" not in message)
-    owed = Counter(repr(message.id) for message in map(read, said) if isinstance(message, RpcRequest))
-    # A response that is none is not answered, anything else that is no message is.
-    owed += Counter(
-        repr(message.id)
-        for value, message in zip(said, map(read, said), strict=True)
-        if isinstance(message, Refused) and not (isinstance(value, dict) and _is_response(value))
-    )
-    for message in map(read, said):
-        if isinstance(message, RpcNotification) and message.method == "notifications/cancelled":
-            cancelled = repr(message.params.get("requestId"))
-            del answered[cancelled], owed[cancelled]
-    assert answered == owed
-
-
-def _is_response(value: dict[str, Any]) -> bool:
-    return "method" not in value and ("result" in value or "error" in value)

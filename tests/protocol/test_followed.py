@@ -11,7 +11,7 @@ from uno_devserver.protocol.followed import Followed
 from uno_devserver.protocol.jsonrpc import BUSY, INTERNAL_ERROR, INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
 
 from .conversations import Client, ModernClient, ScriptedService, asynchronous, endpoint_of, until
-from .lines import LineClient, ModernLineClient
+from .line_clients import LineClient, ModernLineClient
 
 A, B = "file:///a", "file:///b"
 

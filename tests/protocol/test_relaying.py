@@ -12,7 +12,7 @@ from uno_devserver.protocol.jsonrpc import INVALID_PARAMS
 from uno_devserver.protocol.service import Call, Result
 
 from .conversations import Client, ModernClient, ScriptedService, asynchronous, endpoint_of, text
-from .lines import ModernLineClient
+from .line_clients import ModernLineClient
 
 QUESTION: dict[str, Any] = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 ASKING = {

@@ -57,6 +57,16 @@ launch.spawn = lambda *_, **__: SimpleNamespace(pid=os.getpid())
 launch.wait_until_ready = starting
 serve(Options(os.getcwd()))
 """
+# A proxy that writes its catalogue only when it ends.
+SAVES_LATE = """
+import sys
+from uno_devserver.proxy import engine
+
+engine.FIRST_CALLS_SECONDS = 60.0
+del sys.argv[0]
+from uno_devserver.__main__ import main
+sys.exit(main())
+"""
 # What a proxy needs as soon as its Host is connected.
 AFTER_IT = {"discovery.discover", "hotreload.channel", "hotreload.own_authority", "system.inotify"}
 AFTER_IT |= {"proxy.reload.reloader", "proxy.health.status_file", "proxy.calls.call_queue"}
@@ -114,6 +124,17 @@ def test_a_tool_call_comes_through_and_the_timeline_tells_the_stages(proxies: Pr
     stages = client.health()["proxy"]["timeline"]
     assert stages["engine"] <= stages["launched"] <= stages["ready"] <= stages["connected"]
     assert stages["launched"] <= stages["loop"] <= stages["connected"]
+
+
+def test_what_was_listed_is_kept_although_the_client_leaves_before_it_was_time_to_write_it(proxies: Proxies) -> None:
+    client = proxies.connected(prefix=[sys.executable, "-P", "-c", SAVES_LATE])
+
+    client.close_stdin()
+
+    assert client.exit_code() == 0
+    again = proxies.start()
+    again.initialize()
+    assert "greet" in again.tools()
 
 
 def test_a_catalogue_cannot_be_made_where_there_is_no_workspace_and_that_is_said_at_once(machine: Machine) -> None:

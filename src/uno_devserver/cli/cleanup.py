@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..hotreload.channel_name import remove_left_channels
 from ..instances.registry import prune
-from ..proxy.health.status_file import remove_left
+from ..proxy.health.status_file import remove_stale
 from ..system.folders import folders
 from ..system.log import log
 from ..system.text import visible
@@ -20,7 +20,7 @@ def run(_: Invocation) -> Result:
     for problem in pruned.problems:
         log.warn(problem)
     lines = ["Cleaning up stale DevServer registrations..."]
-    removed = (*pruned.removed, *remove_left(folders().state), *remove_left_channels())
+    removed = (*pruned.removed, *remove_stale(folders().state), *remove_left_channels())
     lines += [f"Removed {path}" for path in removed]
     lines += [f"Left {path}: it is no registration, and not certainly stale." for path in pruned.unreadable]
     lines += ["Cleanup completed." if not pruned.problems else "Cleanup not completed."]

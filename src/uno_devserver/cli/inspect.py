@@ -104,7 +104,8 @@ def _started(status: Status) -> Status:
 def _is_starting(status: Status) -> bool:
     """Whether its start may still open a page or a control channel."""
     decided = ("inspector", "controlChannel", "hotReload", "hotReloadOff", "fallback")
-    return status.get("state") in STARTING and not any(status.get(name) for name in decided)
+    starts = status.get("state") in STARTING and not any(status.get(name) for name in decided)
+    return starts or status.get("opensInspector") is True
 
 
 def _open_page(proxies: list[Status]) -> Page | None:

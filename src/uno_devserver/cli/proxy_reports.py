@@ -9,7 +9,7 @@ from ..instances.health import judged
 from ..instances.host_kind import HostKind
 from ..instances.probe import Probe
 from ..issues import Issue, Severity
-from ..proxy.health.upstream_issues import MENDED
+from ..proxy.health.upstream_issues import ADDIN_STEPS
 from ..proxy.state import ConnectionState
 
 TYPE_CHECKING = False
@@ -38,7 +38,7 @@ def also_told(report: HealthReport, proxies: Sequence[Status]) -> HealthReport:
     told = [issue for status in proxies for issue in _issues(status) if issue.code not in known]
     own: Sequence[Issue] = report.issues
     if any(_reloads(status, report.facts) for status in proxies):
-        own = [issue.replace(remediation=MENDED.get(issue.code, issue.remediation)) for issue in own]
+        own = [issue.replace(remediation=ADDIN_STEPS.get(issue.code, issue.remediation)) for issue in own]
     return judged(report.facts, (*own, *told))
 
 

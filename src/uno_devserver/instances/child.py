@@ -7,6 +7,8 @@ input and output has pipes there, and prints on stderr. Stopping is bounded.
 
 from __future__ import annotations
 
+import _thread
+import errno
 import os
 import re
 import subprocess
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import IO
 
+SPAWN_SECONDS = 0.1  # for one that is just being spawned; a busy machine takes 20 ms
 TAIL_BYTES = 16 * 1024
 TAIL_LINES = 30  # a .NET stack trace with what led to it
 # The box in which a Host says who it is, when it starts: nothing of it tells how it ended.
@@ -70,13 +73,20 @@ def _keep_previous(path: str) -> None:
 
 
 _spawned: set[Child] = set()  # those that may still run; several threads may spawn
+_spawning = _thread.allocate_lock()  # held while a child comes into being, which has to be known before all are ended
+_may_spawn = True
 
 
 def end_all() -> None:
     """End every child at once, by force, and whatever else we run: for a process that has no time left."""
+    global _may_spawn
+    _may_spawn = False
+    held = _spawning.acquire(timeout=SPAWN_SECONDS)
     for child in tuple(_spawned):
         if child.exit_code() is None:
             child.end_the_rest()
+    if held:
+        _spawning.release()
     stop_all()
 
 
@@ -158,20 +168,24 @@ def spawn(
     `reads` from that handle.
     """
     start = output.size()
-    process = _popen(spoken_to)(
-        list(line),
-        cwd=folder,
-        env=dict(environ),
-        stdin=subprocess.PIPE if spoken_to else reads,
-        stdout=subprocess.PIPE if spoken_to else output.handle,
-        stderr=output.handle,
-        bufsize=0,
-        start_new_session=True,
-        creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0) | getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
-    )
-    child = Child(process, output, start)
-    _spawned.difference_update([one for one in tuple(_spawned) if one.exit_code() is not None])
-    _spawned.add(child)
+    with _spawning:
+        if not _may_spawn:
+            raise OSError(errno.ECANCELED, "this process ends")
+        process = _popen(spoken_to)(
+            list(line),
+            cwd=folder,
+            env=dict(environ),
+            stdin=subprocess.PIPE if spoken_to else reads,
+            stdout=subprocess.PIPE if spoken_to else output.handle,
+            stderr=output.handle,
+            bufsize=0,
+            start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0)
+            | getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+        )
+        child = Child(process, output, start)
+        _spawned.difference_update([one for one in tuple(_spawned) if one.exit_code() is not None])
+        _spawned.add(child)
     return child
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..issues import UserError
 from ..protocol.eras import MODERN_VERSIONS
 from ..protocol.jsonrpc import RpcNotification
+from ..protocol.modern_calls import ModernSession
 from ..protocol.running import Tasks
 from ..system.folders import folders
 from ..system.log import ERROR, INFORMATION, WARNING, log
@@ -94,6 +95,7 @@ class Engine:
         self._loop = asyncio.get_running_loop()
         self._tasks = Tasks()
         self._over = asyncio.Event()
+        self._client: ClientInfo | None = None  # the one on stdio, as it introduced itself last
         self._unready: asyncio.TimerHandle | None = None  # a client has introduced itself, and is not ready yet
         self._saving = self._looking = False  # due, behind the first calls
         self._announcements = Announcements(self._say)
@@ -113,7 +115,11 @@ class Engine:
             comes_back=options.url is not None,
         )
         self._service = ProxyService(
-            self.keeper, state, resource_updated=self._resource_updated, roots_changed=self._roots_changed
+            self.keeper,
+            state,
+            resource_updated=self._resource_updated,
+            roots_changed=self._roots_changed,
+            wait_calls=options.wait_calls,
         )
         self._session = ClientSession(self._service, write)
         self.relay = CallRelay(state, self.keeper, self._service, self._session, output)
@@ -198,6 +204,8 @@ class Engine:
 
     def client_met(self, client: ClientInfo) -> None:
         self._session.introduce(client)
+        self._client = client
+        self._open_ahead()
         self._service.broadcast_peer.met(client)
         self.keeper.met(client)
         clients = dict.fromkeys((*self._state.facts.clients, client.name or "unknown"))
@@ -243,6 +251,15 @@ class Engine:
 
     def upstream_changed(self) -> None:
         self._service.conversations.renew()
+        self._open_ahead()
+
+    def _open_ahead(self) -> None:
+        """Connect the client on stdio to the upstream, if both are there, before it calls."""
+        client = self._client
+        modern = client is not None and client.protocol_version in MODERN_VERSIONS
+        session = ModernSession(client) if client is not None and modern else self._session.session
+        if session is not None:
+            self._service.conversations.open_ahead(session)
 
     def upstream_replaced(self) -> None:
         self._service.conversations.renew(old_answers=True)

@@ -1,4 +1,4 @@
-"""What a proxy is told when it is started. Cheap to import: it is on the way to the first answer."""
+"""The options of a proxy. Cheap to import: the first answer waits for it."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import re
 
 from ..system.values import Value
 
-INSPECTOR_PORT = 6274  # where people look for the inspectors of MCP servers
-
-# What they run is named behind them.
+INSPECTOR_PORT = 6274  # the usual port of inspectors of MCP servers
+# Programs that are given the server as an argument.
 RUNNERS = re.compile(r"(python[\d.]*|node|npx|uvx)(\.exe|\.cmd)?", re.IGNORECASE)
 
 
@@ -23,26 +22,26 @@ class Options(Value):
     only_catalogue: bool = False  # --force-generate-tool-cache
     wait_calls: bool = False  # --wait-calls
     http_port: int | None = None  # --http: also serve MCP over HTTP there; 0: any
-    inspector_port: int | None = None  # --inspector: also serve its page there, or on the next port; 0: any
-    forwarded: tuple[str, ...] = ()  # for the Host
+    inspector_port: int | None = None  # --inspector: also serve the page there, or on the next free port; 0: any
+    forwarded: tuple[str, ...] = ()  # options of the Host
 
     @property
     def uses_host(self) -> bool:
-        """Whether a Host of the workspace is behind it, and not a server that the user named."""
+        """Whether the workspace decides which upstream there is, and not the user who named one."""
         return not self.command and self.url is None
 
     @property
     def upstream_name(self) -> str:
-        """What is behind the proxy, at the beginning of a sentence."""
+        """The name of the upstream at the beginning of a sentence, until a better one is known."""
         if self.url is not None:
-            from ..system.urls import shown_url  # most proxies need none of it, and are quicker without
+            from ..system.urls import shown_url  # most proxies have no URL
 
             return f"The server at {shown_url(self.url)}"
         return f"The server '{command_name(self.command)}'" if self.command else "The Host"
 
 
 def command_name(command: tuple[str, ...]) -> str:
-    """What people would call it: the file of its program or, behind an interpreter, what that runs."""
+    """The file name of its program or, behind an interpreter, of what that runs."""
     program = _file_name(command[0])
     what = next((word for word in command[1:] if not word.startswith("-")), "")
     if not RUNNERS.fullmatch(program) or not what or re.search(r"\s", what):  # a line of code is no name

@@ -1,6 +1,7 @@
-"""What the proxy offers by itself: its tools and its resource, and what they answer. Cheap to import.
+"""The tools and the resource that the proxy offers by itself, and the answers about its health.
 
-Names, schemas, titles and hints are those of the .NET tool, which agents and their instructions know.
+Names, schemas, titles and hints are those of the .NET tool, which agents and their instructions know. Cheap to import:
+the first answer waits for it.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 HEALTH = "uno_health"
 SELECT_SOLUTION = "uno_app_select_solution"
 INITIALIZE = "uno_app_initialize"
-SET_ROOTS = "uno_app_set_roots"  # the older name of the one before
+SET_ROOTS = "uno_app_set_roots"  # the older name of uno_app_initialize
 DISCOVER = "uno_discover_tools"
 EXECUTE = "uno_execute_tool"
 STATUS = "mcpStatus"  # without our prefix: the instructions of agents name it so
 
-# Where the upstream has a tool of the same name, its own is listed and called; but nobody else knows how we are.
+# A tool of the upstream takes the place of ours with the same name, except of these: only the proxy can answer them.
 ALWAYS_OURS = frozenset({HEALTH, STATUS})
 
 HEALTH_URI = "uno://health"
@@ -46,52 +47,22 @@ INSTRUCTIONS = (
     f"When a call fails or a tool is missing, call {HEALTH}: it says what is wrong and what to do about it."
 )
 
-_NOTHING = {"type": "object", "properties": {}}
-_WORKSPACE = {
-    "type": "object",
-    "properties": {
-        "workspaceDirectory": {"type": "string", "description": "The folder of the workspace, as an absolute path."},
-        "solutionPath": {
-            "type": "string",
-            "description": "Which .sln or .slnx of it to serve, as an absolute path; only needed where several fit.",
-        },
-    },
-    "required": ["workspaceDirectory"],
-}
-_INITIALIZE_HINTS = {
-    "title": "Initialize Workspace",
-    "destructiveHint": False,
-    "idempotentHint": True,
-    "openWorldHint": False,
-    "readOnlyHint": False,
-}
-
+_READ_ONLY = {"destructiveHint": False, "idempotentHint": True, "openWorldHint": False, "readOnlyHint": True}
+_NO_ARGUMENTS = {"type": "object", "properties": {}}
 _HEALTH_TOOL = {
     "name": HEALTH,
     "description": "Tells how the dev server is: its connection, the number of its tools, and each problem with the "
     "next step. It answers at once, whatever else does not.",
-    "inputSchema": _NOTHING,
-    "annotations": {
-        "title": "Uno Health Check",
-        "destructiveHint": False,
-        "idempotentHint": True,
-        "openWorldHint": False,
-        "readOnlyHint": True,
-    },
+    "inputSchema": _NO_ARGUMENTS,
+    "annotations": {"title": "Uno Health Check", **_READ_ONLY},
 }
 _STATUS_TOOL = {
     "name": STATUS,
     "title": "MCP Status",
     "description": "Waits until the server behind this one answers, and says so. Call it when a tool says that the "
     "server is restarting, and call no other tool before it says ready; there is no need for it otherwise.",
-    "inputSchema": _NOTHING,
-    "annotations": {
-        "title": "MCP Status",
-        "destructiveHint": False,
-        "idempotentHint": True,
-        "openWorldHint": False,
-        "readOnlyHint": True,
-    },
+    "inputSchema": _NO_ARGUMENTS,
+    "annotations": {"title": "MCP Status", **_READ_ONLY},
 }
 _SELECT_TOOL = {
     "name": SELECT_SOLUTION,
@@ -121,21 +92,29 @@ _INITIALIZE_TOOL = {
     "name": INITIALIZE,
     "description": "Says which folder to work in, and starts the dev server for it; the other tools need that. Call "
     f"it once, first. There is no need for {SELECT_SOLUTION} afterwards, unless {HEALTH} reports WorkspaceAmbiguous.",
-    "inputSchema": _WORKSPACE,
-    "annotations": _INITIALIZE_HINTS,
+    "inputSchema": {
+        "type": "object",
+        "properties": {
+            "workspaceDirectory": {
+                "type": "string",
+                "description": "The folder of the workspace, as an absolute path.",
+            },
+            "solutionPath": {
+                "type": "string",
+                "description": "Which .sln or .slnx of it to serve, as an absolute path; "
+                "only needed where several fit.",
+            },
+        },
+        "required": ["workspaceDirectory"],
+    },
+    "annotations": {"title": "Initialize Workspace", **_READ_ONLY, "readOnlyHint": False},
 }
 _DISCOVER_TOOL = {
     "name": DISCOVER,
     "description": "Lists the tools of the dev server with their descriptions and schemas, for clients that have read "
     f"the list of tools too early. Waits until the dev server is ready. {EXECUTE} calls them.",
-    "inputSchema": _NOTHING,
-    "annotations": {
-        "title": "Discover Tools",
-        "destructiveHint": False,
-        "idempotentHint": True,
-        "openWorldHint": False,
-        "readOnlyHint": True,
-    },
+    "inputSchema": _NO_ARGUMENTS,
+    "annotations": {"title": "Discover Tools", **_READ_ONLY},
 }
 _EXECUTE_TOOL = {
     "name": EXECUTE,
@@ -160,16 +139,16 @@ HEALTH_RESOURCE = {
 
 
 class Circumstances(Value):
-    """What decides which of our tools make sense."""
+    """The facts that decide which of our tools are offered."""
 
-    by_workspace: bool  # a workspace decides what is behind us, and somebody may have to name it
+    by_workspace: bool  # the workspace decides which upstream there is
     selects_solution: bool  # a Host serves one of its solutions, or it is not known yet what there is
-    fallback: bool = False  # nobody else has named the workspace
+    fallback: bool = False  # the workspace is not known, so a client has to name it
     hot_reload: bool = False
 
 
 def first_tools(now: Circumstances) -> list[Tool]:
-    """Ours that stand before the upstream's."""
+    """Our tools that are listed before the upstream's."""
     return [
         _HEALTH_TOOL,
         *((_STATUS_TOOL,) if now.hot_reload else ()),
@@ -179,16 +158,17 @@ def first_tools(now: Circumstances) -> list[Tool]:
 
 
 def unlisted_tools(now: Circumstances) -> frozenset[str]:
-    """Ours that can be called but are not listed: older names."""
+    """The older names of our tools, which can be called but are not listed."""
     return frozenset({SET_ROOTS}) if now.by_workspace else frozenset()
 
 
 def last_tools() -> list[Tool]:
+    """Our tools that are listed after the upstream's."""
     return [_DISCOVER_TOOL, _EXECUTE_TOOL]
 
 
 def health_result(report: Mapping[str, object], *, structured: bool) -> dict[str, Any]:
-    """What a call of uno_health returns; `structured` for versions that know structured content."""
+    """The result of uno_health. `structured`: for protocol versions that know structured content."""
     result: dict[str, Any] = {"content": [{"type": "text", "text": _one_line(report)}], "isError": False}
     if structured:
         result["structuredContent"] = report
@@ -196,7 +176,7 @@ def health_result(report: Mapping[str, object], *, structured: bool) -> dict[str
 
 
 def health_contents(report: Mapping[str, object]) -> dict[str, Any]:
-    """What reading uno://health returns."""
+    """The result of reading uno://health."""
     return {"contents": [{"uri": HEALTH_URI, "mimeType": JSON_TYPE, "text": _one_line(report)}]}
 
 
@@ -205,12 +185,12 @@ def is_health_uri(uri: object) -> bool:
 
 
 def instructions(upstream: str | None) -> str:
-    """Ours, and the upstream's behind them."""
+    """Our instructions, followed by the upstream's."""
     return f"{INSTRUCTIONS}\n\n{upstream}" if upstream else INSTRUCTIONS
 
 
 def capabilities(upstream: Mapping[str, Any]) -> dict[str, Any]:
-    """Ours, and what else the upstream has, which passes through us."""
+    """Our capabilities, and those of the upstream that pass through the proxy."""
     return {**upstream, **CAPABILITIES}
 
 

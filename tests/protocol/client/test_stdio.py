@@ -50,7 +50,7 @@ async def test_a_result_comes_as_the_bytes_that_the_server_wrote() -> None:
     call = _call(wire, TestPeer())
     number = (await wire.next())["id"]
 
-    wire.connection.heard(b'{"id":%d,"future":1,"result": {"b" : 1.50, "a":"\\u00e4"} ,"jsonrpc":"2.0"}' % number)
+    wire.write_out(b'{"id":%d,"future":1,"result": {"b" : 1.50, "a":"\\u00e4"} ,"jsonrpc":"2.0"}' % number)
 
     assert bytes(await call) == b'{"b" : 1.50, "a":"\\u00e4"}'
 
@@ -108,7 +108,7 @@ async def test_several_messages_in_one_line_count_one_by_one() -> None:
     numbers = [(await wire.next())["id"] for _ in calls]
 
     batch = [{"jsonrpc": "2.0", "id": number, "result": {"n": number}} for number in numbers]
-    wire.connection.heard(json.dumps(batch).encode())
+    wire.write_out(json.dumps(batch).encode())
 
     assert [json.loads(bytes(await call))["n"] for call in calls] == numbers
 
@@ -526,7 +526,7 @@ async def test_a_resource_that_is_refused_keeps_no_other_from_being_followed_or_
 async def test_a_question_with_an_id_that_no_number_can_hold_is_answered() -> None:
     wire = await handshake_wire(TestPeer())
 
-    wire.connection.heard(b'{"jsonrpc":"2.0","id":1e400,"method":"ping"}')
+    wire.write_out(b'{"jsonrpc":"2.0","id":1e400,"method":"ping"}')
 
     assert await wire.next() == {"jsonrpc": "2.0", "id": float("inf"), "result": {}}
 
@@ -701,7 +701,7 @@ async def test_garbage_is_skipped(line: bytes) -> None:
     call = _call(wire, TestPeer())
     request = await wire.next()
 
-    wire.connection.heard(line)
+    wire.write_out(line)
     wire.answer(request, {"a": 1})
 
     assert json.loads(bytes(await call)) == {"a": 1}
@@ -715,7 +715,7 @@ async def test_a_text_that_was_cut_in_the_middle_of_an_emoji_arrives() -> None:
     number = (await wire.next())["id"]
 
     said = rb'{"a":"\ud83d","b":"\ud83d\ude00\ud83d","c":"\\ud83d","d":"\uDE00x"}'
-    wire.connection.heard(b'{"jsonrpc":"2.0","id":%d,"result":%s}' % (number, said))
+    wire.write_out(b'{"jsonrpc":"2.0","id":%d,"result":%s}' % (number, said))
 
     assert bytes(await call) == rb'{"a":"\ufffd","b":"\ud83d\ude00\ufffd","c":"\\ud83d","d":"\ufffdx"}'
 
@@ -737,7 +737,7 @@ async def test_an_answer_that_cannot_be_read_keeps_nobody_waiting(line: bytes) -
     call, other = _call(wire, TestPeer()), _call(wire, TestPeer())
     number, next_one = (await wire.next())["id"], await wire.next()
 
-    wire.connection.heard(line % number)
+    wire.write_out(line % number)
     wire.answer(next_one, {})
 
     with pytest.raises(RpcError, match="cannot be read"):
@@ -760,7 +760,7 @@ async def test_what_only_looks_like_an_answer_is_none(line: bytes) -> None:
     call = _call(wire, TestPeer())
     request = await wire.next()
 
-    wire.connection.heard(line % request["id"])
+    wire.write_out(line % request["id"])
     wire.answer(request, {"real": 1})
 
     assert json.loads(bytes(await call)) == {"real": 1}
@@ -771,7 +771,7 @@ async def test_garbage_is_logged_in_short(capsys: pytest.CaptureFixture[str], mo
     monkeypatch.setattr(log, "level", DEBUG)
     wire = await handshake_wire(TestPeer())
 
-    wire.connection.heard(b"Downloading " + b"." * 1_000_000)
+    wire.write_out(b"Downloading " + b"." * 1_000_000)
 
     said = capsys.readouterr().err
     assert "Downloading ....." in said
@@ -807,7 +807,7 @@ def test_whatever_a_server_writes_the_conversation_goes_on(lines: list[bytes]) -
         calls = [_call(wire, TestPeer()) for _ in range(2)]  # so that an error without a number is nobody's
         requests = [await wire.next() for _ in calls]
         for line in lines:
-            wire.connection.heard(line)
+            wire.write_out(line)
         for request in requests:
             wire.answer(request, {"a": request["id"]})
         assert [json.loads(bytes(await call)) for call in calls] == [{"a": request["id"]} for request in requests]

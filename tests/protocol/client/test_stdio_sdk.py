@@ -14,7 +14,7 @@ import pytest
 from protocol.conversations import asynchronous, until
 from support.mcp_peers import TestPeer
 from uno_devserver.protocol.client.connection import Lost
-from uno_devserver.protocol.client.lines import PipeLines
+from uno_devserver.protocol.client.pipes import PipeLines
 from uno_devserver.protocol.client.stdio import StdioConnection
 from uno_devserver.protocol.jsonrpc import RpcError
 

@@ -1,4 +1,4 @@
-"""A conversation over lines without a process: what the client writes can be looked at, what it hears is said here."""
+"""A conversation over lines without a process: what the client writes can be read, and what it hears is said here."""
 
 from __future__ import annotations
 
@@ -8,31 +8,49 @@ from typing import Any
 
 from support.mcp_peers import MODERN
 from uno_devserver.protocol.client.connection import Lost, Peer
-from uno_devserver.protocol.client.lines import Line
+from uno_devserver.protocol.client.pipes import Line, Sendable
 from uno_devserver.protocol.client.stdio import StdioConnection
+from uno_devserver.protocol.jsonrpc import BUSY, RpcError
+from uno_devserver.protocol.lines import TooLong
 
 WAIT_SECONDS = 10  # longer than any step takes on a busy machine
 
 
 class Wire:
-    """The server's end."""
+    """The server's end. Stands in for `pipes.PipeLines`."""
 
     def __init__(self, peer: Peer) -> None:
-        self.connection = StdioConnection(peer)
+        self.strays: list[bytes] = []
+        self.connection = StdioConnection(peer, self.strays.append)
         self.room = True  # else lines wait, and are not sent
         self.gone = False
-        self.withdrawn: list[Line] = []
+        self.busy = False  # too much waits already
+        self.withdrawn: list[Sendable] = []
+        self._queued: list[Sendable] = []
         self._lines: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
 
-    def write(self, data: bytes) -> Line:
+    def queue(self, line: Sendable) -> None:
         if self.gone:
             raise Lost("it is gone", sent=False)
-        line = Line(data)
-        line.sent = self.room
-        self._lines.put_nowait(json.loads(data))
+        if self.busy:
+            raise RpcError(BUSY, "it does not read")
+        assert line.data.endswith(b"\n")
+        self._queued.append(line)
+
+    def flush(self) -> None:
+        queued, self._queued = self._queued, []
+        for line in queued:
+            line.sent = self.room
+            self._lines.put_nowait(json.loads(line.data))
+
+    def write(self, data: bytes) -> Line:
+        line = Line(data + b"\n")
+        self.queue(line)
+        self.flush()
         return line
 
-    def withdraw(self, line: Line) -> bool:
+    def withdraw(self, line: Sendable) -> bool:
+        assert line not in self._queued, "what is queued is flushed first"
         if not line.sent:
             self.withdrawn.append(line)
         return not line.sent
@@ -52,7 +70,11 @@ class Wire:
             await asyncio.sleep(0)
 
     def say(self, **message: Any) -> None:
-        self.connection.heard(json.dumps({"jsonrpc": "2.0", **message}).encode())
+        self.write_out(json.dumps({"jsonrpc": "2.0", **message}).encode())
+
+    def write_out(self, *lines: bytes | TooLong) -> None:
+        """What the server writes to its output at once."""
+        self.connection.heard(list(lines))
 
     def answer(self, request: dict[str, Any], result: dict[str, Any]) -> None:
         self.say(id=request["id"], result=result)

@@ -32,7 +32,8 @@ from uno_devserver.proxy.calls.reload_messages import META_KEY
 from uno_devserver.proxy.calls.upstream_link import CallLimits
 from uno_devserver.proxy.lists.merge import Offered, merged
 from uno_devserver.proxy.own_tools import Circumstances
-from uno_devserver.proxy.state import ConnectionState
+from uno_devserver.proxy.state import ConnectionState, UpstreamFacts
+from uno_devserver.proxy.upstream.base import Ending
 from uno_devserver.workspace.config import Strategy
 
 THEIRS = (("echo", b'{"name":"echo","inputSchema":{"n":1.0},"new":1}'), ("uno_health", b'{"name":"uno_health"}'))
@@ -297,8 +298,6 @@ async def test_names_that_are_no_names_are_the_upstreams_to_refuse() -> None:
 HEALTH = {
     "status": "Degraded",
     "issues": [{"severity": "Fatal", "message": "It ended at once.", "remediation": "Repair main.py."}],
-    "logFile": "/logs/acme.log",
-    "proxy": {"lastExit": {"lastLines": ["Traceback", "NameError: x"]}},
 }
 
 
@@ -315,6 +314,8 @@ class Reloader(Scene):
     ) -> None:
         own_tools = frozenset({"mcpStatus", "uno_execute_tool"})
         super().__init__(connection, state=state_of(health=HEALTH, own_tools=own_tools), limits=limits)
+        ending = Ending("it ended with exit code 1", 1, ("Traceback", "NameError: x"))
+        self.state.learn(upstream=UpstreamFacts(log_file="/logs/acme.log"), last_end=ending)
         self.authority = ScriptedAuthority(news)
         self.queue = CallQueue(
             self.authority,

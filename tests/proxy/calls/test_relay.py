@@ -25,6 +25,7 @@ from uno_devserver.protocol.jsonrpc import BUSY, INTERNAL_ERROR, INVALID_REQUEST
 from uno_devserver.protocol.policy import DEFAULT_POLICY
 from uno_devserver.proxy.calls.call_queue import CallQueue
 from uno_devserver.proxy.inspection.call_recorder import Recorder
+from uno_devserver.proxy.state import ConnectionState
 from uno_devserver.workspace.config import Strategy
 
 from .relayed import KEY, HttpLink, PipedLink, PipedServer, RelayedClient, envelope, message, no_tasks, relayed_client
@@ -706,6 +707,44 @@ async def test_a_call_that_the_lost_upstream_never_had_goes_to_the_next(tool: st
         assert len(client.link.asked) == 2
 
 
+@pytest.mark.parametrize(("tool", "sent"), [("look", True), ("look", False), ("act", False)])
+@virtual
+async def test_a_call_that_has_lost_its_upstream_waits_as_long_for_the_next_as_on_the_general_way(
+    tool: str, sent: bool
+) -> None:
+    async with connected() as client:
+        client.call(tool)
+        client.link.crash(sent=sent)
+        await asyncio.sleep(QUICK.again_seconds * 0.8)
+        client.link.connect_anew()
+        (await client.next_asked()).answer({"content": ["next"]})
+
+        assert (await client.answer())["result"] == {"content": ["next"]}
+
+
+@pytest.mark.parametrize(
+    ("tool", "sent", "words"),
+    [
+        ("look", True, "was lost while it ran 'look'"),
+        ("look", False, "This request has not been run."),
+        ("act", False, "This request has not been run."),
+    ],
+)
+@pytest.mark.parametrize("state", [RECONNECTING, DEGRADED])
+@virtual
+async def test_where_no_other_upstream_comes_a_call_is_told_whether_it_may_have_run(
+    tool: str, sent: bool, words: str, state: ConnectionState
+) -> None:
+    async with connected() as client:
+        client.call(tool)
+        client.link.crash(state, sent=sent)
+        await asyncio.sleep(2 * QUICK.again_seconds)
+
+        text = await client.text()
+        assert words in text
+        assert ("has not been run." in text) is not sent
+
+
 @eras
 @asynchronous
 async def test_all_calls_of_a_server_on_pipes_that_ends_are_told(modern: bool) -> None:
@@ -1074,7 +1113,29 @@ async def test_a_call_during_a_restart_is_told_to_wait() -> None:
         assert client.link.asked == []
 
 
-# --- somebody looks on
+@asynchronous
+async def test_a_call_that_is_lost_while_a_restart_waits_for_it_is_not_said_to_have_never_run() -> None:
+    async with connected() as client:
+        queue = queue_of(ScriptedAuthority(False))
+        client.use_queue(queue)
+        client.call("look")
+        pausing = asyncio.ensure_future(queue.pause(hold=False))
+        await turns()
+        client.link.crash()
+        await turns()
+        client.link.connect_anew()
+        queue.resume()
+        await turns()
+        for asked in client.link.asked:
+            if asked.open:
+                asked.answer({"content": ["again"]})
+        answer = await client.answer()
+        await pausing
+
+        assert "has not been run" not in str(answer)
+
+
+# --- recorded calls
 
 
 class Watched:
@@ -1229,6 +1290,20 @@ async def test_a_server_on_pipes_that_ends_with_the_proxy_causes_no_second_answe
         assert len(client.answers()) == 1
 
 
+@pytest.mark.parametrize("general", [False, True], ids=["relayed", "on the general way"])
+@eras
+@asynchronous
+async def test_a_call_that_was_cancelled_just_before_the_end_is_not_answered(general: bool, modern: bool) -> None:
+    async with connected(modern=modern) as client:
+        client.link.declines_calls = general
+        client.call("act")
+        await client.next_asked()
+        client.cancel(1)
+        await client.session.close()
+
+        assert client.answers() == []
+
+
 @asynchronous
 async def test_a_call_that_comes_after_the_end_is_refused() -> None:
     async with connected() as client:
@@ -1261,6 +1336,8 @@ async def test_after_a_new_upstream_calls_are_relayed_again() -> None:
 @asynchronous
 async def test_a_modern_client_whose_conversation_was_given_up_is_relayed_again() -> None:
     async with connected(modern=True, limits=QUICK.replace(modern_clients=1)) as client:
+        client.call("echo", "relayed")
+        client.asked.answer()
         other = {**envelope(), f"{KEY}clientInfo": {"name": "other", "version": "1"}}
         client.send(message(1, "tools/call", {"name": "echo", "_meta": other}))
         (await client.next_asked()).answer()

@@ -4,7 +4,7 @@ import pytest
 
 from uno_devserver.hotreload.authority import Restarted
 from uno_devserver.proxy.calls import reload_messages as messages
-from uno_devserver.proxy.calls.reload_messages import META_KEY, Note, State, fenced, state_of, told
+from uno_devserver.proxy.calls.reload_messages import META_KEY, Note, State, fenced, not_run, state_of
 from uno_devserver.proxy.health.upstream_issues import TRY_AGAIN
 
 NAME = "The Acme server"
@@ -38,7 +38,7 @@ def test_nothing_inside_a_block_can_end_it(output: str, fence: str) -> None:
 
 
 def test_a_call_that_was_not_run_is_an_error_with_its_state_for_programs() -> None:
-    result = told([Note(State.BUILD_FAILED, "One."), Note(State.EXTENSION_RELOADED, "Two.")])
+    result = not_run([Note(State.BUILD_FAILED, "One."), Note(State.EXTENSION_RELOADED, "Two.")])
 
     assert result == {
         "content": [{"type": "text", "text": "One.\n\nTwo."}],

@@ -10,7 +10,7 @@ from support.relays import said
 from uno_devserver.hotreload.authority import CheckResult, Restarted
 from uno_devserver.protocol.service import Result
 from uno_devserver.proxy.calls.reload_messages import META_KEY, Note, State
-from uno_devserver.proxy.calls.result_notes import ResultNotes, noted
+from uno_devserver.proxy.calls.result_notes import ResultNotes, with_notes
 
 NOTE = Note(State.EXTENSION_RELOADED, "Note: it was rebuilt.")
 TEXT = {"type": "text", "text": "Note: it was rebuilt."}
@@ -27,7 +27,7 @@ def test_a_note_stands_behind_the_content_and_nothing_of_the_upstream_is_lost(ra
         "unknown": None,
     }
 
-    result = noted(msgspec.Raw(json.dumps(theirs).encode()) if raw else theirs, [NOTE])
+    result = with_notes(msgspec.Raw(json.dumps(theirs).encode()) if raw else theirs, [NOTE])
 
     assert result is not None
     assert said(result) == {
@@ -41,7 +41,7 @@ def test_a_note_stands_behind_the_content_and_nothing_of_the_upstream_is_lost(ra
 def test_what_the_upstream_wrote_stays_byte_for_byte() -> None:
     raw = msgspec.Raw(b' {"content":[ {"n":1.50,"big":123456789012345678901234567890} ],"e":"\\u00e9"}')
 
-    result = noted(raw, [NOTE])
+    result = with_notes(raw, [NOTE])
 
     assert result is not None
     written = msgspec.json.encode(result)
@@ -50,14 +50,14 @@ def test_what_the_upstream_wrote_stays_byte_for_byte() -> None:
 
 
 def test_a_result_without_content_or_meta_gets_both() -> None:
-    result = noted(msgspec.Raw(b"{}"), [NOTE])
+    result = with_notes(msgspec.Raw(b"{}"), [NOTE])
 
     assert result is not None
     assert said(result) == {"content": [TEXT], "_meta": {META_KEY: STATE}}
 
 
 def test_what_only_programs_need_to_know_adds_no_text() -> None:
-    result = noted({"content": []}, [Note(State.SWAPPED)])
+    result = with_notes({"content": []}, [Note(State.SWAPPED)])
 
     assert result == {"content": [], "_meta": {META_KEY: {"state": "swapped", "run": True}}}
 
@@ -75,12 +75,12 @@ def test_what_only_programs_need_to_know_adds_no_text() -> None:
     ],
 )
 def test_where_there_is_no_place_for_a_note_the_result_stays(text: bytes) -> None:
-    assert noted(msgspec.Raw(text), [NOTE]) is None
+    assert with_notes(msgspec.Raw(text), [NOTE]) is None
 
 
 def test_a_complete_result_of_the_modern_era_is_noted() -> None:
-    assert noted(msgspec.Raw(b'{"resultType":"complete","content":[]}'), [NOTE]) is not None
-    assert noted({"resultType": "complete", "content": []}, [NOTE]) is not None
+    assert with_notes(msgspec.Raw(b'{"resultType":"complete","content":[]}'), [NOTE]) is not None
+    assert with_notes({"resultType": "complete", "content": []}, [NOTE]) is not None
 
 
 # --- what is said with which result
@@ -90,7 +90,7 @@ FAILED = CheckResult(server_changed=True, server_build_error="oops", server_dige
 
 
 def _texts(notes: ResultNotes, *, run: bool = True) -> tuple[list[str], Any]:
-    result = notes.put_on({"content": []}, [notes.lasting] if notes.lasting else [], run=run)
+    result = notes.attach({"content": []}, [notes.failure] if notes.failure else [], run=run)
     assert isinstance(result, dict)
     return [item["text"] for item in result["content"]], result.get("_meta", {}).get(META_KEY)
 
@@ -100,7 +100,7 @@ def test_how_a_content_fails_to_build_is_news_until_it_was_shown() -> None:
 
     assert notes.build_failed(NAME, FAILED, "oops")
     assert notes.build_failed(NAME, FAILED, "oops"), "nobody was shown it"
-    notes.shown(FAILED, "oops")
+    notes.build_failure_reported(FAILED, "oops")
 
     assert not notes.build_failed(NAME, FAILED, "oops")
     assert notes.build_failed(NAME, FAILED.replace(server_digest="d2"), "oops"), "other content, the same words"
@@ -123,7 +123,7 @@ def test_what_failed_is_forgotten_when_what_lies_there_runs() -> None:
     notes = ResultNotes()
     notes.restarted(NAME, Restarted(False, "It ended.", kept=True))
 
-    notes.current()
+    notes.code_runs()
 
     assert _texts(notes) == ([], None)
 
@@ -132,7 +132,7 @@ def test_an_extension_that_fails_as_before_is_not_quoted_again() -> None:
     notes = ResultNotes()
     failed = CheckResult(extension_changed=True, extension_build_error="error TS1005")
 
-    (first,), (second,) = notes.of_extension(failed), notes.of_extension(failed)
+    (first,), (second,) = notes.extension_notes(failed), notes.extension_notes(failed)
 
     assert "TS1005" in first.text
     assert "TS1005" not in second.text
@@ -153,4 +153,4 @@ def test_why_a_build_failed_is_not_the_reason_of_a_failed_start() -> None:
 
     notes.not_started(NAME, serves=True)
 
-    assert notes.why == ""
+    assert notes.reason == ""

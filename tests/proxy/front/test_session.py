@@ -1,4 +1,4 @@
-"""The handshake era over lines."""
+"""The session of the client on standard input and output, in the handshake era."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from protocol.conversations import ScriptedService, asynchronous, text, until
+from protocol.line_clients import LineClient, connected
 from uno_devserver.protocol.eras import HANDSHAKE_VERSIONS, MISSING_CAPABILITY
 from uno_devserver.protocol.jsonrpc import (
     BUSY,
@@ -23,9 +25,6 @@ from uno_devserver.protocol.jsonrpc import (
 )
 from uno_devserver.protocol.parties import ClientInfo
 from uno_devserver.protocol.service import Call, Result, Session
-
-from .conversations import ScriptedService, asynchronous, text, until
-from .lines import CLIENT, LineClient, connected
 
 QUESTION = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 
@@ -57,72 +56,26 @@ class Waiting:
 
 @pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)
 @asynchronous
-async def test_a_handshake_agrees_on_the_clients_version(version: str) -> None:
+async def test_a_client_that_is_introduced_has_a_session_of_which_the_service_hears(version: str) -> None:
     service = ScriptedService()
     client = LineClient(service)
 
-    result = await client.initialize(version)
+    client.endpoint.introduce(ClientInfo("c", "1", {}, version))
 
-    assert result["protocolVersion"] == version
-    assert result["serverInfo"] == {"name": "scripted", "version": "1.2.3", "title": "A scripted service"}
-    assert result["instructions"] == "Be nice."
-    assert result["capabilities"] == service.declared
     assert client.endpoint.session is service.sessions[0]
     assert client.endpoint.session.client == ClientInfo("c", "1", {}, version)
-
-
-@asynchronous
-async def test_a_version_that_nobody_knows_becomes_the_newest() -> None:
-    assert (await LineClient(ScriptedService()).initialize("1999-01-01"))["protocolVersion"] == "2025-11-25"
-
-
-@asynchronous
-async def test_an_ill_formed_handshake_is_refused_and_opens_nothing() -> None:
-    service = ScriptedService()
-    client = LineClient(service)
-
-    refused = await client.ask("initialize", {"capabilities": 5})
-
-    assert refused["error"]["code"] == INVALID_PARAMS
-    assert client.endpoint.session is None
-    assert service.sessions == []
-
-
-@asynchronous
-async def test_whoever_hears_of_a_client_speaks_after_the_answer_to_its_handshake() -> None:
-    class Greeting(ScriptedService):
-        def opened(self, session: Session) -> None:
-            session.notify("notifications/message", {"level": "info", "data": "hello"})
-
-    client = LineClient(Greeting())
-    client.send("initialize", {"protocolVersion": "2025-11-25"}, request_id=1)
-
-    assert [(await client.message()).get("id") for _ in range(2)] == [1, None]
+    assert client.silent
 
 
 @asynchronous
 async def test_a_second_handshake_changes_the_client_and_keeps_the_session() -> None:
     service = ScriptedService()
     client = await connected(service)
+
     await client.initialize("2025-06-18", roots={})
 
     assert len(service.sessions) == 1
     assert service.sessions[0].client == ClientInfo("c", "1", {"roots": {}}, "2025-06-18")
-
-
-@asynchronous
-async def test_a_client_that_was_answered_elsewhere_is_introduced() -> None:
-    service = ScriptedService(who=_who)
-    client = LineClient(service)
-    client.endpoint.introduce(ClientInfo("front", "2", {"elicitation": {}}, "2025-06-18"))
-    client.tell("notifications/initialized")
-    client.call("who", request_id=1)
-    question = await client.message()
-    client.respond(question["id"], result={"action": "accept", "content": {"name": "Ada"}})
-
-    assert await client.message() == {"jsonrpc": "2.0", "id": 1, "result": text("Ada")}
-    assert service.sessions[0].client.name == "front"
-    assert service.told == []
 
 
 @asynchronous
@@ -142,26 +95,10 @@ async def test_requests_are_answered_without_a_handshake() -> None:
     service = ScriptedService(echo=_echo)
     client = LineClient(service)
 
-    pong = await client.ask("ping", request_id="p")
-    before = client.endpoint.session
     called = await client.ask("tools/call", {"name": "echo", "arguments": {"text": "hi"}})
 
-    assert pong == {"jsonrpc": "2.0", "id": "p", "result": {}}
-    assert before is None
     assert called["result"] == text("hi")
     assert service.sessions[0].client == ClientInfo(None, None, {}, "2025-11-25")
-
-
-@asynchronous
-async def test_a_request_that_follows_its_handshake_at_once_belongs_to_it() -> None:
-    service = ScriptedService(echo=_echo)
-    client = LineClient(service)
-    client.send("initialize", {"protocolVersion": "2025-06-18", "clientInfo": CLIENT})
-    client.call("echo", arguments={"text": "early"})
-    await client.message()
-
-    assert (await client.message())["result"] == text("early")
-    assert [session.client.name for session in service.sessions] == ["c"]
 
 
 @asynchronous
@@ -442,72 +379,17 @@ async def test_a_question_outside_any_call_ends_with_the_server() -> None:
         {"jsonrpc": "2.0", "id": "server-9", "result": {}},
         {"jsonrpc": "2.0", "id": 5, "result": {}},
         {"jsonrpc": "2.0", "id": None, "error": {"code": 1, "message": "m"}},
-        {"id": 5, "result": {}},
     ],
 )
 @pytest.mark.parametrize("introduced", [True, False])
 @asynchronous
-async def test_answers_that_nobody_waits_for_are_dropped(nothing: object, introduced: bool) -> None:
+async def test_answers_that_nobody_waits_for_are_dropped(nothing: dict[str, Any], introduced: bool) -> None:
     client = LineClient(ScriptedService())
     if introduced:
         await client.initialize()
-    client.endpoint.take(nothing)
+    client.take(nothing)
 
     assert (await client.ask("ping", request_id=1))["id"] == 1
-    assert client.silent
-
-
-@pytest.mark.parametrize(
-    ("value", "request_id", "code"),
-    [
-        ("text", None, INVALID_REQUEST),
-        (5, None, INVALID_REQUEST),
-        (None, None, INVALID_REQUEST),
-        ({"id": 3, "method": "ping"}, 3, INVALID_REQUEST),
-        ({"jsonrpc": "2.0", "id": 1.5, "method": "ping"}, None, INVALID_REQUEST),
-        ({"jsonrpc": "2.0", "id": True, "method": "ping"}, None, INVALID_REQUEST),
-        ({"jsonrpc": "2.0", "id": "a", "method": 5}, "a", INVALID_REQUEST),
-        ({"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": [1]}, "a", INVALID_PARAMS),
-    ],
-)
-@asynchronous
-async def test_what_is_no_message_is_answered_with_an_error(value: object, request_id: object, code: int) -> None:
-    client = await connected(ScriptedService())
-    client.endpoint.take(value)
-    refused = await client.message()
-
-    assert (refused["id"], refused["error"]["code"]) == (request_id, code)
-
-
-@asynchronous
-async def test_a_batch_is_taken_where_the_version_has_batches() -> None:
-    service = ScriptedService(echo=_echo)
-    client = await connected(service, "2025-03-26")
-    client.endpoint.take(
-        [
-            {"jsonrpc": "2.0", "id": 1, "method": "ping"},
-            {"jsonrpc": "2.0", "method": "notifications/odd"},
-            [{"jsonrpc": "2.0", "id": 3, "method": "ping"}],
-            {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "echo", "arguments": {"text": "x"}}},
-        ]
-    )
-    answers = [await client.message() for _ in range(3)]
-
-    assert [answer["id"] for answer in answers] == [1, None, 2]
-    assert answers[1]["error"]["code"] == INVALID_REQUEST
-    await until(lambda: service.told == [("notifications/odd", {})])
-
-
-@pytest.mark.parametrize(("version", "size"), [("2025-11-25", 1), ("2025-03-26", 0), ("2025-03-26", 101), (None, 1)])
-@asynchronous
-async def test_other_batches_are_refused_as_a_whole(version: str | None, size: int) -> None:
-    client = LineClient(ScriptedService())
-    if version is not None:
-        await client.initialize(version)
-    client.endpoint.take([{"jsonrpc": "2.0", "id": 1, "method": "ping"}] * size)
-    refused = await client.message()
-
-    assert (refused["id"], refused["error"]["code"]) == (None, INVALID_REQUEST)
     assert client.silent
 
 
@@ -632,7 +514,7 @@ async def test_a_service_that_cannot_say_what_it_is_fails_one_request() -> None:
             raise KeyError("capabilities")
 
     client = LineClient(Broken(echo=_echo))
-    failed = await client.ask("initialize", {"protocolVersion": "2025-11-25"}, request_id=1)
+    failed = await client.ask("logging/setLevel", {"level": "info"}, request_id=1)
     client.call("echo", arguments={"text": "works"})
 
     assert (failed["id"], failed["error"]["code"]) == (1, INTERNAL_ERROR)

@@ -1,4 +1,4 @@
-"""The modern era over lines, alone and beside the other one."""
+"""The session of the client on standard input and output, in the modern era, alone and beside the other one."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from typing import Any
 
 import pytest
 
+from protocol.conversations import ScriptedService, asynchronous, text, until
+from protocol.line_clients import SUBSCRIPTION, LineClient, ModernLineClient
 from uno_devserver.protocol.eras import MISSING_CAPABILITY, UNSUPPORTED_VERSION
 from uno_devserver.protocol.jsonrpc import (
     BUSY,
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
-    METHOD_NOT_FOUND,
     STOPPED,
 )
 from uno_devserver.protocol.service import Call, Result
-
-from .conversations import ScriptedService, asynchronous, text, until
-from .lines import SUBSCRIPTION, LineClient, ModernLineClient
 
 QUESTION = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 SERVER = {"io.modelcontextprotocol/serverInfo": {"name": "scripted", "version": "1.2.3", "title": "A scripted service"}}
@@ -44,36 +42,15 @@ def watching(*uris: str) -> dict[str, Any]:
 
 
 @asynchronous
-async def test_a_server_is_discovered_and_used_without_a_handshake() -> None:
+async def test_a_call_needs_no_session() -> None:
     service = ScriptedService(echo=_echo)
     client = ModernLineClient(service)
 
-    found = await client.ask("server/discover", request_id="server-discover-probe-1")
     called = await client.ask("tools/call", {"name": "echo", "arguments": {"text": "hi"}})
 
-    assert found["id"] == "server-discover-probe-1"
-    assert found["result"] == {
-        "resultType": "complete",
-        "supportedVersions": ["2026-07-28"],
-        "capabilities": service.declared,
-        "instructions": "Be nice.",
-        "ttlMs": 0,
-        "cacheScope": "private",
-        "_meta": SERVER,
-    }
     assert called["result"] == {"resultType": "complete", **text("hi"), "_meta": SERVER}
     assert client.endpoint.session is None
     assert service.sessions == []
-
-
-@pytest.mark.parametrize("method", ["initialize", "ping", "logging/setLevel", "resources/subscribe"])
-@asynchronous
-async def test_what_this_era_has_removed_is_not_found(method: str) -> None:
-    service = ScriptedService()
-    service.methods[method] = _wait  # a service that would know what to do
-    answer = await ModernLineClient(service).ask(method, {"level": "info"})
-
-    assert answer["error"]["code"] == METHOD_NOT_FOUND
 
 
 @pytest.mark.parametrize(
@@ -94,7 +71,6 @@ async def test_an_envelope_must_be_whole_and_of_a_version_that_we_speak(meta: ob
     client = LineClient(ScriptedService(echo=_echo))
 
     assert (await client.ask("tools/call", {"name": "echo", "_meta": meta}))["error"]["code"] == code
-    assert (await client.ask("server/discover"))["error"]["code"] == INVALID_PARAMS
 
 
 @asynchronous
@@ -238,7 +214,7 @@ async def test_an_id_that_runs_cannot_be_used_again_in_either_era() -> None:
 
     for request_id in (1, "s"):
         client.call("wait", request_id=request_id)
-        client.endpoint.take({"jsonrpc": "2.0", "id": request_id, "method": "tools/list"})
+        client.take({"jsonrpc": "2.0", "id": request_id, "method": "tools/list"})
         answers = [await client.message() for _ in range(2)]
         assert [(one["id"], one["error"]["code"]) for one in answers] == [(request_id, INVALID_REQUEST)] * 2
 
@@ -247,20 +223,16 @@ async def test_an_id_that_runs_cannot_be_used_again_in_either_era() -> None:
 async def test_both_eras_are_spoken_on_one_line() -> None:
     service = ScriptedService(echo=_echo)
     client = ModernLineClient(service)
-    await client.ask("server/discover")
-    old = {"jsonrpc": "2.0", "id": 5, "method": "initialize", "params": {"protocolVersion": "2025-06-18"}}
-    client.endpoint.take(old)
-    initialized = await client.message()
+    await client.initialize("2025-06-18")
     client.send("subscriptions/listen", TOOLS, request_id="s")
     await client.message()
 
     modern = await client.ask("tools/call", {"name": "echo", "arguments": {"text": "new"}})
-    client.endpoint.take({"jsonrpc": "2.0", "id": 6, "method": "tools/list"})
+    client.take({"jsonrpc": "2.0", "id": 6, "method": "tools/list"})
     handshake = await client.message()
     client.endpoint.broadcast("notifications/tools/list_changed")
     changes = [await client.message() for _ in range(2)]
 
-    assert initialized["result"]["protocolVersion"] == "2025-06-18"
     assert modern["result"]["resultType"] == "complete"
     assert "resultType" not in handshake["result"]
     assert ["params" in change for change in changes] == [False, True]
@@ -399,7 +371,7 @@ async def test_whatever_a_service_does_becomes_an_answer() -> None:
 
     client = ModernLineClient(Broken(fails=fails))
 
-    for method, params in (("tools/call", {"name": "fails"}), ("server/discover", {}), ("subscriptions/listen", TOOLS)):
+    for method, params in (("tools/call", {"name": "fails"}), ("subscriptions/listen", TOOLS)):
         assert (await client.ask(method, params))["error"]["code"] == INTERNAL_ERROR
 
 

@@ -155,10 +155,10 @@ def test_a_list_that_could_not_be_read_stays_as_the_catalogue_had_it(tmp_path: P
 def test_the_tools_that_tell_the_workspace_stay_until_something_is_served(tmp_path: Path) -> None:
     made = Published(tmp_path, Offered(tools=entries("a")))
 
-    made.publisher.fall_back(True)
+    made.publisher.list_initialize(True)
     assert {"uno_app_initialize", "a"} <= set(made.tools)
-    made.publisher.fall_back(True)
-    made.publisher.fall_back(False)
+    made.publisher.list_initialize(True)
+    made.publisher.list_initialize(False)
     assert "uno_app_initialize" in made.tools
     made.publisher.take({"tools": entries("a")}, SERVER)
 
@@ -181,32 +181,32 @@ def test_what_is_kept_is_what_the_next_start_finds(tmp_path: Path) -> None:
 def test_what_another_workspace_offered_is_replaced_by_what_this_one_had(tmp_path: Path) -> None:
     there, elsewhere = tmp_path / "there", tmp_path / "elsewhere"
     made = Published(tmp_path, Offered(tools=entries("a")))
-    made.publisher.change(made.publisher.recall(named(there)))
+    made.publisher.switch(made.publisher.load(named(there)))
     assert made.told == ["notifications/tools/list_changed"]
     assert made.publisher.tool_count == 0
     made.publisher.take({"tools": entries("b")}, SERVER)
     made.publisher.saver(SERVER)(None)
 
-    assert made.publisher.change(made.publisher.recall(named(elsewhere)))
+    assert made.publisher.switch(made.publisher.load(named(elsewhere)))
     assert "b" not in made.tools
     assert not made.state.fresh
-    assert made.publisher.change(made.publisher.recall(named(there)))
+    assert made.publisher.switch(made.publisher.load(named(there)))
 
     assert "b" in made.tools
     assert (made.publisher.tool_count, made.state.server.instructions) == (1, instructions("Handle with care."))
-    assert not made.publisher.change(made.publisher.recall(named(there))), "it is the same"
+    assert not made.publisher.switch(made.publisher.load(named(there))), "it is the same"
 
 
 def test_what_was_named_is_kept_under_its_own_folder_and_what_lies_here_under_this(tmp_path: Path) -> None:
     there = tmp_path / "there"
     made = Published(tmp_path)
-    made.publisher.change(made.publisher.recall(named(there / "src", there)))
+    made.publisher.switch(made.publisher.load(named(there / "src", there)))
     made.publisher.take({"tools": entries("a")}, SERVER)
     made.publisher.saver(SERVER)(None)
     assert load(made.folder, identity_of(made.options)) == (None, "")
     assert load(made.folder, identity_in(str(there)))[0]
 
-    made.publisher.change(made.publisher.recall(named(tmp_path, tmp_path.parent)))
+    made.publisher.switch(made.publisher.load(named(tmp_path, tmp_path.parent)))
     made.publisher.take({"tools": entries("b")}, SERVER)
     made.publisher.saver(SERVER)(None)
 
@@ -223,7 +223,7 @@ def test_where_the_workspace_is_still_to_be_told_it_brings_what_it_had(tmp_path:
     waiting = Published(tmp_path, force_fallback=True)
     assert "a" not in waiting.tools
 
-    waiting.publisher.change(waiting.publisher.recall(named(tmp_path)))
+    waiting.publisher.switch(waiting.publisher.load(named(tmp_path)))
 
     assert "a" in waiting.tools
 
@@ -233,7 +233,7 @@ def test_what_is_being_kept_is_what_was_offered_when_that_began(tmp_path: Path) 
     made.publisher.take({"tools": entries("a")}, SERVER)
     write = made.publisher.saver(SERVER)
 
-    made.publisher.change(made.publisher.recall(named(tmp_path / "there")))
+    made.publisher.switch(made.publisher.load(named(tmp_path / "there")))
     write(None)
 
     kept, _ = load(made.folder, identity_of(made.options))
@@ -298,7 +298,7 @@ def test_another_workspace_brings_its_own_circumstances(tmp_path: Path) -> None:
     made = Published(tmp_path, Offered(tools=entries("a")))
     made.publisher.adapt(selects_solution=False, hot_reload=True)
 
-    made.publisher.change(made.publisher.recall(named(tmp_path / "there")))
+    made.publisher.switch(made.publisher.load(named(tmp_path / "there")))
 
     assert "mcpStatus" not in made.tools
     assert "uno_app_select_solution" in made.tools

@@ -10,12 +10,15 @@ import msgspec
 import pytest
 
 from support.mcp_peers import TestPeer
+from support.upstreams import Lists, ScriptedRunning
+from support.virtual_time import run_virtually, turns
 from uno_devserver.protocol.client.connection import Lost, Peer, PendingCall, Server
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
+from uno_devserver.protocol.parties import ClientInfo
 from uno_devserver.protocol.service import Params
-from uno_devserver.proxy.lists import reader as module
-from uno_devserver.proxy.lists.reader import read_lists
+from uno_devserver.proxy.lists.reader import DEFAULT_LIMITS, ListReader, ReaderLimits, read_lists
 
+CLIENT = ClientInfo("client", "1", {"sampling": {}}, "2025-11-25")
 ALL: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}}
 
 
@@ -49,8 +52,8 @@ class Pages:
     async def close(self) -> None: ...
 
 
-def read(pages: Pages) -> dict[str, Any]:
-    return asyncio.run(read_lists(pages, TestPeer()))
+def read(pages: Pages, limits: ReaderLimits = DEFAULT_LIMITS) -> dict[str, Any]:
+    return asyncio.run(read_lists(pages, TestPeer(), limits))
 
 
 def names(found: dict[str, Any], kind: str) -> list[str]:
@@ -97,11 +100,10 @@ def test_a_server_that_names_the_same_page_again_does_not_keep_us() -> None:
     assert names(read(pages), "tools") == ["a"]
 
 
-def test_a_list_without_an_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_PAGES", 10)
+def test_a_list_without_an_end_is_cut() -> None:
     pages = [{"tools": [{"name": f"t{n}"}], "nextCursor": str(n + 1)} for n in range(50)]
 
-    assert len(names(read(Pages(tools_list=pages)), "tools")) == 10
+    assert len(names(read(Pages(tools_list=pages), ReaderLimits(pages=10)), "tools")) == 10
 
 
 def test_only_what_is_declared_is_asked_for_but_tools_always() -> None:
@@ -136,16 +138,14 @@ def test_of_a_list_that_cannot_be_read_nothing_is_said(page: Any) -> None:
     assert names(found, "prompts") == ["p"]
 
 
-def test_a_list_that_does_not_come_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_that_does_not_come_is_not_waited_for_for_ever() -> None:
     class Slow(Pages):
         async def request(self, method: str, params: Params, peer: Peer) -> msgspec.Raw:
             if method == "tools/list":
                 await asyncio.Event().wait()
             return await super().request(method, params, peer)
 
-    monkeypatch.setattr(module, "LIST_SECONDS", 0.01)
-
-    found = read(Slow())
+    found = read(Slow(), ReaderLimits(list_seconds=0.01))
 
     assert "tools" not in found
     assert found["prompts"] == ()
@@ -161,3 +161,70 @@ def test_an_entry_without_a_name_is_left_out_and_the_others_count(entry: bytes) 
 def test_a_server_that_goes_meanwhile_is_lost() -> None:
     with pytest.raises(Lost):
         read(Pages(tools_list=[Lost("gone", sent=True)]))
+
+
+# --- the conversation in which they are read
+
+
+def test_a_client_that_lists_has_the_lists_read_again_but_not_each_time() -> None:
+    async def story() -> None:
+        lists = Lists()
+        reader = ListReader(ScriptedRunning(lists), None, CLIENT, modern_first=False, take=lambda *_: None)
+        running = asyncio.ensure_future(reader.run(lambda _: None))
+        await turns()
+        assert lists.reads == 1
+
+        reader.listed()
+        await asyncio.sleep(1.0)
+        assert lists.reads == 1, "they were read a moment ago"
+        await asyncio.sleep(60.0)
+        for _ in range(3):
+            reader.listed()
+        await asyncio.sleep(1.0)
+
+        assert lists.reads == 2
+        running.cancel()
+
+    run_virtually(story())
+
+
+def test_a_server_that_says_several_times_that_its_lists_changed_is_asked_once() -> None:
+    async def story() -> None:
+        running, taken = ScriptedRunning(Lists()), list[list[str]]()
+        reader = ListReader(
+            running,
+            None,
+            CLIENT,
+            modern_first=False,
+            take=lambda lists, _: taken.append([name for name, _ in lists["tools"]]),
+        )
+        task = asyncio.ensure_future(reader.run(lambda _: None))
+        await turns()
+        running.lists.names["tools"] = ["one", "two"]
+
+        for name in ("tools", "tools", "prompts"):
+            running.connections[0].peer.notify(f"notifications/{name}/list_changed", {})
+        await asyncio.sleep(1.0)
+
+        assert taken == [["one"], ["one", "two"]]
+        task.cancel()
+
+    run_virtually(story())
+
+
+def test_the_upstream_may_ask_the_reader_nothing_but_whether_it_is_there() -> None:
+    async def story() -> None:
+        running = ScriptedRunning(Lists())
+        task = asyncio.ensure_future(
+            ListReader(running, None, CLIENT, modern_first=False, take=lambda *_: None).run(lambda _: None)
+        )
+        await turns()
+        peer = running.connections[0].peer
+
+        assert await peer.ask("ping", {}) == {}
+        with pytest.raises(RpcError):
+            await peer.ask("sampling/createMessage", {})
+        assert (peer.client.name, peer.client.capabilities) == (CLIENT.name, {})
+        task.cancel()
+
+    run_virtually(story())

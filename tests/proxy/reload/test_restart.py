@@ -83,6 +83,12 @@ class Bench:
         return [pid for pid in self.notes.starts if is_running(pid)]
 
     @property
+    def version(self) -> str | None:
+        """Of the protocol, which the server is spoken to in."""
+        upstream = self.kept.facts.upstream
+        return upstream.protocol_version if upstream else None
+
+    @property
     def said(self) -> list[str]:
         return [level for level, _ in self.kept.messages]
 
@@ -286,6 +292,38 @@ async def test_the_end_of_the_proxy_is_the_end_of_a_restart(tmp_path: Path) -> N
         await made.keeper.close()
 
         assert await renewal == Restarted(False, "uno-devserver is ending.")
+
+
+# --- the version of the protocol
+
+
+@pytest.mark.parametrize("way", ["renew", "swap"])
+@asynchronous
+async def test_new_code_is_spoken_to_in_the_newest_era_that_it_knows(tmp_path: Path, way: str) -> None:
+    async with bench(tmp_path) as made:
+        assert made.version == "2026-07-28"
+        for manners, version in (({"shy": True}, "2025-11-25"), ({"shy": True}, "2025-11-25"), ({}, "2026-07-28")):
+            made.save(**manners)
+
+            assert (await getattr(made.keeper, way)()).ok
+
+            assert made.version == version
+
+
+@pytest.mark.parametrize(("manners", "version"), [({}, "2026-07-28"), ({"shy": True}, "2025-11-25")])
+@asynchronous
+async def test_a_server_that_is_repaired_when_all_starts_have_failed_is_spoken_to_in_its_era(
+    tmp_path: Path, manners: dict[str, object], version: str
+) -> None:
+    async with bench(tmp_path) as made:
+        made.save(dies=3)
+        assert not (await made.keeper.renew()).ok
+        made.save(**manners)
+
+        made.keeper.wanted()
+
+        assert await made.keeper.until_connected(20)
+        assert made.version == version
 
 
 # --- swap

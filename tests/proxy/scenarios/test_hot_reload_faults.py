@@ -25,7 +25,7 @@ from support.reloading import (
     BuiltServer,
     EditedServer,
     Extension,
-    LogFeed,
+    Journal,
     PythonServer,
     changed_proxy,
     hot,
@@ -73,7 +73,7 @@ class EditedAddIn:
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.gate = machine.root / "gates" / "start"
-        self.journal = LogFeed(machine.root / "gates" / "journal")
+        self.journal = Journal(machine.root / "gates" / "journal")
         self.file = machine.workspace / ".devtools" / "addins" / "talker.py"
         self.say("one")
 

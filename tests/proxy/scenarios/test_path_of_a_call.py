@@ -152,6 +152,7 @@ def test_errors_reach_the_client_as_the_bytes_that_the_server_wrote(proxies: Pro
     errors = {name: b'{"code":-31999,"message":"own","data":%s}' % odd for name, odd in PAYLOADS.items()}
     with connected(proxies, server, way, False) as client:
         changed = []
+        client.call_result("say")  # opens the connection over which the others go
         for name, error in errors.items():
             server.script("say", b'{"jsonrpc":"2.0","id":@ID@,"error":%s}\n' % error)
             send_call(client, name, b"{}")

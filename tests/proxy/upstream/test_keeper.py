@@ -462,6 +462,16 @@ async def test_a_start_that_fails_three_times_degrades_and_says_why(tmp_path: Pa
 
 
 @conversation
+async def test_after_a_start_has_failed_for_good_the_version_is_negotiated_anew(tmp_path: Path) -> None:
+    upstream = ScriptedUpstream(failure())
+    kept = Kept(tmp_path, upstream)
+
+    await kept.until_state("Degraded")
+
+    assert (upstream.starts, upstream.renegotiations) == (3, 1)
+
+
+@conversation
 async def test_a_final_failure_is_not_tried_again_until_somebody_needs_it(tmp_path: Path) -> None:
     upstream = ScriptedUpstream(failure(final=True), ScriptedRunning(Lists()))
     kept = Kept(tmp_path, upstream)
@@ -678,8 +688,7 @@ async def test_one_that_is_over_before_anything_was_done_leaves_no_work_that_nob
             shared_peer=None,
             end_seconds=0.01,
         )
-        supervised.watch()
-        supervised.connect()
+        supervised.start()
         supervised.release()
         await asyncio.sleep(0)
         await asyncio.sleep(0)

@@ -34,6 +34,8 @@ class Upstream:
             raise self.outcome
         return self.outcome
 
+    def renegotiate(self) -> None: ...
+
 
 def reports_of(starts: Launcher, number: int) -> list[Any]:
     """The first reports, in a loop that begins only now."""

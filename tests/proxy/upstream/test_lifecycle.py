@@ -345,6 +345,31 @@ def test_the_rest_between_two_attempts_begins_when_an_attempt_does() -> None:
     assert starts(lifecycle.wanted(begun + DEFAULT_LIMITS.retry_seconds))
 
 
+def test_a_single_attempt_is_repeated_once_where_the_next_one_begins_in_another_way() -> None:
+    lifecycle = Lifecycle()
+    lifecycle.begin(0.0)
+    lifecycle.failed(1, 0.0, "It died.", final=True)
+    lifecycle.wanted(10.0)
+    lifecycle.ready(2)
+
+    (again,) = starts(lifecycle.ended(2, 10.1, "It died.", other_era_next=True))
+
+    assert again.attempt == 3
+    lifecycle.ready(3)
+    assert announced(lifecycle.ended(3, 10.2, "It died.", other_era_next=True)) == ["error"], "but only once"
+    assert lifecycle.state.value == STATES.DEGRADED.value
+
+
+def test_a_first_start_has_its_attempts_and_no_more_however_they_begin() -> None:
+    lifecycle = Lifecycle()
+    lifecycle.begin(0.0)
+    for attempt in range(1, DEFAULT_LIMITS.startup_attempts + 1):
+        lifecycle.ready(attempt)
+        lifecycle.ended(attempt, 0.0, "It died.", other_era_next=True)
+
+    assert lifecycle.state.value == STATES.DEGRADED.value
+
+
 # Newer code.
 
 NEWS = "The server is restarted with the new code."

@@ -15,11 +15,10 @@ from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.parties import ClientInfo
 from uno_devserver.proxy.workspace.client_roots import (
     MAX_ROOTS,
-    Named,
-    RootsInquiry,
+    RootPaths,
+    RootsQuery,
     can_be_asked,
-    falls_back,
-    has_roots,
+    needs_initialize,
     read_roots,
 )
 
@@ -51,7 +50,7 @@ def _answer(*uris: object) -> dict[str, Any]:
 def test_a_client_has_roots_if_it_declares_them_even_without_details(
     capabilities: dict[str, Any], expected: bool
 ) -> None:
-    assert has_roots(_client(capabilities)) is expected
+    assert can_be_asked(_client(capabilities)) is expected
 
 
 @pytest.mark.parametrize(("version", "expected"), [("2024-11-05", True), ("2025-11-25", True), ("2026-07-28", False)])
@@ -68,8 +67,8 @@ def test_the_workspace_has_to_be_told_only_where_nothing_else_will_tell(
 ) -> None:
     nothing_else = (resolved, roots, started) == (False, False, False)
 
-    assert falls_back(forced=False, resolved=resolved, roots=roots, started=started) is nothing_else
-    assert falls_back(forced=True, resolved=resolved, roots=roots, started=started)
+    assert needs_initialize(forced=False, resolved=resolved, roots=roots, started=started) is nothing_else
+    assert needs_initialize(forced=True, resolved=resolved, roots=roots, started=started)
 
 
 # --- what an answer means --------------------------------------------------------------------------------------------
@@ -97,7 +96,7 @@ def test_the_workspace_has_to_be_told_only_where_nothing_else_will_tell(
     ],
 )
 def test_a_root_becomes_a_path(uri: str, path: str) -> None:
-    assert read_roots(_answer(uri), "/current", "linux") == Named((path,), ())
+    assert read_roots(_answer(uri), "/current", "linux") == RootPaths((path,), ())
 
 
 @pytest.mark.parametrize(
@@ -114,7 +113,7 @@ def test_a_root_becomes_a_path(uri: str, path: str) -> None:
     ],
 )
 def test_a_root_becomes_a_path_of_windows(uri: str, path: str) -> None:
-    assert read_roots(_answer(uri), r"D:\current", "win32") == Named((path,), ())
+    assert read_roots(_answer(uri), r"D:\current", "win32") == RootPaths((path,), ())
 
 
 @pytest.mark.parametrize(
@@ -135,12 +134,12 @@ def test_a_root_becomes_a_path_of_windows(uri: str, path: str) -> None:
 def test_what_is_no_local_folder_is_left_out_with_a_sentence(uri: object, reason: str) -> None:
     named = read_roots(_answer(uri, "/good"), "/current", "linux")
 
-    assert named == Named(("/good",), (f"The client's root {uri!r} cannot be used: {reason}.",))
+    assert named == RootPaths(("/good",), (f"The client's root {uri!r} cannot be used: {reason}.",))
 
 
 @pytest.mark.parametrize("answer", [None, [], "x", {}, {"roots": None}, {"roots": {}}, {"roots": "file:///a"}])
 def test_an_ill_formed_answer_names_nothing(answer: object) -> None:
-    assert read_roots(answer, "/") == Named((), ("The client's answer to roots/list holds no list of roots.",))
+    assert read_roots(answer, "/") == RootPaths((), ("The client's answer to roots/list holds no list of roots.",))
 
 
 def test_an_entry_that_is_no_object_is_left_out() -> None:
@@ -150,7 +149,7 @@ def test_an_entry_that_is_no_object_is_left_out() -> None:
 
 
 def test_a_client_without_a_folder_names_none() -> None:
-    assert read_roots({"roots": []}, "/") == Named((), ())
+    assert read_roots({"roots": []}, "/") == RootPaths((), ())
 
 
 def test_an_endless_list_is_read_to_its_beginning_only() -> None:
@@ -199,7 +198,7 @@ def _inquire(reply: Callable[[], Any], seconds: float = PATIENCE) -> tuple[_Sess
     async def conversation() -> tuple[_Session, object | None]:
         session = _Session(reply)
         taken: asyncio.Future[object | None] = asyncio.get_running_loop().create_future()
-        RootsInquiry(seconds).ask(session, taken.set_result)
+        RootsQuery(seconds).ask(session, taken.set_result)
         return session, await asyncio.wait_for(taken, PATIENCE)
 
     return asyncio.run(conversation())
@@ -243,7 +242,7 @@ def test_whoever_asks_goes_on_at_once_and_a_new_question_replaces_the_one_that_w
             taken.append(answer)
             answered.set()
 
-        inquiry = RootsInquiry(PATIENCE)
+        inquiry = RootsQuery(PATIENCE)
         inquiry.ask(_Session(_never), take)
         await asyncio.sleep(0)  # it waits by now
         inquiry.ask(_Session(reply), take)
@@ -256,7 +255,7 @@ def test_whoever_asks_goes_on_at_once_and_a_new_question_replaces_the_one_that_w
 def test_after_the_end_nobody_is_told() -> None:
     async def conversation() -> list[object | None]:
         taken: list[object | None] = []
-        inquiry = RootsInquiry(PATIENCE)
+        inquiry = RootsQuery(PATIENCE)
         inquiry.ask(_Session(_never), taken.append)
         await asyncio.sleep(0)
         inquiry.close()

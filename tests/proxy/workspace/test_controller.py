@@ -21,7 +21,14 @@ from uno_devserver.proxy.state import ConnectionState, ProxyFacts, UpstreamFacts
 from uno_devserver.proxy.upstream.configured import ConfiguredUpstream
 from uno_devserver.proxy.upstream.host import HostUpstream
 from uno_devserver.proxy.workspace import controller as module
-from uno_devserver.proxy.workspace.controller import Mending, WorkspaceController, counting, is_outdated
+from uno_devserver.proxy.workspace.controller import (
+    DEFAULT_LIMITS,
+    RepairRestart,
+    WorkspaceController,
+    WorkspaceLimits,
+    effective_config,
+    is_outdated,
+)
 from uno_devserver.proxy.workspace.decisions import WorkspaceDecisions
 from uno_devserver.system.folders import folders
 from uno_devserver.workspace.config import AS_BEFORE, Config, ServerCommand, read_config
@@ -42,7 +49,13 @@ class Hosts(ScriptedUpstream):
 class World:
     """A proxy in a folder, from the moment that its engine's loop begins."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        limits: WorkspaceLimits = DEFAULT_LIMITS,
+        **options: Any,
+    ) -> None:
         self.options = Options(str(folder), **options)
         self.served: list[str] = []  # for each start that was asked for, its workspace
         self.host = ScriptedRunning(Lists())
@@ -68,6 +81,7 @@ class World:
             publisher=self.kept.publisher,
             forwarding=self.forwarding,  # type: ignore[arg-type]
             announcements=self.kept.announcements,
+            limits=limits,
         )
         self.controller.begin()
 
@@ -142,8 +156,7 @@ async def test_without_a_workspace_and_without_roots_it_is_degraded_and_asks_to_
 async def test_a_client_that_never_says_who_it_is_does_not_keep_it_from_being_told(
     empty: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "GREETING_SECONDS", 0.01)
-    world = World(empty, monkeypatch)
+    world = World(empty, monkeypatch, WorkspaceLimits(greeting_seconds=0.01))
 
     await world.kept.until(lambda: world.kept.keeper.fallback)
 
@@ -242,7 +255,7 @@ async def test_a_saved_file_is_a_reason_to_try_again_what_did_not_work(
 ) -> None:
     world = World(workspace_at(tmp_path / "ws"), monkeypatch)
     assert await world.kept.keeper.until_connected(5)
-    world.kept.keeper.do(world.kept.lifecycle.halt("It does not work."))
+    world.kept.keeper.carry_out(world.kept.lifecycle.halt("It does not work."))
     assert world.kept.keeper.state.value == "Degraded"
 
     world.controller._changed()
@@ -384,7 +397,7 @@ class Upstream:
     sources: int | None = LAUNCHED
 
 
-class MendingWorld:
+class RepairWorld:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, state: ConnectionState, **facts: Any) -> None:
         monkeypatch.setattr(module, "HostUpstream", Upstream)
         self.restarts = self.looks = self.wishes = self.reloads = 0
@@ -399,7 +412,7 @@ class MendingWorld:
         )
         owned = UpstreamFacts(owned=facts.pop("owned", True))
         known: Any = SimpleNamespace(facts=ProxyFacts(Options("/ws"), upstream=owned, **facts))
-        self.mending = Mending(
+        self.repair = RepairRestart(
             keeper,
             known,
             look_again=lambda: self._count("looks"),
@@ -435,9 +448,9 @@ class MendingWorld:
 async def test_a_host_that_runs_is_only_started_again_for_an_add_in_that_it_lacks(
     monkeypatch: pytest.MonkeyPatch, facts: dict[str, Any], sources: int, restarts: int
 ) -> None:
-    world = MendingWorld(monkeypatch, ConnectionState.CONNECTED, **facts)
+    world = RepairWorld(monkeypatch, ConnectionState.CONNECTED, **facts)
 
-    world.mending.saved(sources)
+    world.repair.saved(sources)
 
     assert world.done == (restarts, 0, 0)
 
@@ -446,10 +459,10 @@ async def test_a_host_that_runs_is_only_started_again_for_an_add_in_that_it_lack
 async def test_where_somebody_watches_the_code_one_save_is_one_restart_of_theirs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world = MendingWorld(monkeypatch, ConnectionState.CONNECTED, host=BROKEN)
+    world = RepairWorld(monkeypatch, ConnectionState.CONNECTED, host=BROKEN)
     world.watched = True
 
-    world.mending.saved(EDITED)
+    world.repair.saved(EDITED)
 
     assert world.done == (0, 0, 0)
     assert world.reloads == 1
@@ -458,9 +471,9 @@ async def test_where_somebody_watches_the_code_one_save_is_one_restart_of_theirs
 @pytest.mark.parametrize("sources", [LAUNCHED, EDITED])
 @asynchronous
 async def test_where_nothing_works_any_file_is_worth_an_attempt(monkeypatch: pytest.MonkeyPatch, sources: int) -> None:
-    world = MendingWorld(monkeypatch, ConnectionState.DEGRADED)
+    world = RepairWorld(monkeypatch, ConnectionState.DEGRADED)
 
-    world.mending.saved(sources)
+    world.repair.saved(sources)
 
     assert world.done == (0, 1, 0)
 
@@ -470,12 +483,12 @@ async def test_where_nothing_works_any_file_is_worth_an_attempt(monkeypatch: pyt
 async def test_what_is_saved_too_early_is_remembered_once(
     monkeypatch: pytest.MonkeyPatch, state: ConnectionState
 ) -> None:
-    world = MendingWorld(monkeypatch, state, host=BROKEN)
+    world = RepairWorld(monkeypatch, state, host=BROKEN)
     world.rest = 0.01
     before = timers()
 
-    world.mending.saved(EDITED)
-    world.mending.saved(EDITED)
+    world.repair.saved(EDITED)
+    world.repair.saved(EDITED)
 
     assert world.done == (0, 0, 0)
     assert timers() == before + 1
@@ -484,13 +497,13 @@ async def test_what_is_saved_too_early_is_remembered_once(
 
 @asynchronous
 async def test_at_the_end_nothing_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = MendingWorld(monkeypatch, ConnectionState.DEGRADED)
+    world = RepairWorld(monkeypatch, ConnectionState.DEGRADED)
     world.rest = 60.0
     before = timers()
-    world.mending.saved(EDITED)
+    world.repair.saved(EDITED)
     assert timers() == before + 1
 
-    world.mending.close()
+    world.repair.close()
 
     assert timers() == before
 
@@ -500,11 +513,11 @@ async def test_at_the_end_nothing_is_remembered(monkeypatch: pytest.MonkeyPatch)
 async def test_what_was_saved_during_a_start_is_noticed_when_it_is_through(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, known: int | None, wishes: int
 ) -> None:
-    world = MendingWorld(monkeypatch, ConnectionState.DEGRADED)
+    world = RepairWorld(monkeypatch, ConnectionState.DEGRADED)
     world.upstream.sources = known  # and the folder, which has no add-ins, has the key 0
     workspace: Any = SimpleNamespace(working_directory=str(tmp_path))
 
-    await world.mending.catch_up(workspace)
+    await world.repair.catch_up(workspace)
 
     assert world.wishes == wishes
 
@@ -567,7 +580,7 @@ def test_a_config_that_is_just_being_written_changes_no_setting(tmp_path: Path) 
 
     # when
     write(path, '{"proxy": {"waitCalls": tr')
-    kept = counting(before, read_config(str(path)))
+    kept = effective_config(before, read_config(str(path)))
 
     # then
     assert kept.wait_calls
@@ -578,4 +591,4 @@ def test_a_config_in_another_place_counts_whether_it_can_be_read_or_not(tmp_path
     path = write(tmp_path / ".devtools" / "host.config.jsonc", "{")
     now = read_config(str(path))
 
-    assert counting(FIRST.replace(wait_calls=True), now) is now
+    assert effective_config(FIRST.replace(wait_calls=True), now) is now

@@ -98,7 +98,7 @@ def test_in_forced_fallback_the_folder_is_not_even_looked_at(folder: Path) -> No
     ]
 
     assert [decision.transition for decision in decisions] == [REFRESH] * 3
-    assert not workspaces.told
+    assert not workspaces.named
     assert decisions[-1].workspace.candidates == ()
 
 
@@ -275,7 +275,7 @@ def test_the_user_names_a_workspace(folder: Path, tmp_path: Path) -> None:
 
     decision = workspaces.initialize(str(app), None, started=False)
 
-    assert (decision.transition, decision.result, workspaces.told) == (START, None, True)
+    assert (decision.transition, decision.result, workspaces.named) == (START, None, True)
     assert decision.workspace.source is SelectionSource.UserSelected
 
 
@@ -329,7 +329,7 @@ def test_what_is_no_folder_is_rejected_and_nothing_changes(folder: Path, name: s
 
     decision = workspaces.initialize(path, None, started=False)
 
-    assert (decision.transition, _status(decision), workspaces.told) == (REFRESH, "rejected", False)
+    assert (decision.transition, _status(decision), workspaces.named) == (REFRESH, "rejected", False)
     assert decision.result
     assert path in decision.result["message"]
     assert [issue["severity"] for issue in decision.result["issues"]] == ["Warning"]
@@ -341,7 +341,7 @@ def test_a_solution_that_is_not_in_the_folder_is_rejected(folder: Path, tmp_path
 
     decision = workspaces.initialize(str(_uno(folder, "App.slnx")), str(other), started=False)
 
-    assert (_status(decision), workspaces.told) == ("rejected", False)
+    assert (_status(decision), workspaces.named) == ("rejected", False)
 
 
 def test_what_is_served_is_not_given_up_for_a_folder_that_is_no_workspace(folder: Path, tmp_path: Path) -> None:

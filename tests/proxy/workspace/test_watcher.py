@@ -17,20 +17,29 @@ import pytest
 
 from support.files import write
 from uno_devserver.proxy.workspace import watcher as module
-from uno_devserver.proxy.workspace.watcher import ADDED, DELETED, MODIFIED, Scope, Timing, Watcher, changed_files, look
+from uno_devserver.proxy.workspace.watcher import (
+    ADDED,
+    DELETED,
+    MODIFIED,
+    Scope,
+    Watcher,
+    WatcherLimits,
+    changed_files,
+    scan,
+)
 from uno_devserver.workspace.resolver import resolve
 
 GLOBAL_JSON = '{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}'
 PATIENCE = 20.0
 # Quick, and with so long an interval between looks that only a notification can be what woke it.
-NOTIFIED = Timing(quiet_seconds=0.05, look_seconds=600)
-LOOKING = Timing(quiet_seconds=0.05, look_seconds=0.05, look_share=1.0)
+NOTIFIED = WatcherLimits(quiet_seconds=0.05, look_seconds=600)
+LOOKING = WatcherLimits(quiet_seconds=0.05, look_seconds=0.05, look_share=1.0)
 
 
 class Observation:
     """A watcher at work, and what it has told."""
 
-    def __init__(self, folder: Path, timing: Timing, *also: Path) -> None:
+    def __init__(self, folder: Path, timing: WatcherLimits, *also: Path) -> None:
         self.folder = folder
         self.reports: list[frozenset[str]] = []
         self.count = 0  # of the reports that it took to tell what was waited for
@@ -359,7 +368,7 @@ def test_anyio_and_the_rest_of_the_package_are_not_imported(root: Path) -> None:
 
 
 def _look(folder: Path, *also: Path) -> Scope:
-    return look(resolve(str(folder)), tuple(map(str, also)))
+    return scan(resolve(str(folder)), tuple(map(str, also)))
 
 
 def _relative(paths: object, root: Path) -> set[str]:
@@ -500,26 +509,22 @@ def test_where_the_folder_has_gone_the_nearest_one_above_is_watched(root: Path) 
     assert _relative(_look(root / "gone" / "deeper").folders, root) == {"."}
 
 
-def test_the_number_of_watches_is_bounded_and_what_is_near_comes_first(
-    root: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "MAX_WATCHED", 8)
+def test_the_number_of_watches_is_bounded_and_what_is_near_comes_first(root: Path) -> None:
     for number in range(10):
         write(root / f"f{number}" / "deep" / "App.sln", "")
 
-    scope = _look(root)
+    scope = scan(resolve(str(root)), limits=WatcherLimits(watched_folders=8))
 
     assert _relative(scope.folders, root) == {".", "f0", "f1", "f2", "f3", "f4", "f5", "f6"}
     assert not scope.complete
     assert len(scope.files) == 10, "all are looked at, though not all are watched"
 
 
-def test_the_number_of_folders_that_are_looked_into_is_bounded(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MAX_SEEN", 5)
+def test_the_number_of_folders_that_are_looked_into_is_bounded(root: Path) -> None:
     for number in range(10):
         write(root / f"f{number}" / "App.sln", "")
 
-    scope = _look(root)
+    scope = scan(resolve(str(root)), limits=WatcherLimits(scanned_folders=5))
 
     assert (len(scope.files), scope.complete) == (4, False)
 

@@ -138,7 +138,8 @@ def unreadable_answer(line: bytes | TooLong) -> Message | None:
     """An error in place of an answer that cannot be read, if one can see which request it answers."""
     members = line.members if isinstance(line, TooLong) else readable_members(line)
     number = members.get("id")
-    if "method" in members or not isinstance(number, int) or not ("result" in members or "error" in members):
+    answers = "jsonrpc" in members or "result" in members or "error" in members
+    if not answers or isinstance(members.get("method"), str) or not isinstance(number, int):
         return None
     why = TOO_LONG if isinstance(line, TooLong) else "The server has answered, but its answer cannot be read."
     error = {"code": INTERNAL_ERROR, "message": why}

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MIB = 1024 * 1024
 MAX_LINE_BYTES = 64 * MIB  # a screenshot has some MB, a large file 16; what is longer is no message
 MAX_WAITING_BYTES = 64 * MIB  # for a server that reads slowly; one that has left so much does not read at all
-READ_BYTES = 64 * 1024  # what a pipe holds
+PIPE_BYTES = 64 * 1024  # what a pipe holds
 DOES_NOT_READ = "The server does not read what it is sent, and too much of it waits already; try again later."
 
 
@@ -63,7 +63,7 @@ class PipeLines:
         self._queued: list[Sendable] = []  # in this turn of the loop
         self._waiting: deque[Sendable] = deque()  # for room in the pipe
         self._waiting_bytes = 0
-        self._rest = b""  # of a line that the pipe has taken a part of
+        self._rest: bytes | memoryview = b""  # of a line that the pipe has taken a part of
         self._ends: _RawPipes | _Transports
         self.over = asyncio.Event()  # nothing more will be heard
 
@@ -126,14 +126,15 @@ class PipeLines:
         self.took_end()
 
     def _keep_rest(self, lines: list[Sendable], written: int) -> None:
-        """The pipe has taken so many bytes of these lines."""
+        """The pipe has taken so many bytes of these lines; what it has not taken comes before all that waits."""
         for number, line in enumerate(lines):
             if written <= 0:
-                self._wait_for_room(lines[number:])
+                self._waiting.extendleft(reversed(lines[number:]))
+                self._waiting_bytes += sum(len(line.data) for line in lines[number:])
                 return
             line.sent = True
             if written < len(line.data):
-                self._rest = line.data[written:]
+                self._rest = memoryview(line.data)[written:]
             written -= len(line.data)
 
     def _wait_for_room(self, lines: list[Sendable]) -> None:
@@ -153,15 +154,18 @@ class PipeLines:
             self._broken()
 
     def has_room(self) -> None:
-        """The pipe takes more: first the rest of a line, then the lines that wait."""
+        """The pipe takes more: first the rest of a line, then lines that wait, as many as a pipe takes at once."""
         if self._rest:
-            written = self._ends.write(self._rest)
-            self._rest = self._rest[max(written, 0) :]
-        if not self._rest and self._waiting:
-            self._queued = [*self._waiting, *self._queued]
-            self._waiting.clear()
-            self._waiting_bytes = 0
-            self.flush()
+            self._rest = self._rest[self._ends.write(self._rest) :]
+        if self._rest or not self._waiting:
+            return
+        lines: list[Sendable] = []
+        size = 0
+        while self._waiting and size < PIPE_BYTES:
+            lines.append(self._waiting.popleft())
+            size += len(lines[-1].data)
+        self._waiting_bytes -= size
+        self._keep_rest(lines, self._ends.write(b"".join([line.data for line in lines])))
 
     @property
     def wants_room(self) -> bool:
@@ -193,7 +197,7 @@ class _RawPipes:
         self._loop.add_reader(self._in, self._read)
         self._reads = True
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes | memoryview) -> int:
         """How many bytes the pipe took."""
         try:
             written = 0 if self.closed else os.write(self._out, data)
@@ -222,7 +226,7 @@ class _RawPipes:
 
     def _read(self) -> None:
         try:
-            data = os.read(self._in, READ_BYTES)
+            data = os.read(self._in, PIPE_BYTES)
         except BlockingIOError:
             return
         except OSError:
@@ -234,8 +238,9 @@ class _RawPipes:
             self._lines.took_end()
 
     def _has_room(self) -> None:
-        self._loop.remove_writer(self._out)
         self._lines.has_room()
+        if not self.closed and not self._lines.wants_room:
+            self._loop.remove_writer(self._out)
 
 
 class _Transports:
@@ -257,7 +262,8 @@ class _Transports:
         self._writing.set_write_buffer_limits(high=0)
         self._reading, _ = await loop.connect_read_pipe(lambda: _Reading(self._lines), source)
 
-    def write(self, data: bytes) -> int:
+    def write(self, data: bytes | memoryview) -> int:
+        assert isinstance(data, bytes)  # there is never a rest of a line
         taken = 0
         while taken < len(data) and self._room and not self.closed:
             end = data.find(b"\n", taken) + 1
@@ -275,7 +281,7 @@ class _Transports:
 
     def has_room(self, room: bool) -> None:
         self._room = room
-        if room and self._lines.wants_room:
+        while self._room and self._lines.wants_room and not self.closed:
             self._lines.has_room()
 
     def lost(self) -> None:

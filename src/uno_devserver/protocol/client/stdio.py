@@ -141,10 +141,14 @@ class StdioConnection:
         return await completed(params, peer, send)
 
     def send(self, call: PendingCall, name: str, params: bytes) -> bool:  # noqa: ARG002
-        """See `Connection.send`. A progress token that another call uses already needs a number of ours: not here."""
+        """See `Connection.send`.
+
+        Not for a progress token that another call uses already, or that the server may spell differently (with or
+        without escapes): such a token is replaced by one of ours, which `request` does.
+        """
         assert self._lines is not None
         token = call.progress_token
-        if token and token in self._tokens:
+        if token and (token in self._tokens or b"\\" in token):
             return False
         self._last_number += 1
         number = b"%d" % self._last_number
@@ -349,13 +353,14 @@ class StdioConnection:
 
     def _answered(self, message: Message, line: bytes | TooLong) -> PendingCall | None:
         """Settle the request that waits for it; the call, if that is its own line."""
-        if message.result is ABSENT and message.error is ABSENT:
+        key = bytes(message.id)
+        nameless = key in (b"", b"null")
+        if message.result is ABSENT and message.error is ABSENT and (message.jsonrpc is ABSENT or nameless):
             if isinstance(line, bytes):
                 self._strayed(line)  # a log in JSON, most likely, whatever its `id` means
             return None
-        key = bytes(message.id)
         call = self._waiting.pop(key, None)
-        if call is None and key in (b"", b"null") and len(self._waiting) == 1:
+        if call is None and nameless and len(self._waiting) == 1:
             _, call = self._waiting.popitem()  # it could not read the number of what it complains about
         if call is None:
             log.debug(f"the server answers {shown(key.decode())}, for which nobody waits (any more)")

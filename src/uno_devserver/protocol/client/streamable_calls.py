@@ -11,6 +11,7 @@ import traceback
 from typing import TYPE_CHECKING
 
 from ...system.log import ERROR, log
+from ..eras import HEADER_MISMATCH
 from ..jsonrpc import INTERNAL_ERROR, RpcError
 from ..media import JSON
 from .connection import Lost
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 class HttpCall:
     """One call on its way. Implements `http.client_connection.Taker`."""
 
-    __slots__ = ("_call", "_connection", "_endpoint", "_finish", "_id", "_task")
+    __slots__ = ("_call", "_connection", "_endpoint", "_finish", "_id", "_reply", "_task")
 
     def __init__(
         self,
@@ -45,6 +46,7 @@ class HttpCall:
         self._endpoint = endpoint
         self._finish = finish
         self._connection: ClientConnection | None = None
+        self._reply: Reply | None = None  # an answer that is not plain JSON, which the task reads
         self._task: asyncio.Task[None] | None = None
 
     @property
@@ -55,51 +57,81 @@ class HttpCall:
         """False: there is no connection over which it can be sent at once."""
         body = b'{"jsonrpc":"2.0","id":%b,"method":"tools/call","params":%b}' % (self._id, params)
         self._connection = self._endpoint.send_now(headers, body, self)
-        self._call.sent = self._connection is not None
-        return self._call.sent
+        if self._connection is None:
+            return False
+        self._call.sent, self._call.ticket = True, self
+        return True
 
     def replied(self, reply: Reply) -> None:
-        if reply.ended and reply.status == 200 and reply.headers.get("content-type") == JSON:
+        if reply.ended and reply.status == 200 and reply.headers.get("content-type", "").startswith(JSON):
             body = reply.body()
             try:
-                message = decode_one(body)
+                message = decode_one(body) if _is_one_line(body) else None
             except (ValueError, RecursionError):
                 message = None
-            if message is not None and message.is_result and bytes(message.id) == self._id:
-                self._call.settle(message)
-                self._call.turn_over(more=True)  # other answers may have come in the same turn of the loop
+            if message is not None and bytes(message.id) == self._id and _is_plain(message):
+                call = self._settled(message)
+                call.turn_over(more=True)  # other answers may have come in the same turn of the loop
                 return
+        self._reply = reply
         self._task = asyncio.ensure_future(self._go_on(reply))
 
     def failed(self, failure: HttpFailure) -> None:
-        self._call.settle(self._endpoint.lost(failure))
+        self._settled(self._endpoint.lost(failure))
 
     def cancel(self) -> None:
         """Nobody waits any more: the connection is of no use until the answer came, so it is closed."""
+        self._let_go()
         if self._task is not None:
             self._task.cancel()
+            if self._reply is not None:
+                self._reply.close()  # the task may not have begun to read it
         elif self._connection is not None:
-            self._call = _NOBODY
             self._connection.fail("was not waited for")
 
     async def _go_on(self, reply: Reply) -> None:
         try:
             result = await self._finish(reply, int(self._id))
         except (Lost, RpcError) as failure:
-            self._call.settle(failure)
+            self._settled(failure)
         except Exception:  # a defect of ours; somebody waits for an answer
             log.write(ERROR, f"an answer over HTTP could not be taken:\n{traceback.format_exc()}")
-            self._call.settle(
-                RpcError(INTERNAL_ERROR, "uno-devserver failed on the server's answer; its log says why.")
-            )
+            self._settled(RpcError(INTERNAL_ERROR, "uno-devserver failed on the server's answer; its log says why."))
         else:
-            self._call.settle(Message(result=result))
-            self._call.turn_over()
+            self._settled(Message(result=result)).turn_over()
+
+    def _settled(self, outcome: Message | Lost | RpcError) -> PendingCall:
+        """The call, which has heard it."""
+        call = self._let_go()
+        call.settle(outcome)
+        return call
+
+    def _let_go(self) -> PendingCall:
+        """The call, which is over here. It must not hold this object any more, which holds it: nobody collects both."""
+        call, self._call = self._call, _NOBODY
+        call.ticket = None
+        return call
+
+
+def _is_one_line(body: bytes) -> bool:
+    """Whether its payload can be passed on as a line; a break behind the message does not matter."""
+    if b"\n" in body or b"\r" in body:
+        body = body.strip()
+    return b"\n" not in body and b"\r" not in body
 
 
 class _Nobody:
+    """In the place of a call that is answered or cancelled."""
+
+    ticket: object = None
+
     def settle(self, outcome: object) -> None:
-        """The client has cancelled the call."""
+        pass
 
 
 _NOBODY: Any = _Nobody()
+
+
+def _is_plain(message: Message) -> bool:
+    """A result, or an error that says nothing about the way the request was made."""
+    return message.is_result or (message.method is None and b"%d" % HEADER_MISMATCH not in bytes(message.error))

@@ -115,7 +115,6 @@ class HandshakeConnection:
             return False
         session = self._session
         http_call = HttpCall(call, next(self._ids), self._endpoint, partial(self._finished, session, call, params))
-        call.ticket = http_call
         return http_call.send(session.headers, params)
 
     def flush(self) -> None:
@@ -237,6 +236,7 @@ class HandshakeConnection:
         try:
             return await self._result(session, reply, request_id, call)
         except _SessionGone:
+            await self._renewed(session)
             return await self.request("tools/call", msgspec.json.decode(params), call)
 
     def _tell_cancelled(self, request_id: int) -> None:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
+
 from ..eras import NAMED_BY
 from ..http.client import encode_headers
 from ..jsonrpc import INVALID_REQUEST, RpcError, shown
@@ -68,6 +70,8 @@ def argument_headers(marks: Marks, params: Mapping[str, Any]) -> bytes:
     headers = {}
     for path, name in marks:
         value = params.get("arguments")
+        if isinstance(value, msgspec.Raw):
+            value = msgspec.json.decode(value)
         for key in path:
             value = value.get(key) if isinstance(value, dict) else None
         if isinstance(value, bool):

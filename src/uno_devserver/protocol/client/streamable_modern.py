@@ -80,7 +80,6 @@ class ModernConnection:
         if name in self._marks:  # its arguments are wanted in headers
             return False
         http_call = HttpCall(call, next(self._ids), self._endpoint, partial(self._finished, call, params))
-        call.ticket = http_call
         return http_call.send(self._headers + routing_headers("tools/call", {"name": name}), params)
 
     def flush(self) -> None:

@@ -46,7 +46,7 @@ class Taker(Protocol):
     """Who takes the answer to a request that was sent without waiting."""
 
     def replied(self, reply: Reply) -> None:
-        """The whole answer came, or the beginning of one that is an event stream."""
+        """The whole answer came; or the beginning of one that is long, or an event stream."""
 
     def failed(self, failure: HttpFailure) -> None:
         """There is no answer."""
@@ -319,7 +319,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             return
         self._waiter = None
         taker = self._taker
-        if taker is not None and (reply.ended or reply.headers.get("content-type", "").startswith(EVENT_STREAM)):
+        if taker is not None and (reply.ended or self._paused or _is_stream(reply)):
             self._taker = None
         if waiter is not None:
             if not waiter.done():
@@ -336,6 +336,10 @@ class ClientConnection(asyncio.BufferedProtocol):
                 self.close()
         if taker is not None and self._taker is None:
             taker.replied(reply)
+
+
+def _is_stream(reply: Reply) -> bool:
+    return reply.headers.get("content-type", "")[: len(EVENT_STREAM)].lower() == EVENT_STREAM
 
 
 def _watch(connected: socket.socket) -> None:

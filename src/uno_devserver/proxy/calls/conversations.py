@@ -228,6 +228,9 @@ class Conversation:
         finally:
             route.end(caller)
 
+    async def open_ahead(self) -> None:
+        await self._aside(self._open, "a new connection")
+
     async def tell(self, method: str, params: Params) -> None:
         """Pass a notification on, if there is anybody to hear it."""
         if self._link.state is ConnectionState.CONNECTED:
@@ -414,6 +417,11 @@ class Conversations:
         conversation = self.by_session.pop(session, None)
         if conversation is not None:
             conversation.end()
+
+    def open_ahead(self, session: Session) -> None:
+        """Open the connection of this session before its first request, which then finds it open."""
+        if self._link.state is ConnectionState.CONNECTED:
+            self._tasks.start(self.of(session).open_ahead())
 
     def renew(self, *, old_answers: bool = False) -> None:
         """The upstream is another one, or gone. `old_answers`: what was sent to the old one is still answered there."""

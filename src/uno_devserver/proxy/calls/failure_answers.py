@@ -1,4 +1,4 @@
-"""What a client is told where the upstream gave no answer: what happened to its request, and what to do next.
+"""The answers to requests that got none from the upstream: what happened to the request, and what to do next.
 
 The sentences are for models: they say whether the request may have had an effect, and never hold a traceback.
 """
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from .upstream_link import Link
 
 
-# Of the codes that MCP leaves to implementations; see protocol/jsonrpc.py for the others.
+# Error codes that MCP leaves to implementations; protocol/jsonrpc.py has the others.
 UNAVAILABLE = -32012
 OUTCOME_UNKNOWN = -32013
 TIMED_OUT = -32014
 
 QUOTED_ISSUES = 3  # a model reads the first few; uno_health has them all
-BEYOND_CALLS = frozenset({"WorkspaceNotTrusted", "ConfigInvalid"})  # a start fails for it until a person has acted
+FOR_THE_USER = frozenset({"WorkspaceNotTrusted", "ConfigInvalid"})  # a start fails for it until a person has acted
 
 _SOON = f"Try again in a few seconds; {HEALTH} tells how far it is."
 _NOT_RUN = "This request has not been run."
 
 
 class NoAnswer(Exception):
-    """`data` is for programs; `remedy` says what to do."""
+    """The upstream gave no answer. `remedy` says what to do; `data` is for programs."""
 
     def __init__(self, code: int, message: str, remedy: str, **data: Any) -> None:
         super().__init__(message)
@@ -48,8 +48,8 @@ class NoAnswer(Exception):
         """Whether it says why there is no upstream, as health does."""
         return bool(self.data.get("issues"))
 
-    def told(self, method: str) -> Result:
-        """The result of a tool call, which a model reads; other requests get an error, raised as RpcError."""
+    def answer(self, method: str) -> Result:
+        """The result of a tool call, which a model reads; for other requests RpcError is raised."""
         text = f"{self.message} {self.remedy}"
         if method == "tools/call":
             return failed(text)
@@ -57,12 +57,12 @@ class NoAnswer(Exception):
 
 
 def failed(text: str) -> Result:
-    """A tool's own error."""
+    """A tool result that is an error."""
     return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
 def unavailable(link: Link, state: ProxyState) -> NoAnswer:
-    """There is no upstream at the moment, and this is why."""
+    """There is no upstream at the moment."""
     connection = link.state
     data: dict[str, Any] = {"connectionState": connection.value}
     if connection is ConnectionState.DEGRADED:
@@ -77,9 +77,20 @@ def unavailable(link: Link, state: ProxyState) -> NoAnswer:
         message = "The dev server has gone, and is not back yet."
     else:
         message = "The dev server is starting, and is not ready yet."
-    reasons, steps = known(state)
-    remedy = _joined(*steps, f"{HEALTH} tells how far it is.") if steps else _SOON
-    return NoAnswer(UNAVAILABLE, _joined(message, *reasons, _NOT_RUN), remedy, **data)
+    reasons, steps = known_issues(state)
+    remedy = _paragraph(*steps, f"{HEALTH} tells how far it is.") if steps else _SOON
+    return NoAnswer(UNAVAILABLE, _paragraph(message, *reasons, _NOT_RUN), remedy, **data)
+
+
+def _degraded(state: ProxyState, data: dict[str, Any]) -> NoAnswer:
+    issues = [issue for issue in _issues(state) if issue.get("message")]
+    reasons, steps = _quoted(issues)
+    message = _paragraph("The dev server does not work.", *(reasons or ["It could not be started."]), _NOT_RUN)
+    stays = any(issue.get("severity") == "Fatal" and issue.get("code") in FOR_THE_USER for issue in issues)
+    attempt = (
+        f"{HEALTH} tells more." if stays else f"Each call asks for a new attempt; {HEALTH} tells what comes of it."
+    )
+    return NoAnswer(UNAVAILABLE, message, _paragraph(*steps, attempt), **data, issues=issues)
 
 
 def unreachable(seconds: float) -> NoAnswer:
@@ -93,8 +104,8 @@ def refused(why: str) -> NoAnswer:
 
 
 def ended(method: str, params: Params, times: int) -> NoAnswer:
-    """The upstream went while the request ran, `times` times in all."""
-    what = named(method, params)
+    """The upstream ended while the request ran, `times` times in all."""
+    what = _named(method, params)
     if times > 1:
         message = f"The dev server was lost each of the {times} times that it ran {what}, without an answer."
         remedy = (
@@ -113,56 +124,38 @@ def ended(method: str, params: Params, times: int) -> NoAnswer:
 
 def silent(method: str, params: Params, seconds: float) -> NoAnswer:
     message = (
-        f"Nothing has been heard of {named(method, params)} for {seconds:g} s, so it has been cancelled. "
+        f"Nothing has been heard of {_named(method, params)} for {seconds:g} s, so it has been cancelled. "
         "The outcome is unknown: the dev server may be busy, or hang."
     )
     return NoAnswer(TIMED_OUT, message, f"Call {HEALTH}, then look at what it may have changed before you repeat it.")
 
 
-def named(method: str, params: Params) -> str:
+def _named(method: str, params: Params) -> str:
     name = params.get("name")
     return f"'{shown(name)}'" if method == "tools/call" and isinstance(name, str) else f"'{shown(method)}'"
 
 
-def _degraded(state: ProxyState, data: dict[str, Any]) -> NoAnswer:
-    issues = [issue for issue in _issues(state) if issue.get("message")]
-    reasons, steps = _known(issues)
-    message = _joined("The dev server does not work.", *(reasons or ["It could not be started."]), _NOT_RUN)
-    stays = any(issue.get("severity") == "Fatal" and issue.get("code") in BEYOND_CALLS for issue in issues)
-    attempt = (
-        f"{HEALTH} tells more." if stays else f"Each call asks for a new attempt; {HEALTH} tells what comes of it."
-    )
-    remedy = _joined(*steps, attempt)
-    return NoAnswer(UNAVAILABLE, message, remedy, **data, issues=issues)
+def known_issues(state: ProxyState, code: str | None = None) -> tuple[list[str], list[str]]:
+    """What is wrong and what to do according to health: the first few sentences of each, of all or of one code."""
+    return _quoted([issue for issue in _issues(state) if code is None or issue.get("code") == code])
 
 
-def known(state: ProxyState) -> tuple[list[str], list[str]]:
-    """What is wrong, and what to do, as far as health knows it."""
-    return _known(_issues(state))
-
-
-def issues_of(state: ProxyState, code: str) -> list[str]:
-    """What health says under this code: the first few."""
-    return _known([issue for issue in _issues(state) if issue.get("code") == code])[0]
-
-
-def _known(issues: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
-    """What is wrong, and what to do: the first few sentences of each."""
+def _quoted(issues: list[dict[str, Any]]) -> tuple[list[str], list[str]]:
     quoted = issues[:QUOTED_ISSUES]
     messages = [str(issue["message"]) for issue in quoted if issue.get("message")]
     return messages, list(dict.fromkeys(str(issue["remediation"]) for issue in quoted if issue.get("remediation")))
 
 
-def _joined(*sentences: str) -> str:
-    """In one paragraph; but what ends with quoted lines of the upstream ends its own."""
+def _issues(state: ProxyState) -> list[dict[str, Any]]:
+    """The issues of the health report, the fatal ones first: they are the reason."""
+    issues = state.report().get("issues")
+    found = [issue for issue in issues if isinstance(issue, dict)] if isinstance(issues, list) else []
+    return sorted(found, key=lambda issue: issue.get("severity") != "Fatal")
+
+
+def _paragraph(*sentences: str) -> str:
+    """In one paragraph; one that quotes lines of the upstream ends its paragraph."""
     text = ""
     for sentence in sentences:
         text += sentence + ("\n\n" if "\n" in sentence else " ")
     return text.strip()
-
-
-def _issues(state: ProxyState) -> list[dict[str, Any]]:
-    """The fatal ones first: they are the reason."""
-    issues = state.report().get("issues")
-    found = [issue for issue in issues if isinstance(issue, dict)] if isinstance(issues, list) else []
-    return sorted(found, key=lambda issue: issue.get("severity") != "Fatal")

@@ -47,8 +47,10 @@ class Request(Value):
 
 
 class Forwarding:
-    def __init__(self, link: Link, state: ProxyState, conversations: Conversations, limits: CallLimits) -> None:
-        self.waits = False  # --wait-calls: hold requests while there is no upstream
+    def __init__(
+        self, link: Link, state: ProxyState, conversations: Conversations, limits: CallLimits, *, waits: bool = False
+    ) -> None:
+        self.waits = waits  # --wait-calls: hold requests while there is no upstream
         self.queue: CallQueue | None = None  # where code is reloaded: all calls of tools pass it
         self.arranging: asyncio.Future[None] | None = None  # it is being found out whether it is
         self.observer: Observer | None = None  # who looks on; told only where a request has to wait

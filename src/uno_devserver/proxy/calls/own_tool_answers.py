@@ -1,11 +1,6 @@
-"""The tools that the proxy has itself: what each answers. Their names and schemas are in tools.py.
+"""Answers the calls of the proxy's own tools. own_tools.py has their names and schemas.
 
-Bad arguments are a tool's own error, with a sentence that names the argument: that is what a model can correct.
-
-mcpStatus: waits until the server behind the proxy answers again, within a bound, and says what to do then.
-
-Where none runs, it has the code looked at and another attempt made, as the call of a tool would. Where code
-is not reloaded it answers, too, and says why.
+A wrong argument is a tool error whose sentence names the argument, because a model can correct that.
 """
 
 from __future__ import annotations
@@ -20,7 +15,7 @@ from ...protocol.eras import HANDSHAKE_VERSIONS
 from ...protocol.jsonrpc import RpcError, encode, shown
 from ..own_tools import DISCOVER, EXECUTE, HEALTH, INITIALIZE, SELECT_SOLUTION, SET_ROOTS, STATUS, health_result
 from ..state import ConnectionState
-from .failure_answers import failed, issues_of, known, unavailable
+from .failure_answers import failed, known_issues, unavailable
 from .forwarding import Request
 from .progress import report
 from .reload_messages import State, not_built, not_started, ready, still_restarting
@@ -34,12 +29,22 @@ if TYPE_CHECKING:
     from .upstream_link import CallLimits, Link
 
 
-# Structured content came with this version; the ones before it do not know the field.
+# Structured content came with 2025-06-18; older clients do not know the field.
 UNSTRUCTURED = HANDSHAKE_VERSIONS[: HANDSHAKE_VERSIONS.index("2025-06-18")]
+UNNAMED = "The MCP server"
+NOT_LOADED = "AddInLoadFailed"
+
+
+class _Named(msgspec.Struct):
+    name: str
+
+
+_named = msgspec.json.Decoder(_Named)
+_raw_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 class BadArgument(Exception):
-    """The message says which, and what it should be."""
+    """The message says which argument is wrong, and what it should be."""
 
 
 class OwnToolAnswers:
@@ -48,7 +53,6 @@ class OwnToolAnswers:
         self._state = state
         self._forwarding = forwarding
         self._limits = limits
-        self._status = Status(link, state, forwarding, limits).answer
         self._tools: dict[str, Callable[[Call, Params], Awaitable[Result | msgspec.Raw]]] = {
             HEALTH: self._health,
             DISCOVER: self._discover,
@@ -56,7 +60,7 @@ class OwnToolAnswers:
             SELECT_SOLUTION: self._select_solution,
             INITIALIZE: self._initialize,
             SET_ROOTS: self._set_roots,
-            STATUS: self._status,
+            STATUS: McpStatus(link, state, forwarding, limits).answer,
         }
 
     def has(self, name: object) -> bool:
@@ -64,7 +68,7 @@ class OwnToolAnswers:
         return name == HEALTH or (isinstance(name, str) and name in self._state.own_tools and name in self._tools)
 
     async def answer(self, call: Call, name: str, arguments: object) -> Result | msgspec.Raw:
-        """The result of one that `has` knows; NoAnswer where it needs the upstream in vain."""
+        """The result of one of these tools; NoAnswer if it needs the upstream, and there is none."""
         try:
             return await self._tools[name](call, _object("arguments", arguments))
         except BadArgument as bad:
@@ -105,19 +109,17 @@ class OwnToolAnswers:
         force = arguments.get("forceRestart")
         if force is not None and not isinstance(force, bool):
             raise BadArgument("forceRestart must be true or false.")
-        report = await self._link.select_solution(solution, force_restart=bool(force))
-        return _report(report, is_error=report.get("status") == "rejected")
+        return _workspace_result(await self._link.select_solution(solution, force_restart=bool(force)))
 
     async def _initialize(self, call: Call, arguments: Params) -> Result:  # noqa: ARG002
         directory = _path("workspaceDirectory", arguments, "the folder of the workspace")
         solution = arguments.get("solutionPath")
         if solution is not None:
             solution = _path("solutionPath", arguments, "the .sln or .slnx to serve")
-        report = await self._link.set_workspace(directory, solution)
-        return _report(report, is_error=report.get("status") == "rejected")
+        return _workspace_result(await self._link.set_workspace(directory, solution))
 
     async def _set_roots(self, call: Call, arguments: Params) -> Result:
-        """The older tool took a list, and used its first."""
+        """The older tool takes a list, and uses its first."""
         roots = arguments.get("roots")
         if "workspaceDirectory" not in arguments and isinstance(roots, list) and roots:
             arguments = {**arguments, "workspaceDirectory": roots[0]}
@@ -143,27 +145,21 @@ def _path(name: str, arguments: Params, what: str) -> str:
     return value.strip()
 
 
-def _report(report: Mapping[str, Any], *, is_error: bool) -> Result:
-    return {**_text(encode(report).decode()), "isError": is_error}
+def _workspace_result(report: Mapping[str, Any]) -> Result:
+    return {**_text(encode(report).decode()), "isError": report.get("status") == "rejected"}
 
 
 def _text(text: str) -> Result:
     return {"content": [{"type": "text", "text": text}]}
 
 
-class _Named(msgspec.Struct):
-    name: str
+class McpStatus:
+    """mcpStatus: waits until the upstream answers again, within a bound, and says what to do then.
 
+    If no upstream runs, the code is checked and another attempt is made, as a tool call would have it. It also answers
+    where code is not reloaded, and says why it is not.
+    """
 
-_named = msgspec.json.Decoder(_Named)
-_raw_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
-
-
-UNNAMED = "The MCP server"
-NOT_LOADED = "AddInLoadFailed"
-
-
-class Status:
     def __init__(self, link: Link, state: ProxyState, forwarding: Forwarding, limits: CallLimits) -> None:
         self._link = link
         self._state = state
@@ -171,43 +167,48 @@ class Status:
         self._limits = limits
 
     async def answer(self, call: Call, arguments: Params) -> Result:  # noqa: ARG002
-        queue = self._forwarding.queue  # none yet: the server is being started for the first time
+        queue = self._forwarding.queue  # None: code is not reloaded, or that is not known yet
         seconds = queue.status_seconds if queue else self._limits.status_seconds
         reporting = asyncio.ensure_future(report(call, self._waits_for, self._limits.progress_seconds))
         try:
             is_ready = await self._is_ready(seconds)
         finally:
             reporting.cancel()
-        queue = self._forwarding.queue
+        queue, facts = self._forwarding.queue, self._state.snapshot()
         name, failing = (queue.name, queue.failing) if queue else (UNNAMED, None)
+        off = facts.hot_reload_off if facts.hot_reload is None else None
+        not_reloaded = [f"Hot reload is off, because {off}."] if off else []
         if is_ready:
             return ready(
                 name,
-                log_file=self._log_file(),
+                log_file=facts.upstream.log_file if facts.upstream else None,
                 source=queue.source if queue else None,
                 failing=failing,
-                missing=[*issues_of(self._state, NOT_LOADED), *self._not_reloaded()],
+                missing=[*known_issues(self._state, NOT_LOADED)[0], *not_reloaded],
                 extension_error=queue.extension_error if queue else None,
             )
         if self._is_down:
             if failing is not None and failing[0] is State.BUILD_FAILED:
                 return not_built(name, failing[1])
-            reasons, steps = known(self._state)
-            return not_started(name, [*reasons, *self._not_reloaded()], steps, self._last_lines())
+            reasons, steps = known_issues(self._state)
+            last_lines = facts.last_end.last_lines if facts.last_end else ()
+            return not_started(name, [*reasons, *not_reloaded], steps, last_lines)
         if self._link.fallback or self._link.state is ConnectionState.SHUTDOWN:
             raise unavailable(self._link, self._state)
         return still_restarting(name, seconds, waits_for=self._waits_for())
 
     async def _is_ready(self, seconds: float) -> bool:
-        """No restart is due, and the upstream is there."""
+        """Whether no restart is due and the upstream answers, within that time."""
         try:
             async with asyncio.timeout(seconds):
                 was_down = self._is_down
                 if not was_down and await self._settled(seconds):
                     return True
-                if self._is_down:
-                    await self._ask_for_it()
-                if was_down:  # else an attempt was made just now, and another one needs other code
+                if self._is_down:  # have its code built, and look whether the user trusts it now
+                    await self._link.reconsider()
+                    if self._forwarding.queue is not None:
+                        await self._forwarding.queue.current()
+                if was_down:  # else an attempt has just failed, and the next one needs other code
                     self._link.wanted()
                 return await self._settled(seconds)
         except TimeoutError:
@@ -217,14 +218,8 @@ class Status:
     def _is_down(self) -> bool:
         return self._link.state is ConnectionState.DEGRADED
 
-    async def _ask_for_it(self) -> None:
-        """Have done what may be in the way of a server: its code built, the user's agreement seen."""
-        await self._link.reconsider()
-        if self._forwarding.queue is not None:
-            await self._forwarding.queue.current()
-
     async def _settled(self, seconds: float) -> bool:
-        """Whether there is an upstream, when no more is due."""
+        """Whether there is an upstream when no restart is due any more."""
         while True:
             queue = self._forwarding.queue
             if queue is not None and not await queue.settled(seconds):
@@ -240,18 +235,3 @@ class Status:
         if calls:
             return f"it waits for {'a call that still runs' if calls == 1 else f'{calls} calls that still run'}"
         return f"it is {self._link.state.value}"
-
-    def _not_reloaded(self) -> list[str]:
-        proxy = self._state.report().get("proxy")
-        why = proxy.get("hotReloadOff") if isinstance(proxy, dict) else None
-        return [f"Hot reload is off, because {why}."] if why else []
-
-    def _log_file(self) -> str | None:
-        log_file = self._state.report().get("logFile")
-        return log_file if isinstance(log_file, str) else None
-
-    def _last_lines(self) -> list[str]:
-        proxy = self._state.report().get("proxy")
-        last = proxy.get("lastExit") if isinstance(proxy, dict) else None
-        lines = last.get("lastLines") if isinstance(last, dict) else None
-        return [str(line) for line in lines] if isinstance(lines, list) else []

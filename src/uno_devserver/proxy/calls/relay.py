@@ -8,14 +8,14 @@ goes the general way, as a decoded request. A relayed call that gets no answer g
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ...protocol.client.connection import Lost
 from ...protocol.client.messages import ABSENT, Message, result_in
 from ...protocol.eras import CAPABILITIES_KEY, CLIENT_KEY, LOG_LEVEL_KEY, VERSION_KEY, envelope_of, wants_log
-from ...protocol.jsonrpc import STOPPED, RpcError, RpcRequest, notification_message
+from ...protocol.jsonrpc import RESOURCE_NOT_FOUND, STOPPED, RpcError, RpcRequest, notification_message
 from ...protocol.running import answer_message, stopped
 from ..state import ConnectionState
 from .conversations import SILENCE_CHECKS
@@ -71,8 +71,16 @@ class _Params(msgspec.Struct, gc=False, rename={"meta": "_meta", "input": "input
     state: msgspec.Raw = ABSENT
 
 
+class _Error(msgspec.Struct, gc=False):
+    code: int
+    message: str
+
+
 _envelope = msgspec.json.Decoder(_Envelope).decode
 _params = msgspec.json.Decoder(_Params).decode
+_error = msgspec.json.Decoder(_Error).decode
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+LOOKED_INTO = frozenset({"name", "_meta", "inputResponses", "requestState"})
 
 
 class CallRelay:
@@ -96,7 +104,7 @@ class CallRelay:
         self.proven = 0  # the last generation that has answered
 
     def take(self, line: bytes) -> bytes | RpcRequest | None:
-        """Relay the call in this line; else the decoded request, or the line itself where it is not even a call."""
+        """Relay the call in this line. Else return the decoded request, or the line if it is no call of the upstream."""
         try:
             if not line.isascii():
                 line.decode()  # payloads are passed on without being decoded
@@ -107,18 +115,17 @@ class CallRelay:
         if message.method != "tools/call" or message.jsonrpc != "2.0" or message.id is None:
             return line
         state, session = self._state, self._session
+        if params.name in state.own_tools or message.id in session.open or len(session.open) >= session.limit:
+            return line
         route = self._route(params)
         if (
             route is None
             or state.connection is not CONNECTED
             or route.generation != state.generation
-            or params.name in state.own_tools
-            or message.id in session.open
-            or len(session.open) >= session.limit
             or self._forwarding.arranging is not None
             or not self._relays(message, params, route)
         ):
-            return RpcRequest(message.id, message.method, msgspec.json.decode(message.params))
+            return RpcRequest(message.id, message.method, _opened(message.params))
         return None
 
     def flush(self) -> None:
@@ -211,6 +218,7 @@ class CallRelay:
     def stop(self, call: RelayedCall) -> None:
         """The proxy ends."""
         self.end(call)
+        call.route.connection.cancel(call)
         self.output.write(answer_message(call.id, stopped()))
 
     @property
@@ -234,12 +242,17 @@ class CallRelay:
         """Something that the upstream says about a call."""
         self.output.write(notification)
 
-    def failed(self, call: RelayedCall, error: RpcError) -> None:
-        """An error of the upstream; one that stops says itself that the outcome is unknown."""
+    def failed(self, call: RelayedCall, error: RpcError, raw: msgspec.Raw = ABSENT) -> None:
+        """An error of the upstream, `raw` as it came; one that stops says itself that the outcome is unknown."""
         if error.code == STOPPED and self._service.may_repeat(call.name):
             self._go_on(call, self._service.answer_again)
-        else:
+        elif not _is_error(raw) or (call.route.modern and error.code == RESOURCE_NOT_FOUND):
             self._go_on(call, self._failing(error))
+        else:
+            call_id = msgspec.json.encode(call.id)
+            self.output.queue(b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (call_id, raw))
+            if call.record is not None:
+                call.record.fail(error)
 
     def _go_on(self, call: RelayedCall, answer: Answerer) -> None:
         """Answer it the general way, which gives the answer the form of the client's era."""
@@ -252,7 +265,7 @@ class CallRelay:
 
         async def fail(call: Call) -> Result:
             if isinstance(failure, NoAnswer):
-                return failure.told(call.method)
+                return failure.answer(call.method)
             raise failure
 
         return lambda call: self._service.observed(call, fail(call))
@@ -308,7 +321,7 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
     questions: int = 0  # of the upstream that wait for the client
 
     def request(self) -> RpcRequest:
-        return RpcRequest(self.id, "tools/call", msgspec.json.decode(self.params))
+        return RpcRequest(self.id, "tools/call", _opened(self.params))
 
     # What the upstream says.
 
@@ -322,7 +335,7 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
             try:
                 result_in(outcome)
             except RpcError as error:
-                relay.failed(self, error)
+                relay.failed(self, error, outcome.error)
                 return
         call_id = b"%d" % self.id if isinstance(self.id, int) else msgspec.json.encode(self.id)
         relay.output.queue(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (call_id, outcome.result))
@@ -366,3 +379,20 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
 
     def stop(self) -> None:
         self.relay.stop(self)
+
+
+def _is_error(raw: msgspec.Raw) -> bool:
+    """Whether a client understands it as it is."""
+    try:
+        _error(raw)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _opened(params: msgspec.Raw) -> dict[str, Any]:
+    """The params of a call as the general way needs them: what nobody looks into stays the bytes that came."""
+    members: dict[str, Any] = _members(params)
+    for key in LOOKED_INTO & members.keys():
+        members[key] = msgspec.json.decode(members[key])
+    return members

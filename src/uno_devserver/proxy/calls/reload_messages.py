@@ -1,7 +1,7 @@
-"""What hot reload says to an agent: sentences for the model, and the state for programs beside them. Pure.
+"""The messages of hot reload to an agent: sentences for the model, and a state for programs. Pure.
 
-Each says whether the call was run, and what to do next. The state is in `_meta` under META_KEY, so that nobody has to
-read it out of a sentence.
+Each says whether the call was run, and what to do next. The state is in `_meta` under META_KEY, so that no program has
+to parse a sentence.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 META_KEY = "uno-devserver/hotReload"
-ESSENCE_CHARACTERS = 300  # of a line that a model is quoted in a sentence
+QUOTED_CHARACTERS = 300  # of a line that is quoted in a sentence
 
 _WAIT = f"Call {STATUS} with an empty input; it waits for the server. Retry no other tool before it says ready."
 _NOT_RUN = "This call has not been run."
 
 
 class State(Enum):
-    READY = "ready"  # of mcpStatus: whether something was reloaded before is not its question
+    READY = "ready"  # of mcpStatus, whether or not code was reloaded before
     RESTARTING = "restarting"
     BUILD_FAILED = "buildFailed"
     RELOADED = "reloaded"
@@ -42,26 +42,29 @@ class State(Enum):
 
 class Note(Value):
     state: State
-    text: str = ""  # empty: only programs need to know
+    text: str = ""  # empty: only for programs
 
 
-def told(notes: Sequence[Note]) -> Result:
+def not_run(notes: Sequence[Note]) -> Result:
     """The answer to a call that was not run."""
-    text = "\n\n".join(note.text for note in notes)
-    return {
-        "content": [{"type": "text", "text": text}],
-        "isError": True,
-        "_meta": {META_KEY: state_of(notes, run=False)},
-    }
+    return _result("\n\n".join(note.text for note in notes), notes, run=False)
 
 
 def state_of(notes: Sequence[Note], *, run: bool) -> dict[str, Any]:
-    """The value in `_meta`; the first note is what counts most."""
+    """The value in `_meta`; the first note is the most important."""
     first, *others = notes
     state: dict[str, Any] = {"state": first.state.value, "run": run}
     if others:
         state["also"] = [note.state.value for note in others]
     return state
+
+
+def _result(text: str, notes: Sequence[Note], *, run: bool) -> Result:
+    return {
+        "content": [{"type": "text", "text": text}],
+        "isError": not run,
+        "_meta": {META_KEY: state_of(notes, run=run)},
+    }
 
 
 # Instead of running a call.
@@ -73,12 +76,12 @@ def restarting(name: str) -> Note:
 
 
 def queued(name: str) -> Note:
-    """For the calls behind the one that noticed, and those that come meanwhile."""
+    """For the calls behind the one that noticed the change, and those that come during the restart."""
     return Note(State.RESTARTING, f"{_first(name)} is restarting with new code. {_NOT_RUN} {_WAIT}")
 
 
 def build_failed(name: str, output: str, *, serves: bool) -> Note:
-    """`serves`: something answers, whose code is that of before."""
+    """`serves`: older code answers."""
     stays = "was not restarted; its old code still answers" if serves else "does not run"
     text = (
         f"The code of {name} has changed, and its build failed:\n\n{fenced(output)}\n\n"
@@ -88,11 +91,11 @@ def build_failed(name: str, output: str, *, serves: bool) -> Note:
     return Note(State.BUILD_FAILED, text)
 
 
-# Beside the result of a call that was run.
+# With the result of a call that was run.
 
 
 def still_not_built(name: str) -> Note:
-    """What answers may be newer than the last good build: some compilers write in spite of errors."""
+    """Says "may": some compilers write their output in spite of errors."""
     text = (
         f"Note: the build of the present code of {name} still fails; fix it, and the next call builds again. "
         "Until then results may come from older code."
@@ -118,7 +121,7 @@ def extension_updated(*, client_reloaded: bool, client_problem: str | None = Non
 
 
 def extension_failed(output: str | None) -> Note:
-    """None: as the last time."""
+    """None: the output is the same as the last time."""
     if output is None:
         what = "the build of the extension's code still fails, as before. "
     else:
@@ -146,7 +149,7 @@ def reloaded_in_part(name: str, problem: str) -> Note:
     return Note(State.RELOADED, text)
 
 
-# The answers of mcpStatus.
+# The results of mcpStatus.
 
 
 def ready(
@@ -158,27 +161,28 @@ def ready(
     missing: Sequence[str] = (),
     extension_error: str | None = None,
 ) -> Result:
-    """`failing`: the code on disk is not what answers, and what its build printed or why it did not start. `missing`:
-    sentences, of parts that do not work. `extension_error`: what the build of the extension printed, where it fails.
+    """`failing`: how and why the code on disk does not answer. `missing`: sentences about parts that do not work.
+    `extension_error`: what the failed build of the extension printed.
     """
-    looks = [f"call {HEALTH}, which says what is wrong"]
+    steps = [f"Call {HEALTH}, which says what is wrong"]
     if log_file:
-        looks.append(f"look into its log, {log_file}")
-    looks.append(f"read its source{f' in {source}' if source else ''}")
-    older = [_older(*failing)] if failing else []
+        steps.append(f"Look into its log, {log_file}")
+    steps.append(f"Read its source{f' in {source}' if source else ''}")
+    problems, states = list(missing), [State.READY]
+    if failing:
+        problems.append(_older(*failing))
+        states.append(failing[0])
     if extension_error is not None:
-        older.append(
-            f"The build of the extension's code fails{_because(extension_error)}; the next call builds it again."
-        )
-    is_ready = " ".join([f"{_first(name)} is ready.", *missing, *older])
+        why = _because(extension_error)
+        problems.append(f"The build of the extension's code fails{why}; the next call builds it again.")
+        states.append(State.EXTENSION_BUILD_FAILED)
+    is_ready = " ".join([f"{_first(name)} is ready.", *problems])
     text = (
         f"{is_ready} Do not call {STATUS} again; go on with its tools.\n\n"
         "If tools are missing, or it does not do what its code says:\n"
-        + "\n".join(f"{number}. {look[0].upper()}{look[1:]}." for number, look in enumerate(looks, 1))
+        + "\n".join(f"{number}. {step}." for number, step in enumerate(steps, 1))
     )
-    also = [failing[0]] if failing else []
-    also += [State.EXTENSION_BUILD_FAILED] if extension_error is not None else []
-    return _status(text, State.READY, *also, is_ready=True)
+    return _status(text, *states, is_ready=True)
 
 
 def _older(state: State, why: str) -> str:
@@ -190,10 +194,10 @@ def _older(state: State, why: str) -> str:
 
 
 def _because(output: str) -> str:
-    """One line of it, in brackets: the first that speaks of an error, else the last."""
+    """One line of the output in brackets: the first that mentions an error, else the last."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     line = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "")
-    return f" ({line[:ESSENCE_CHARACTERS].rstrip('.')})" if line else ""
+    return f" ({line[:QUOTED_CHARACTERS].rstrip('.')})" if line else ""
 
 
 def still_restarting(name: str, seconds: float, *, waits_for: str) -> Result:
@@ -225,11 +229,7 @@ def not_started(name: str, reasons: Sequence[str], steps: Sequence[str], lines: 
 
 
 def _status(text: str, *states: State, is_ready: bool) -> Result:
-    return {
-        "content": [{"type": "text", "text": text}],
-        "isError": not is_ready,
-        "_meta": {META_KEY: state_of([Note(state) for state in states], run=is_ready)},
-    }
+    return _result(text, [Note(state) for state in states], run=is_ready)
 
 
 def _first(name: str) -> str:

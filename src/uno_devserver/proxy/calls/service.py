@@ -47,6 +47,7 @@ class ProxyService:
         *,
         resource_updated: Callable[[str], None],
         roots_changed: Callable[[Session], None],
+        wait_calls: bool = False,
         limits: CallLimits = DEFAULT_LIMITS,
     ) -> None:
         self._link = link
@@ -54,7 +55,7 @@ class ProxyService:
         self._roots_changed = roots_changed
         self.limits = limits
         self.conversations = Conversations(link, state, resource_updated, limits)
-        self.forwarding = Forwarding(link, state, self.conversations, limits)
+        self.forwarding = Forwarding(link, state, self.conversations, limits, waits=wait_calls)
         self._own = OwnToolAnswers(link, state, self.forwarding, limits)
         self.broadcast_peer = BroadcastPeer(
             self.conversations
@@ -92,13 +93,13 @@ class ProxyService:
                 return health_contents(self._state.report())
             return await self.forwarding.run(call, Request(method, params))
         except NoAnswer as none:
-            return none.told(method)
+            return none.answer(method)
 
     async def _answer_again(self, call: Call) -> Result | msgspec.Raw:
         try:
             return await self.forwarding.run(call, Request(call.method, call.params, sent=1))
         except NoAnswer as none:
-            return none.told(call.method)
+            return none.answer(call.method)
 
     def may_repeat(self, tool: str) -> bool:
         """Whether the tool says that calling it twice is as good as calling it once."""

@@ -144,8 +144,20 @@ class Front:
             self._take_batch(value)
             return
         message = self._read(value)
-        if message is not None:
+        if message is None:
+            return
+        if self._engine is None and isinstance(message, RpcRequest) and message.method == "tools/call":
+            self._take_early_call(line, message)
+        else:
             self._take_message(message)
+
+    def _take_early_call(self, line: bytes, call: RpcRequest) -> None:
+        """One that comes before there is an engine: it is held as the line that came, so that its bytes stay."""
+        if self._failure or call.params.get("name") == HEALTH:
+            self._take_message(call)
+        else:
+            self._held.append(lambda _: self.take([line]))
+            self._needs_engine()
 
     def _take_message(self, message: Message) -> None:
         reply = self._reply(message)

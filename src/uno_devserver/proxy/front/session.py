@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 UNKNOWN_CLIENT = ClientInfo(None, None, {}, NEWEST_HANDSHAKE)
 UNKNOWN_MODERN_CLIENT = ClientInfo(None, None, {}, MODERN_VERSIONS[-1])
 
+# There is one client, which is not refused for asking much at once: what it may leave unread bounds it.
+SESSION_POLICY = DEFAULT_POLICY.replace(calls=100_000)
+
 Write = Callable[[bytes], None]
 
 
@@ -64,7 +67,7 @@ class OpenRequest(Protocol):
 class ClientSession:
     """`write` gets whole messages, each without a line break in it or behind it. It neither waits nor fails."""
 
-    def __init__(self, service: Service, write: Write, policy: Policy = DEFAULT_POLICY) -> None:
+    def __init__(self, service: Service, write: Write, policy: Policy = SESSION_POLICY) -> None:
         self._service = service
         self._write = write
         self._policy = policy

@@ -1,1 +1,1 @@
-"""What a proxy tells of itself."""
+"""The health of a proxy: its report, the issues of its upstream, and its status file."""

@@ -1,7 +1,7 @@
-"""How a proxy is, and what stands behind it: facts in, a HealthReport out, at the moment somebody asks.
+"""Makes the HealthReport of a proxy from its facts.
 
-The engine publishes its facts by assignment, the front asks from its own thread. Nothing is read or waited for here, so
-there is an answer whatever the engine does, also before there is one.
+Nothing is read from disk or waited for here, so there is an answer at any moment, also before there is an engine. Safe
+from any thread: the facts are frozen.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...instances.health import health
 from ...instances.health_report import HealthFacts
 from ...instances.probe import Probe
 from ..state import UpstreamFacts
-from .upstream_issues import in_a_proxy, upstream_issues
+from .upstream_issues import upstream_issues, with_proxy_step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def report(facts: ProxyFacts) -> dict[str, object]:
-    """The HealthReport as JSON: the members of the seeds, the Host's, and `proxy`."""
+    """The HealthReport as JSON: the members of the .NET tool's, the Host's, and `proxy`."""
     upstream = facts.upstream
     judged = health(
         HealthFacts(
@@ -43,12 +43,12 @@ def report(facts: ProxyFacts) -> dict[str, object]:
             upstream_issues=tuple(upstream_issues(facts)),
         )
     )
-    told = judged.replace(issues=tuple(in_a_proxy(issue, facts) for issue in judged.issues))
-    return {**told.to_json(), "proxy": proxy_json(facts)}
+    worded = judged.replace(issues=tuple(with_proxy_step(issue, facts) for issue in judged.issues))
+    return {**worded.to_json(), "proxy": proxy_json(facts)}
 
 
 def proxy_json(facts: ProxyFacts) -> dict[str, object]:
-    """What is the proxy's own; its status file holds it, too."""
+    """The member `proxy`, which the status file holds, too."""
     age = None if facts.catalogue_written is None else max(0.0, round(time.time() - facts.catalogue_written, 1))
     return {
         "processId": os.getpid(),
@@ -75,21 +75,14 @@ def proxy_json(facts: ProxyFacts) -> dict[str, object]:
     }
 
 
-def _is_stale(facts: ProxyFacts) -> bool:
-    """Whether the lists are from before the workspace changed to another SDK, and its tools probably with it."""
-    found = facts.discovery.sdk.global_json if facts.discovery else None
-    now = found.uno_sdk.version if found and found.uno_sdk else None
-    return not facts.lists_fresh and None not in (now, facts.catalogue_sdk) and now != facts.catalogue_sdk
-
-
 def _started_at(facts: ProxyFacts) -> str | None:
-    """As the Host itself has registered it."""
+    """As the Host has registered it."""
     pid = facts.upstream.process_id if facts.upstream else None
     return next((each.server.started for each in facts.servers if each.server.process_id == pid), None)
 
 
 def _host(facts: ProxyFacts) -> Probe:
-    """Fit for work is what is connected now; what the Host once told of its add-ins stays true meanwhile."""
+    """The Host's last report of itself, with what is known of the present connection."""
     known = facts.host or Probe()
     upstream = facts.upstream or UpstreamFacts()
     return known.replace(
@@ -104,6 +97,13 @@ def _solutions(workspace: Workspace | None) -> tuple[str, ...] | None:
     if workspace is None:
         return None
     return tuple(os.path.relpath(path, workspace.requested_directory) for path in workspace.candidates)
+
+
+def _is_stale(facts: ProxyFacts) -> bool:
+    """Whether the lists are older than a change of the workspace to another SDK, which probably has other tools."""
+    found = facts.discovery.sdk.global_json if facts.discovery else None
+    now = found.uno_sdk.version if found and found.uno_sdk else None
+    return not facts.lists_fresh and None not in (now, facts.catalogue_sdk) and now != facts.catalogue_sdk
 
 
 def _ending_json(ending: Ending | None) -> dict[str, object] | None:

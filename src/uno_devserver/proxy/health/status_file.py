@@ -1,7 +1,8 @@
-"""What each running proxy keeps on disk about itself, for `uno-devserver health`: `<state>/proxies/<pid>.json`.
+"""The status file of each running proxy, `<state>/proxies/<pid>.json`, from which the command line learns of proxies.
 
-Nobody waits for the disk: a proxy writes in a thread of its own, the newest facts only, and lives as well without the
-file. A file counts as long as the very process lives that wrote it; what others left behind is removed in passing.
+It is there before the proxy's first answer. Later a thread writes the newest facts, so nothing waits for the disk, and
+a proxy works without the file. A file counts while the process that wrote it lives; others are removed when they are
+read. Cheap to import: the first answer waits for it.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ if TYPE_CHECKING:
     from ..state import ProxyFacts
 
 FOLDER = "proxies"
-MAX_BYTES = 1024 * 1024  # ours have some 2 KB, and 200 with 20 reloads of many files and tools with long names
-MAX_FILES = 1000  # a folder full of anything does not hold up a command
-QUIET_SECONDS = 0.05  # a crash makes some ten facts known in 20 ms, in which the server is started again
-REMOVE_SECONDS = 0.1  # a disk takes a millisecond, or hangs; the proxy has 300 ms to be gone
-_FILE = re.compile(r"([0-9]+)\.json(\.\1-[0-9]+\.tmp)?")  # the second where its process ended while it wrote
+MAX_BYTES = 1024 * 1024  # of a file: most have 2 KB, and 200 KB with 20 reloads of many files and long tool names
+MAX_FILES = 1000  # a folder full of other files does not hold up a command
+QUIET_SECONDS = 0.05  # before a write: a crash and the restart change some ten facts within 20 ms
+REMOVE_SECONDS = 0.1  # a disk takes a millisecond, or hangs; the proxy ends within 300 ms
+_FILE = re.compile(r"([0-9]+)\.json(\.\1-[0-9]+\.tmp)?")  # `.tmp`: its process ended while it wrote
 
 STARTING = "{} has not been started yet; the proxy is about to."
 STARTING_STEP = "Wait a moment, then try again."
@@ -41,7 +42,7 @@ class StatusFile:
         self._removed = False
 
     def write_first(self, options: Options) -> None:
-        """Write, before the first answer, that the proxy starts: whoever has that answer finds the proxy."""
+        """Write that the proxy starts; called before the first answer, so that its receiver finds the proxy."""
         issue = {"code": "HostNotStarted", "severity": "Fatal", "remediation": STARTING_STEP}
         issue["message"] = STARTING.format(options.upstream_name)
         status = {
@@ -50,6 +51,7 @@ class StatusFile:
             "status": "Unhealthy",
             "issues": [issue],
             "directory": options.directory,
+            "opensInspector": options.inspector_port is not None,
         }
         try:
             write_atomic(self._path, json.dumps(status).encode(), durable=False)
@@ -57,7 +59,7 @@ class StatusFile:
             log.debug(f"the proxy's status is not written: {error}")
 
     def update(self, facts: ProxyFacts) -> None:
-        """Returns at once; the file is written by a thread."""
+        """Return at once; a thread writes the file."""
         if self._removed:
             return
         if self._writer is None:
@@ -65,7 +67,7 @@ class StatusFile:
         self._writer.update(facts)
 
     def remove(self) -> None:
-        """For the end of the process: nothing is written any more, whatever another thread still learns."""
+        """Remove the file at the end of the process; later updates are ignored."""
         self._removed = True
         if self._writer is not None:
             self._writer.stop()
@@ -74,13 +76,13 @@ class StatusFile:
 
 
 class _Writer:
-    """Writes the newest facts, in a thread of its own."""
+    """Writes the newest facts in a thread of its own."""
 
     def __init__(self, path: str) -> None:
-        import threading  # 4 ms, which the first answer has not
+        import threading  # takes 4 ms, for which the first answer does not wait
 
         self._path = path
-        self._facts: ProxyFacts | None = None  # what is to be written
+        self._facts: ProxyFacts | None = None  # not written yet
         self._removing = threading.Event()
         self._changed = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="status file", daemon=True)
@@ -92,7 +94,7 @@ class _Writer:
             self._changed.notify()
 
     def stop(self) -> None:
-        """Remove the file, and write no other."""
+        """Remove the file, and write nothing any more."""
         with self._changed:
             self._removing.set()
             self._changed.notify()
@@ -113,7 +115,7 @@ class _Writer:
         _remove(self._path)
 
     def _next(self) -> ProxyFacts | None:
-        """The newest facts, a moment after there are some; None at the end."""
+        """Wait for new facts, and a moment for more of them; None at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._removing.is_set() or self._facts is not None)
         self._removing.wait(QUIET_SECONDS)
@@ -123,40 +125,47 @@ class _Writer:
 
 
 def _status(facts: ProxyFacts, created: float | None) -> Status:
-    from .report import proxy_json, report  # commands only read what is written here
+    from .report import proxy_json, report  # the command line, which only reads files, does without it
 
     workspace = facts.workspace
-    status, told = proxy_json(facts), report(facts)
+    status, health = proxy_json(facts), report(facts)
     del status["catalogueAgeSeconds"]  # it would be wrong a second later
     return {
         **status,
-        "status": told["status"],
-        "issues": told["issues"],
+        "status": health["status"],
+        "issues": health["issues"],
         "created": created,
         "directory": workspace.working_directory if workspace else facts.options.directory,
         "solution": workspace.solution if workspace else None,
         "catalogueWritten": facts.catalogue_written,
+        "opensInspector": _opens_inspector(facts),
     }
 
 
+def _opens_inspector(facts: ProxyFacts) -> bool:
+    """Whether the page that was asked for at the start is still to be opened."""
+    failed = any(issue.code == "InspectorNotServed" for issue in facts.issues)
+    return facts.options.inspector_port is not None and facts.inspector is None and not failed
+
+
 def running_proxies(state: str) -> tuple[Status, ...]:
-    """What the proxies of this user that are alive say of themselves, by process id. Never an exception."""
+    """The statuses of this user's running proxies, by process id. Never raises."""
     found = []
     for pid, path in _files(state):
         if path.endswith(".json"):
             found.append(_read(path, pid))
-        elif not _lives(pid):  # its process ended while it wrote
+        elif not _is_running(pid):
             _remove(path)
     return tuple(status for status in found if status)
 
 
 def status_of(state: str, pid: int) -> Status | None:
-    """What that proxy says of itself; None: it has not yet, or does not run. Never an exception."""
+    """The status of that proxy; None: it has not written one yet, or does not run. Never raises."""
     return _read(os.path.join(state, FOLDER, f"{pid}.json"), pid)
 
 
-def remove_left(state: str) -> list[str]:
-    """Remove the files of proxies that have not ended by themselves; which these were. Never an exception."""
+def remove_stale(state: str) -> list[str]:
+    """Remove the files of proxies that were killed; returns their paths. Never raises."""
     return [path for pid, path in _files(state) if not _is_of(pid, _content(path).get("created")) and _remove(path)]
 
 
@@ -175,14 +184,14 @@ def _read(path: str, pid: int) -> Status | None:
         _remove(path)
         return None
     if status.get("processId") != pid:
-        return None  # no status of ours, but the process lives, and will write another
+        return None  # it is not a status, but the process lives, and will write one
     written = _seconds(status.pop("catalogueWritten", None))
     age = None if written is None else max(0.0, round(time.time() - written, 1))
     return {**status, "catalogueAgeSeconds": age}
 
 
 def _content(path: str) -> Status:
-    from ...system.jsonc import JsonProblem, parse  # a proxy only writes its own
+    from ...system.jsonc import JsonProblem, parse  # a proxy, which only writes its file, does without it
 
     try:
         status = parse(read_bytes(path, MAX_BYTES))
@@ -191,17 +200,17 @@ def _content(path: str) -> Status:
     return status if isinstance(status, dict) else {}
 
 
-def _lives(pid: int) -> bool:
+def _is_running(pid: int) -> bool:
     from ...system.processes import process_started
 
     return process_started(pid) is not None
 
 
 def _is_of(pid: int, created: object) -> bool:
-    """Whether the process lives that was created then.
+    """Whether the process with this id is the one that was created at that time.
 
-    When a machine wakes up its clock jumps, and then all processes seem to have been created at another time. So one
-    that is called as a proxy is counts too: another of the same id would have replaced the file.
+    When a machine wakes up, its clock jumps, and all processes seem to have been created at another time. So a process
+    with the command line of a proxy counts, too: another proxy with the same id would have replaced the file.
     """
     from ...system.processes import START_SLACK_SECONDS, command_line, process_started
 
@@ -224,6 +233,6 @@ def _seconds(value: object) -> float | None:
 def _remove(path: str) -> bool:
     try:
         os.unlink(path)
-    except OSError:  # it is gone, or nobody may remove it: then it goes on being ignored
+    except OSError:  # it is gone, or may not be removed, and is ignored again the next time
         return False
     return True

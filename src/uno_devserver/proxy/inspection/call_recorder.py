@@ -83,7 +83,7 @@ def short_json(value: object) -> str:
     """Nothing beyond what is shown is looked at, however large it is."""
     try:
         return cut(json.dumps(_Trimming().trimmed(value), ensure_ascii=False, default=str))
-    except RecursionError:  # clients can send what is nested deeper than this can follow
+    except (RecursionError, ValueError):  # nested deeper, or with longer numbers, than this can follow
         return UNSHOWN
 
 
@@ -373,6 +373,9 @@ class Record:
 
     def end_with(self, result: msgspec.Raw) -> None:
         self._recorder.end(self, self, DONE, result)
+
+    def fail(self, error: RpcError) -> None:
+        self._recorder.end(self, self, FAILED, f"{error.message} ({error.code})")
 
     def cancel(self) -> None:
         self._recorder.end(self, self, CANCELLED, "")

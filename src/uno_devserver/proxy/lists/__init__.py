@@ -1,1 +1,1 @@
-"""The lists that clients see: read from the upstream, merged with ours, published, kept on disk."""
+"""The lists that clients see: read from the upstream, merged with ours, published, and saved for the next start."""

@@ -1,8 +1,8 @@
-"""What an upstream offered when it was last seen, kept on disk, so that a proxy has tools before it has an upstream.
+"""Stores the lists that an upstream offered last, so that a proxy lists tools before it has an upstream.
 
-One file per upstream, replaced as a whole and readable by its user only. What is wrong with a file is a reason not to
-use it, never an error; a list of tools is never replaced by an empty one. Cheap to import, and cheap to read: of the
-lists only the names are looked at.
+One file per upstream, replaced as a whole and readable by its user only. A file that cannot be used is skipped with a
+sentence for the log, never an error; a list of tools is never replaced by an empty one. Cheap to import and to read:
+of the lists only the names are looked at.
 """
 
 from __future__ import annotations
@@ -28,15 +28,13 @@ if TYPE_CHECKING:
 
 
 VERSION = 1
-# A thousand tools with long descriptions have 2 MB.
-MAX_BYTES = 32 * 1024 * 1024
+MAX_BYTES = 32 * 1024 * 1024  # a thousand tools with long descriptions have 2 MB
 MAX_TOOLS = 10_000
-# MCP's rule for the names of tools.
-MAX_NAME = 128
+MAX_NAME = 128  # and these characters: the rule of MCP for the names of tools
 NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./")
-HASH_DIGITS = 16  # of the workspace's, as in the .NET tool's cache
+HASH_DIGITS = 16  # as in the .NET tool's cache
 
-# What makes a folder a workspace; `workspace/` has the rules, and takes too long to import.
+# What makes a folder a workspace: the first list does not wait for the import of `workspace/`, which has the rules.
 SOLUTIONS = (".sln", ".slnx")
 GLOBAL_JSON = "global.json"
 CONFIG = os.path.join(".devtools", "host.config.jsonc")
@@ -46,11 +44,11 @@ _LISTS = ("tools", "resources", "templates", "prompts")  # the fields of Offered
 
 
 class Identity(Value):
-    """Whose catalogue it is. File names are no safeguard, so it is kept in the file."""
+    """Whose catalogue it is. It is stored in the file, because file names may collide."""
 
     workspace: str  # the folder, where it matters to the upstream
     command: tuple[str, ...] = ()
-    url: str | None = None  # as others may see it, and a digest of the whole, which may hold a key
+    url: str | None = None  # without its secrets, and a digest of the whole
 
 
 class Catalogue(Value):
@@ -73,43 +71,55 @@ def identity_of(options: Options) -> Identity:
 
 
 def identity_in(directory: str) -> Identity:
-    """Of a Host's workspace."""
+    """The identity of a Host's workspace."""
     return Identity(os.path.normcase(os.path.realpath(directory)))
 
 
 def circumstances(options: Options, kept: Catalogue | None) -> Circumstances:
-    """What decides which tools of ours are listed, as far as it is known before the workspace is looked at.
+    """Which of our tools make sense, as far as that is known before the workspace is resolved.
 
-    It is taken for what it was. At the first start ever a glance at the folder has to do: what that gets wrong is one
-    tool too many in the list, until the workspace is known.
+    It is taken for what it was. At the very first start a glance at the folder decides; an error lists one tool too
+    many until the workspace is known.
     """
     by_workspace, forced = options.uses_host, options.force_fallback
     if kept is not None:
         selects = by_workspace and kept.selects_solution
         return Circumstances(by_workspace, selects, fallback=forced, hot_reload=kept.hot_reload)
-    found, code = _glance(options.directory) if by_workspace and not forced else (not forced, False)
-    return Circumstances(by_workspace, by_workspace, fallback=not found, hot_reload=code)
+    if not by_workspace or forced:
+        return Circumstances(by_workspace, by_workspace, fallback=forced)
+    return _glance(options.directory)
 
 
-def _glance(directory: str) -> tuple[bool, bool]:
-    """Whether there seems to be a workspace, and whether it seems to have code of its own."""
-    folder, found = os.path.abspath(directory), False
+def _glance(directory: str) -> Circumstances:
+    """What a folder looks like: a workspace with solutions, one with a server or add-ins of its own, or none."""
+    folder = os.path.abspath(directory)
     try:
         found = any(name.lower().endswith(SOLUTIONS) for name in os.listdir(folder))
     except OSError:
-        pass
+        found = False
     while True:
         if os.path.isfile(os.path.join(folder, CONFIG)) or os.path.isdir(os.path.join(folder, ADDINS)):
-            return True, True
+            return _own_code(folder)
         found = found or os.path.isfile(os.path.join(folder, GLOBAL_JSON))
         above = os.path.dirname(folder)
         if above == folder:
-            return found, False
+            return Circumstances(by_workspace=True, selects_solution=True, fallback=not found)
         folder = above
 
 
+def _own_code(folder: str) -> Circumstances:
+    """A workspace that names a server, or has add-ins: its code is reloaded if the user has agreed to run it."""
+    from ...workspace.config import read_config  # few first starts need it
+    from ...workspace.trust import is_trusted
+
+    path = os.path.join(folder, CONFIG)
+    config = read_config(path if os.path.isfile(path) else None)
+    reloads = config.hot_reload.enabled and is_trusted(os.environ, folder)
+    return Circumstances(by_workspace=True, selects_solution=not config.names_server, hot_reload=reloads)
+
+
 def path_of(state: str, identity: Identity) -> str:
-    """The file, in the folder of our own state."""
+    """The file below `state`, the folder of our own state."""
     if identity.url is not None:
         host = identity.url.partition("://")[2].partition(" ")[0].partition("/")[0]
         name = name_for(os.path.join(os.sep, identity.url), shown=host)
@@ -120,7 +130,7 @@ def path_of(state: str, identity: Identity) -> str:
 
 
 def load(state: str, identity: Identity) -> tuple[Catalogue | None, str]:
-    """The catalogue; or None, with a sentence for the log where there is one that cannot be used."""
+    """The catalogue; or None, with a sentence for the log if there is a file that cannot be used."""
     path = path_of(state, identity)
     try:
         return _read(read_bytes(path, MAX_BYTES), identity), ""
@@ -135,9 +145,9 @@ def load(state: str, identity: Identity) -> tuple[Catalogue | None, str]:
 
 
 def save(state: str, identity: Identity, catalogue: Catalogue) -> None:
-    """Keep it for the next start. Waits for the disk; a failure is only logged, the next start is slower then."""
+    """Store it for the next start. Waits for the disk; a failure is only logged."""
     offered = catalogue.offered
-    tools = tuple((name, text) for name, text in offered.tools if _is_name(name))  # with others it would not be read
+    tools = tuple((name, text) for name, text in offered.tools if _is_name(name))  # `load` refuses others
     if not tools and (kept := load(state, identity)[0]) and kept.offered.tools:
         log.debug("The tool catalogue stays as it is: the upstream has no tools at the moment.")
         return
@@ -156,15 +166,18 @@ class _Unusable(Exception):
 
 
 def _read(data: bytes, identity: Identity) -> Catalogue:
-    seal, _, sealed = data.partition(b"\n")
-    sealing = json.loads(seal)
-    if sealing["version"] != VERSION:
+    first, _, sealed = data.partition(b"\n")
+    seal = json.loads(first)
+    if seal["version"] != VERSION:
         raise _Unusable("another version of uno-devserver wrote it")
-    if sealing["sha256"] != sha256(sealed):
+    if seal["sha256"] != sha256(sealed):
         raise _Unusable("its checksum is wrong")
     first, *lines = sealed.removesuffix(b"\n").split(b"\n")
     about = json.loads(first)
-    if about["workspaceHash"] != _workspace_hash(identity) or _identity_in(about) != identity:
+    if (
+        about["workspaceHash"] != _workspace_hash(identity)
+        or Identity(about["workspace"], tuple(about["command"]), about["url"]) != identity
+    ):
         raise _Unusable("it belongs to another workspace or server")
     names = [about["names"][name] for name in _LISTS]
     if len(names[0]) > MAX_TOOLS or not all(_is_name(name) for name in names[0]):
@@ -180,7 +193,7 @@ def _read(data: bytes, identity: Identity) -> Catalogue:
         about["instructions"],
         float(about["timestamp"]),
         about["unoSdkVersion"],
-        # Files of versions that had no hot reload say nothing about it.
+        # Older versions wrote neither of them.
         about.get("selectsSolution", about.get("usesHost")) is not False,
         about.get("hotReload") is True,
     )
@@ -206,10 +219,6 @@ def _written(identity: Identity, catalogue: Catalogue) -> bytes:
     lines = [_json(about), *(text for found in lists for _, text in found), b""]
     sealed = b"\n".join(lines)
     return _json({"version": VERSION, "sha256": sha256(sealed)}) + b"\n" + sealed
-
-
-def _identity_in(about: Mapping[str, Any]) -> Identity:
-    return Identity(about["workspace"], tuple(about["command"]), about["url"])
 
 
 def _workspace_hash(identity: Identity) -> str:

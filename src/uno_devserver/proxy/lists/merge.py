@@ -1,4 +1,4 @@
-"""The lists that clients see: the upstream's, as it wrote them, and our own around them. Pure, and cheap to import."""
+"""Merges the upstream's lists, byte for byte, with our own tools and resource. Pure, and cheap to import."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ..own_tools import Circumstances, Tool
 
-    Entries = tuple[tuple[str, bytes], ...]
+    Entries = tuple[tuple[str, bytes], ...]  # the name and the JSON of each
 
 
 class Offered(Value):
@@ -26,18 +26,8 @@ class Offered(Value):
     prompts: Entries = ()
 
 
-def entries(found: Iterable[tuple[str, bytes]]) -> Entries:
-    """Each name once, the first of it; the objects otherwise byte for byte."""
-    first: dict[str, bytes] = {}
-    for name, text in found:
-        if name not in first:
-            # Inside JSON's strings there are no line breaks, and between its words a space means the same.
-            first[name] = text.replace(b"\n", b" ").replace(b"\r", b" ") if b"\n" in text or b"\r" in text else text
-    return tuple(first.items())
-
-
 def merged(offered: Offered, now: Circumstances) -> tuple[Lists, frozenset[str]]:
-    """What is published, and which tools are ours to answer: also those that are not listed at the moment."""
+    """The lists to publish, and the names of the tools that we answer, among them some that are not listed now."""
     named = {name for name, _ in offered.tools}
     theirs = named - ALWAYS_OURS
     # An agent may have been told to call mcpStatus before hot reload was switched off.
@@ -52,6 +42,16 @@ def merged(offered: Offered, now: Circumstances) -> tuple[Lists, frozenset[str]]
         _array(text for _, text in offered.prompts),
     )
     return lists, own
+
+
+def entries(found: Iterable[tuple[str, bytes]]) -> Entries:
+    """The first entry of each name, on one line."""
+    first: dict[str, bytes] = {}
+    for name, text in found:
+        if name not in first:
+            # JSON strings hold no line breaks, and elsewhere in JSON a space means the same.
+            first[name] = text.replace(b"\n", b" ").replace(b"\r", b" ") if b"\n" in text or b"\r" in text else text
+    return tuple(first.items())
 
 
 def counted(tools: int) -> str:

@@ -1,6 +1,6 @@
-"""What clients are offered: the upstream's lists with ours, published, kept on disk, and told when they change.
+"""Publishes the lists that clients see: merges the upstream's with ours, announces changes, and saves the catalogue.
 
-What was offered last stays offered while there is no upstream, and where a list cannot be read.
+The lists that were published last stay while there is no upstream, and where a list of the upstream cannot be read.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .merge import Entries
 
 
-# Which change of the state is told how. A list that is not named here changes together with another.
+# The notification for a change of each list.
 CHANGES = {
     "tools": "notifications/tools/list_changed",
     "resources": "notifications/resources/list_changed",
@@ -39,11 +39,9 @@ CHANGES = {
 }
 
 
-class Recollection(Value):
-    """What a workspace had, and whose it is."""
-
+class LoadedCatalogue(Value):
     identity: Identity
-    found: Catalogue | None
+    catalogue: Catalogue | None  # None: there is no usable one, or its lists are published already
 
 
 class ListPublisher:
@@ -56,44 +54,50 @@ class ListPublisher:
         broadcast: Callable[[str], None],
         changed: Callable[[], None],
     ) -> None:
-        """`folder` is that of our own state. `changed`: other tools of ours are offered, which is worth keeping."""
+        """`folder` is that of our own state; `changed` is called when the set of our tools is worth saving again."""
         self._options = options
         self._state = state
         self._folder = folder
         self._broadcast = broadcast
-        untold = options.uses_host and options.force_fallback
-        self._identity = None if untold else catalogue.identity_of(options)  # whose lists these are
+        self._changed = changed
+        unnamed = options.uses_host and options.force_fallback
+        self._identity = None if unnamed else catalogue.identity_of(options)  # whose lists these are
         self._offered = state.catalogue.offered if state.catalogue else Offered()
         self._tools = dict(self._offered.tools)
-        self._told = state.lists  # what clients know, if they have listened
-        self._now = catalogue.circumstances(options, state.catalogue)
-        self._changed = changed
+        self._announced = state.lists  # the lists of which clients have been notified
+        self._circumstances = catalogue.circumstances(options, state.catalogue)
 
     @property
     def tool_count(self) -> int:
-        """What clients see of the upstream's: some of its tools may stand behind ours."""
+        """The number of the upstream's tools that clients see; ours hide those of the same name."""
         return len(self._tools.keys() - self._state.own_tools)
 
     @property
     def tools(self) -> Entries:
-        """The upstream's, as last seen."""
+        """The upstream's tools, as last read."""
         return self._offered.tools
 
     def tool(self, name: str) -> Mapping[str, Any] | None:
         text = self._tools.get(name)
         return None if text is None else json.loads(text)
 
+    # What changes the lists.
+
     def take(self, read: Mapping[str, Entries], server: Server) -> None:
-        """The upstream's lists, as far as they could be read."""
-        self._now = self._now.replace(fallback=False)  # something is served, so the workspace has been told
+        """Publish the upstream's lists; those that could not be read are not in `read`, and stay."""
+        self._circumstances = self._circumstances.replace(fallback=False)  # the workspace is known: it is served
         self._state.fresh = True
         self._offer(self._offered.replace(**read), server.instructions, server.capabilities)
 
-    def recall(self, workspace: Workspace) -> Recollection:
-        """What that workspace had when it was last seen, if that is not offered already; reads the disk.
+    def outdated(self) -> None:
+        """Note that there is no upstream any more; its lists stay published."""
+        self._state.fresh = False
 
-        What the folder that we were started in leads to is kept under that folder, where the next start finds it
-        without looking for the workspace; what somebody has named is kept under its own.
+    def load(self, workspace: Workspace) -> LoadedCatalogue:
+        """The catalogue of that workspace, unless its lists are published already. Reads the disk.
+
+        The workspace of the folder that the proxy was started in is saved under that folder, where the next start
+        finds it without resolving the workspace. A workspace that was named is saved under its own folder.
         """
         identity = catalogue.identity_in(workspace.requested_directory)
         if identity != catalogue.identity_of(self._options):
@@ -101,52 +105,55 @@ class ListPublisher:
         found, problem = catalogue.load(self._folder, identity) if identity != self._identity else (None, "")
         if problem:
             log.warn(problem)
-        return Recollection(identity, found)
+        return LoadedCatalogue(identity, found)
 
-    def change(self, to: Recollection) -> bool:
-        """That workspace is served from now on: what another one has offered is no longer; whether there was one."""
+    def switch(self, to: LoadedCatalogue) -> bool:
+        """Replace the lists by those of another workspace. False: the workspace is the same."""
         if to.identity == self._identity:
             return False
-        self._identity, found = to.identity, to.found
+        self._identity, found = to.identity, to.catalogue
         self._state.fresh = False
-        self._now = catalogue.circumstances(self._options, found).replace(fallback=self._now.fallback)
+        fallback = self._circumstances.fallback
+        self._circumstances = catalogue.circumstances(self._options, found).replace(fallback=fallback)
         if found is None:
             self._offer(Offered(), None, {})
         else:
             self._offer(found.offered, found.instructions, found.capabilities)
         return True
 
-    def fall_back(self, wanted: bool) -> None:
-        """Whether the tools are listed that tell us the workspace; they stay until something is served."""
-        wanted = wanted or (self._now.fallback and not self._state.fresh)
-        if wanted != self._now.fallback:
-            self._now = self._now.replace(fallback=wanted)
+    def list_initialize(self, wanted: bool) -> None:
+        """List the tools that name the workspace, or not; once listed they stay until something is served."""
+        wanted = wanted or (self._circumstances.fallback and not self._state.fresh)
+        if wanted != self._circumstances.fallback:
+            self._circumstances = self._circumstances.replace(fallback=wanted)
             self._publish()
 
     def adapt(
         self, *, selects_solution: bool | None = None, hot_reload: bool | None = None, lists_follow: bool = False
     ) -> None:
-        """The workspace has solutions to select or has none, or its code is reloaded or is not; None: as before.
+        """List our tools for other circumstances; None: as before.
 
-        `lists_follow`: those of the upstream are about to be taken, and clients are told of all at once; if they do
-        not come, by `tell`.
+        `lists_follow`: the upstream's lists are about to come, and clients are notified of all changes at once. If
+        they do not come, `tell` has to be called.
         """
-        now = self._now
-        if selects_solution is not None:
-            now = now.replace(selects_solution=selects_solution)
-        if hot_reload is not None:
-            now = now.replace(hot_reload=hot_reload)
-        if now != self._now:
-            self._now = now
+        changes = {"selects_solution": selects_solution, "hot_reload": hot_reload}
+        now = self._circumstances.replace(**{name: value for name, value in changes.items() if value is not None})
+        if now != self._circumstances:
+            self._circumstances = now
             self._publish(tell=not lists_follow)
             self._changed()
 
-    def outdated(self) -> None:
-        """There is no upstream any more; what it offered is offered on."""
-        self._state.fresh = False
+    def tell(self) -> None:
+        """Notify clients of each list that has changed since they were notified last."""
+        before, self._announced = self._announced, self._state.lists
+        for method in _changes(before, self._announced):
+            self._broadcast(method)
 
     def saver(self, server: Server) -> Callable[[str | None], float]:
-        """Writes the catalogue as it is now, for this version of the SDK, and says when; waits for the disk."""
+        """A function that saves the present lists with a version of the Uno SDK, and returns their time.
+
+        It waits for the disk, so it runs in a thread.
+        """
         identity, now = self._identity, time.time()
         found = Catalogue(
             self._offered,
@@ -154,8 +161,8 @@ class ListPublisher:
             server.capabilities,
             server.instructions,
             now,
-            selects_solution=self._now.selects_solution,
-            hot_reload=self._now.hot_reload,
+            selects_solution=self._circumstances.selects_solution,
+            hot_reload=self._circumstances.hot_reload,
         )
 
         def write(sdk_version: str | None) -> float:
@@ -165,29 +172,23 @@ class ListPublisher:
 
         return write
 
-    def _offer(self, offered: Offered, told: str | None, able: Mapping[str, Any]) -> None:
+    def _offer(self, offered: Offered, their_instructions: str | None, their_capabilities: Mapping[str, Any]) -> None:
         state, server = self._state, self._state.server
         self._offered, self._tools = offered, dict(offered.tools)
-        state.server = ServerInfo(server.name, __version__, server.title, instructions(told))
-        state.capabilities = capabilities(able)
+        state.server = ServerInfo(server.name, __version__, server.title, instructions(their_instructions))
+        state.capabilities = capabilities(their_capabilities)
         self._publish()
 
-    def tell(self) -> None:
-        """Clients, of what has changed since they were last told."""
-        before, self._told = self._told, self._state.lists
-        for method in _changes(before, self._told):
-            self._broadcast(method)
-
     def _publish(self, *, tell: bool = True) -> None:
-        self._state.lists, self._state.own_tools = merged(self._offered, self._now)
+        self._state.lists, self._state.own_tools = merged(self._offered, self._circumstances)
         if tell:
             self.tell()
 
 
 def _changes(before: Lists, after: Lists) -> list[str]:
-    """What to tell, each once."""
-    told = [method for field, method in CHANGES.items() if _differ(getattr(before, field), getattr(after, field))]
-    return list(dict.fromkeys(told))
+    """The notifications for what has changed, each once."""
+    methods = [method for field, method in CHANGES.items() if _differ(getattr(before, field), getattr(after, field))]
+    return list(dict.fromkeys(methods))
 
 
 def _differ(before: bytes, after: bytes) -> bool:
@@ -198,5 +199,5 @@ def _differ(before: bytes, after: bytes) -> bool:
 def _canonical(text: bytes) -> bytes:
     try:
         return msgspec.json.encode(msgspec.json.decode(text), order="sorted")
-    except (ValueError, RecursionError):  # valid for others, but not for this reader
+    except (ValueError, RecursionError):  # JSON that clients may accept, but msgspec does not
         return text

@@ -1,1 +1,1 @@
-"""Hot reload in a proxy: who is asked for new code, and how the server is replaced."""
+"""Hot reload in a proxy: which code is watched, and how the server is replaced by one with new code."""

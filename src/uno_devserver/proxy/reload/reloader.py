@@ -1,9 +1,8 @@
-"""Who is to be asked whether the code of the server has changed, and about what.
+"""Hot reload in one proxy: decides who watches the server's code, opens that, and replaces the server.
 
-Hot reload in one proxy: who is asked whether the code is newer than what runs, and what a restart does.
-
-It stands in the way of no first start: for a Host, whose add-ins are read within milliseconds, it begins when that is
-connected. Where there is nothing to watch, calls are relayed as if it did not exist.
+The authority over the code is this proxy (`OwnAuthority`), or the proxy that owns the Host (`RemoteAuthority`). While
+there is one, calls go through a queue that asks it for new code first; without one they are relayed directly. It delays
+no first start: for a Host, which reads its add-ins within milliseconds, it begins when the Host is connected.
 """
 
 from __future__ import annotations
@@ -53,40 +52,25 @@ if TYPE_CHECKING:
     from ..upstream.keeper import Keeper
     from ..workspace.controller import WorkspaceController
 
-
+CONNECTED, DEGRADED = ConnectionState.CONNECTED, ConnectionState.DEGRADED
 NOT_YET = "no server runs yet"
 
 
-class Arrangement(Value):
+class ReloadLimits(Value):
+    config_seconds: float = 2.0  # between two looks at the config of a typed command, whose workspace is not watched
+    look_seconds: float = 1.0  # a start waits so long for a look at its code, which takes milliseconds as a rule
+    owner_seconds: float = 30.0  # for the owner of a Host to launch it again; the end of the owner is noticed at once
+    peers_seconds: float = 5.0  # for the calls of other proxies to finish before their Host is restarted
+
+
+LIMITS = ReloadLimits()
+
+
+class WatchPlan(Value):
+    """What is watched for new code, and by whom."""
+
     subject: Subject
-    channel: str | None = None  # of the proxy that owns the Host; None: we ask ourselves
-
-
-def wanted_of(
-    options: Options, keeper: Keeper, controller: WorkspaceController | None, before: Arrangement | None
-) -> Arrangement | str:
-    """Looks at the disk. A text: why there is none, the end of a sentence. `before`: what there was until now."""
-    workspace = controller.workspace if controller else None
-    subject = subject_of(options, workspace, os.environ, before.subject if before else None)
-    running, upstream = keeper.running, keeper.upstream
-    if isinstance(subject, str):
-        return subject
-    if upstream is None:
-        return NOT_YET
-    if not isinstance(upstream, HostUpstream):
-        return Arrangement(subject)
-    if not isinstance(running, HostProcess):  # who will own the next one is not known yet
-        return before if before is not None and before.subject == subject else NOT_YET
-    if running.kind is not HostKind.BUNDLED:
-        return "only the bundled Host is reloaded"
-    return Arrangement(subject, None if running.owned else running.control_channel)
-
-
-CONNECTED, DEGRADED = ConnectionState.CONNECTED, ConnectionState.DEGRADED
-AGREED_SECONDS = 2.0  # between two looks at the config, and whether the user agrees, where nobody watches the workspace
-LOOK_SECONDS = 1.0  # a start does not wait longer for a look at its code, which takes milliseconds as a rule
-OWNER_SECONDS = 30.0  # for the owner of a Host to have launched it again; if it goes, that is known at once
-PEERS_SECONDS = 5.0  # for the calls of other proxies to come to their end before their Host is restarted
+    channel: str | None = None  # of the proxy that owns the Host; None: we watch the code ourselves
 
 
 class Reloader:
@@ -104,11 +88,11 @@ class Reloader:
         announcements: Announcements,
         open_inspector: Callable[[int | None], Awaitable[str | Issue]],
     ) -> None:
-        """`channel_name`: of our own control channel, should there be one. `content`: the code that runs, if known."""
+        """`channel_name`: of our control channel. `content`: the digest of the running code, if it is known."""
         self._options = options
         self._channel_name = channel_name
         self._content = content
-        self._content_of: tuple[Package, ...] | None = None  # whose that is; None: of the first start
+        self._content_of: tuple[Package, ...] | None = None  # the packages of that digest; None: of the first start
         self._keeper = keeper
         self._workspace = workspace
         self._forwarding = forwarding
@@ -119,105 +103,118 @@ class Reloader:
         self._tasks = Tasks()
         self._loop = asyncio.get_running_loop()
         self._next_look: asyncio.TimerHandle | None = None
-        self._arranging = asyncio.Lock()
-        self._arranged: Arrangement | None = None
+        self._planning = asyncio.Lock()
+        self._plan: WatchPlan | None = None
         self._own: OwnAuthority | None = None
         self._remote: RemoteAuthority | None = None
         self._channel: ControlChannel | None = None
         self._queue: CallQueue | None = None
-        self._replacing = False  # by ourselves, at this moment
-        self._gave_up = keeper.state is DEGRADED  # a start has failed for good since the code was last looked at
-        self._owners_restarts = 0  # that had been made when we were last connected
+        self._restarting = False  # by ourselves, at this moment
+        self._start_failed = keeper.state is DEGRADED  # for good, since the code was last looked at
+        self._owners_restarts = 0  # that the owner of the Host had made when we were last connected
         state.follow_reloader(self)
 
-    @property
-    def _connected(self) -> bool:
-        return self._keeper.state is CONNECTED
-
     def look(self) -> asyncio.Task[None]:
-        """Something was found out, or has happened, that may decide whether code is reloaded, and by whom."""
-        return self._tasks.start(_guarded(self._arrange))
+        """Look again whether code is watched, and by whom: something happened that may decide it."""
+        return self._tasks.start(_guarded(self._update_plan))
 
     def reload(self) -> bool:
-        """Look for new code without a call that asks for it; whether anybody watches it."""
+        """Look for new code without a call that asks for it; returns whether we watch the code."""
         if self._own is not None:
             self._tasks.start(_guarded(partial(self._reload, self._own)))
         return self._own is not None
+
+    def status(self) -> Mapping[str, object] | None:
+        """The status for the health report. Safe from any thread."""
+        if self._queue is None:  # calls do not ask for new code yet
+            return None
+        own = self._own
+        return {"owner": False} if own is None else own.status()
+
+    async def close(self) -> None:
+        self._tasks.cancel()
+        self._cancel_next_look()
+        await self._close_authority()
 
     async def _reload(self, own: OwnAuthority) -> None:
         try:
             if (await own.check(log.debug)).restart_due:
                 await own.ready_to_restart()
         except NoAnswer:
-            pass  # which was logged where it was asked for
+            pass  # it was logged before
 
-    # What becomes of the upstream.
+    @property
+    def _connected(self) -> bool:
+        return self._keeper.state is CONNECTED
+
+    def _cancel_next_look(self) -> None:
+        if self._next_look is not None:
+            self._next_look.cancel()
+
+    # Events of the upstream.
 
     async def before_launch(self) -> None:
-        """The next upstream is about to be started: what it will read is what lies there now. Bounded."""
+        """Note the code that the next upstream will read. Bounded in time."""
         self._content = None
-        await asyncio.wait([self._tasks.start(_guarded(self._look_before))], timeout=LOOK_SECONDS)
-        if self._remote is not None:  # which launches the next one itself, as a rule
-            await asyncio.wait([self._tasks.start(self._remote.until_restarted())], timeout=OWNER_SECONDS)
+        await asyncio.wait([self._tasks.start(_guarded(self._look_at_code))], timeout=LIMITS.look_seconds)
+        if self._remote is not None:  # the owner launches the next Host itself, as a rule
+            await asyncio.wait([self._tasks.start(self._remote.until_restarted())], timeout=LIMITS.owner_seconds)
 
-    async def _look_before(self) -> None:
-        await self._arrange()  # the user may have agreed to it a moment ago
+    async def _look_at_code(self) -> None:
+        await self._update_plan()  # the user may have trusted the config a moment ago
         if self._own is not None:
             await self._own.launched()
-        elif self._options.command:  # the user may agree while it runs
+        elif self._options.command:  # the user may trust the config while the server runs
             self._content_of = None
             self._content = await apart(lambda: content_at_launch(self._options, None, os.environ))
 
     def start_settled(self) -> None:
-        """A start has come to its end, well or not."""
-        if self._own is not None and not self._replacing:
-            self._tell_of_start(self._own)
-            self._gave_up = self._keeper.state is DEGRADED
+        """A start has succeeded, or failed for good."""
+        if self._own is not None and not self._restarting:
+            self._report_start(self._own)
+            self._start_failed = self._keeper.state is DEGRADED
         if self._queue is not None and self._connected:
             self._queue.hold()
-            if self._arranged is not None:
-                self._queue.name = self._server_name(self._arranged.subject)
+            if self._plan is not None:
+                self._queue.name = self._server_name(self._plan.subject)
         if self._remote is not None and self._queue is not None:
-            self._queue.resume()  # whatever the owner's restart has come to, as far as we are concerned
+            self._queue.resume()  # for us the owner's restart is over, whatever came of it
             self._owners_restarts = self._remote.restarts
         self.look()
 
-    def _tell_of_start(self, own: OwnAuthority) -> None:
+    def ends_on_purpose(self) -> bool:
+        """Whether the owner of the Host restarts it, or has: the end of the old Host may be noticed after that."""
+        remote = self._remote
+        return remote is not None and (remote.restarting or remote.restarts != self._owners_restarts)
+
+    def _report_start(self, own: OwnAuthority) -> None:
         (own.connected if self._connected else own.failed)()
 
-    async def close(self) -> None:
-        self._tasks.cancel()
-        self._cancel_look()
-        await self._undo()
+    # Who watches the code.
 
-    def _cancel_look(self) -> None:
-        if self._next_look is not None:
-            self._next_look.cancel()
-
-    # Who is asked.
-
-    async def _arrange(self) -> None:
-        async with self._arranging:
-            found = await apart(lambda: wanted_of(self._options, self._keeper, self._workspace, self._arranged))
-            wanted, off = (None, found) if isinstance(found, str) else (found, None)
-            before = self._arranged
-            if wanted != self._arranged:
-                await self._rearrange(wanted)
-                self._tell()
+    async def _update_plan(self) -> None:
+        async with self._planning:
+            found = await apart(lambda: _watch_plan(self._options, self._keeper, self._workspace, self._plan))
+            plan, off = (None, found) if isinstance(found, str) else (found, None)
+            before = self._plan
+            if plan != before:
+                await self._change_plan(plan)
+                self._publish()
             if self._options.command and (off != NO_CONFIG or self._next_look is not None):
-                self._cancel_look()
-                self._next_look = self._loop.call_later(AGREED_SECONDS, self.look)
-                await self._tell_of_agreement(off, before)
+                self._cancel_next_look()
+                self._next_look = self._loop.call_later(LIMITS.config_seconds, self.look)
+                await self._report_trust(off, before)
             if off != self._state.facts.hot_reload_off:
                 self._state.learn(hot_reload_off=off)
-            if self._arranged is not None or self._connected:  # else it is not known yet
+            if self._plan is not None or self._connected:  # else it is not known yet
                 lists_follow = self._keeper.started and not self._connected
-                self._publisher.adapt(hot_reload=self._arranged is not None, lists_follow=lists_follow)
-            if self._gave_up and self.reload():  # it may never have been built; without its tools, no call would tell
-                self._gave_up = False
+                self._publisher.adapt(hot_reload=self._plan is not None, lists_follow=lists_follow)
+            # Its code may never have been built, and a server without tools gets no call that would look for new code.
+            if self._start_failed and self.reload():
+                self._start_failed = False
 
-    async def _tell_of_agreement(self, off: str | None, before: Arrangement | None) -> None:
-        """To the config of a typed command, which may change or be taken back while that runs."""
+    async def _report_trust(self, off: str | None, before: WatchPlan | None) -> None:
+        """Report whether the config of a typed command is trusted, which may change while the command runs."""
         if off != NOT_TRUSTED:
             if self._state.facts.trusted is False:
                 self._state.learn(trusted=True)
@@ -227,32 +224,30 @@ class Reloader:
             self._announcements.say("warning", not_reloaded(why))
             self._state.learn(trusted=False, refusal=f"{why}; what runs stays")
 
-    async def _rearrange(self, wanted: Arrangement | None) -> None:
-        if self._own is not None and self._arranged is not None:  # what runs goes on, whoever is asked about it
-            self._content, self._content_of = self._own.content, self._arranged.subject.packages
-        await self._undo()
-        if wanted is None:
+    async def _change_plan(self, plan: WatchPlan | None) -> None:
+        if self._own is not None and self._plan is not None:  # the same code goes on running
+            self._content, self._content_of = self._own.content, self._plan.subject.packages
+        await self._close_authority()
+        if plan is None:
             return
-        self._arranged = wanted
+        self._plan = plan
         try:
-            await self._begin(wanted)
+            await self._open_authority(plan)
         except Exception:
-            await self._undo()  # and it is tried again when something has happened
+            await self._close_authority()  # the next look tries again
             raise
 
-    async def _begin(self, wanted: Arrangement) -> None:
-        if wanted.channel is None:
-            await self._ask_ourselves(wanted.subject)
+    async def _open_authority(self, plan: WatchPlan) -> None:
+        if plan.channel is None:
+            authority: OwnAuthority | RemoteAuthority = await self._open_own_authority(plan.subject)
         else:
             from ...hotreload.remote_authority import RemoteAuthority
 
-            self._remote = RemoteAuthority(wanted.channel, self._restart_announced, self._restarted)
+            authority = self._remote = RemoteAuthority(plan.channel, self._restart_announced, self._restarted)
             self._owners_restarts = 0
-        authority = self._own or self._remote
-        assert authority is not None
         from ..calls.call_queue import CallQueue
 
-        config = wanted.subject.config
+        config = plan.subject.config
         self._queue = CallQueue(
             authority,
             concurrency=config.concurrency or (None if config.path is None else 1),
@@ -260,13 +255,13 @@ class Reloader:
             waits=lambda: self._forwarding.waits,
             observer=lambda: self._forwarding.observer,
             serves=lambda: self._connected,
-            name=self._server_name(wanted.subject),
-            source=wanted.subject.packages[0].root,
+            name=self._server_name(plan.subject),
+            source=plan.subject.packages[0].root,
             status_seconds=config.hot_reload.status_timeout_ms / 1000,
         )
         self._forwarding.use_queue(self._queue)
 
-    async def _ask_ourselves(self, subject: Subject) -> None:
+    async def _open_own_authority(self, subject: Subject) -> OwnAuthority:
         from ...hotreload.channel import ControlChannel
         from ...hotreload.kept import KeptDigests
         from ...hotreload.own_authority import OwnAuthority
@@ -281,10 +276,10 @@ class Reloader:
             strategy=hot_reload.strategy,
             restart=self._restart,
             answers=lambda: self._keeper.until_connected(hot_reload.status_timeout_ms / 1000),
-            client=_client(subject, state),
+            client=_client_process(subject, state),
         )
-        own.say, own.moved = self._announcements.say, self._moved
-        await self._catch_up(own, subject)
+        own.say, own.moved = self._announcements.say, self._on_own_status
+        await self._report_running_code(own, subject)
         inspector = self._inspector_url
         self._channel = ControlChannel(self._channel_name, own, subject.packages, open_inspector=inspector)
         try:
@@ -293,36 +288,37 @@ class Reloader:
             log.warn(f"Other programs cannot ask for new code: {problem}")
             self._channel = path = None
         self._state.learn(control_channel=path)
+        return own
+
+    async def _report_running_code(self, own: OwnAuthority, subject: Subject) -> None:
+        """Report which code runs: it was launched before the authority was opened."""
+        content, self._content = self._content, None
+        if self._content_of not in (None, subject.packages):  # the digest is one of other files
+            content = None
+        await own.launched(content)
+        upstream = self._keeper.upstream
+        launched = upstream.sources if isinstance(upstream, HostUpstream) else None
+        # Looked at after the code was read, so that one of the two sees a save in between.
+        if launched is not None and await apart(lambda: sources_key(subject.folder)) != launched:
+            await own.launched(UNKNOWN)
+        if self._keeper.state in (CONNECTED, DEGRADED):
+            self._report_start(own)
 
     async def _inspector_url(self, port: int | None) -> str:
-        """For somebody who asks on the control channel."""
+        """The answer to a program that asks for the inspector on the control channel."""
         opened = await self._open_inspector(port)
         if isinstance(opened, Issue):
             raise RpcError(NO_ANSWER, f"{opened.message} {opened.remediation}")
         return opened
 
-    async def _catch_up(self, own: OwnAuthority, subject: Subject) -> None:
-        """What runs was launched before anybody was there to watch its code."""
-        content, self._content = self._content, None
-        if self._content_of not in (None, subject.packages):  # other files count by now
-            content = None
-        await own.launched(content)
-        upstream = self._keeper.upstream
-        launched = upstream.sources if isinstance(upstream, HostUpstream) else None
-        # Looked at after the code was read, so that a save in between is seen by one of the two.
-        if launched is not None and await apart(lambda: sources_key(subject.folder)) != launched:
-            await own.launched(UNKNOWN)
-        if self._keeper.state in (CONNECTED, DEGRADED):
-            self._tell_of_start(own)
-
-    async def _undo(self) -> None:
-        """Nobody is asked any more; calls that wait are run."""
+    async def _close_authority(self) -> None:
+        """Stop asking for new code; calls that wait are run."""
         if self._queue is not None:
             self._forwarding.use_queue(None)
             self._queue.close()
         parts = (self._channel, self._remote, self._own)
         await asyncio.gather(*(part.close() for part in parts if part is not None))
-        self._arranged = self._queue = self._channel = self._remote = self._own = None
+        self._plan = self._queue = self._channel = self._remote = self._own = None
 
     def _server_name(self, subject: Subject) -> str:
         introduced = self._connected and isinstance(self._keeper.upstream, ConfiguredUpstream)
@@ -331,42 +327,35 @@ class Reloader:
         name = self._keeper.named
         return name[0].lower() + name[1:]
 
-    def _tell(self) -> None:
-        """It stands otherwise than before; those who read it from the disk want to know."""
+    def _publish(self) -> None:
+        """Publish the new status, for those who follow the proxy's state."""
         self._state.learn(**({} if self._channel else {"control_channel": None}))
 
-    def status(self) -> Mapping[str, object] | None:
-        """At this moment, for the health report; from any thread."""
-        if self._queue is None:  # calls do not ask for new code yet
-            return None
-        own = self._own
-        return {"owner": False} if own is None else own.status()
-
-    # A restart.
+    # Restarts by us.
 
     async def _restart(self) -> Restarted:
-        """Of our own upstream: nothing of ours or of other proxies runs on it, or what does may finish."""
-        assert self._arranged is not None
-        hot_reload = self._arranged.subject.config.hot_reload
+        """Replace our own upstream, when the calls on it are over; a swap lets them finish."""
+        assert self._plan is not None
+        hot_reload = self._plan.subject.config.hot_reload
         swaps, queue, channel = hot_reload.strategy is Strategy.SWAP, self._queue, self._channel
         assert queue is not None
         keeper, outcome = self._keeper, Restarted(False, "The restart was broken off.")
-        self._replacing = True
+        self._restarting = True
         try:
             await queue.pause(hold=swaps)
             if channel is not None:
-                await channel.announce_restart(PEERS_SECONDS)
+                await channel.announce_restart(LIMITS.peers_seconds)
             outcome = await (keeper.swap() if swaps else keeper.renew(hot_reload.restart_delay_ms / 1000))
             if outcome.ok:
-                outcome = outcome.replace(problem=await self._not_loaded())
+                outcome = outcome.replace(problem=await self._addin_failures())
             return outcome
         finally:
-            self._replacing = False
+            self._restarting = False
             if channel is not None:
                 channel.announce_restarted(outcome)
 
-    async def _not_loaded(self) -> str:
-        """What is wrong with the add-ins of a Host that is connected, so that health knows it at once, too."""
+    async def _addin_failures(self) -> str:
+        """Which add-ins of the restarted Host did not load; the health report learns it, too."""
         running = self._keeper.running
         if not isinstance(running, HostProcess):
             return ""
@@ -375,38 +364,54 @@ class Reloader:
             self._state.learn(host=host)
         return " ".join(addin.failure for addin in host.add_ins if addin.error is not None)
 
-    def _moved(self) -> None:
-        """The authority has something to tell: perhaps that a restart is over, with all that it has to write down."""
+    def _on_own_status(self) -> None:
+        """The status of our authority has changed; a restart may be over."""
         if self._queue is not None and self._own is not None and not self._own.restarting:
             self._queue.resume()
-        self._tell()
+        self._publish()
 
-    def ends_on_purpose(self) -> bool:
-        """Whether the owner of the Host restarts it, or has: the end of the old one may be noticed after that."""
-        remote = self._remote
-        return remote is not None and (remote.restarting or remote.restarts != self._owners_restarts)
+    # Restarts by the owner of the Host.
 
     async def _restart_announced(self) -> None:
-        """By the proxy that owns the Host."""
         if self._queue is not None:
             await self._queue.pause(hold=False)
 
     def _restarted(self, outcome: Restarted) -> None:
-        """Our own connection is made anew by then, or is about to be: the end of the old Host was noticed."""
-        comes = outcome.ok and self._keeper.started and not self._connected
-        if self._queue is not None and not comes:
+        """Let calls go on, unless our own connection to the new Host is still to come."""
+        connects = outcome.ok and self._keeper.started and not self._connected
+        if self._queue is not None and not connects:
             self._queue.resume()
 
 
+def _watch_plan(
+    options: Options, keeper: Keeper, controller: WorkspaceController | None, before: WatchPlan | None
+) -> WatchPlan | str:
+    """What to watch now, or why nothing is watched, as the end of a sentence. Reads the disk."""
+    workspace = controller.workspace if controller else None
+    subject = subject_of(options, workspace, os.environ, before.subject if before else None)
+    running, upstream = keeper.running, keeper.upstream
+    if isinstance(subject, str):
+        return subject
+    if upstream is None:
+        return NOT_YET
+    if not isinstance(upstream, HostUpstream):
+        return WatchPlan(subject)
+    if not isinstance(running, HostProcess):  # the owner of the next Host is not known yet
+        return before if before is not None and before.subject == subject else NOT_YET
+    if running.kind is not HostKind.BUNDLED:
+        return "only the bundled Host is reloaded"
+    return WatchPlan(subject, None if running.owned else running.control_channel)
+
+
 async def _guarded(work: Callable[[], Awaitable[None]]) -> None:
-    """A defect of ours, or a disk that does not answer: code is not reloaded then, and nothing else is lost."""
+    """Log a defect of ours, or a disk that does not answer: then code is not reloaded, and nothing else is lost."""
     try:
         await work()
     except Exception:
         log.write(ERROR, f"hot reload failed:\n{traceback.format_exc()}")
 
 
-def _client(subject: Subject, state: str) -> ClientProcess | None:
+def _client_process(subject: Subject, state: str) -> ClientProcess | None:
     client, folder = subject.config.client, subject.config.client_folder
     if client is None or folder is None:
         return None

@@ -1,8 +1,7 @@
-"""What hot reload is about in a workspace: the packages whose code counts, and what the config says about them.
+"""The code that hot reload watches in a workspace: its packages, and what the config says about them.
 
-A reason instead where there is nothing to watch, where it is switched off, or where the user has not agreed that code
-of the workspace may run. Looks at the disk, so it belongs into a thread. Cheap to import: it is asked while a server
-starts.
+Where there is none, where it is switched off, or where the user does not trust the workspace, the answer is the reason.
+Reads the disk, so the event loop calls it in a thread. Cheap to import: a launch looks at its code first.
 """
 
 from __future__ import annotations
@@ -25,17 +24,16 @@ if TYPE_CHECKING:
     from ...workspace.resolver import Workspace
     from ..options import Options
 
-
 NOT_TRUSTED = "the workspace is not trusted ('uno-devserver trust')"
 NO_CONFIG = f"no {CONFIG} says where the code of the command is"
 BEHIND_URL = "the code of a server behind a URL is not known"
-_SPECIAL = re.compile(r"[*?{}\\]")  # in patterns; there is no way to quote them
+_WILDCARDS = re.compile(r"[*?{}\\]")  # of patterns, which have no way to quote them
 
 
 class Subject(Value):
     folder: str  # of the workspace
     packages: tuple[Package, ...]
-    config: Config  # without its problems, which others report
+    config: Config  # without its issues, which others report
 
 
 def subject_of(
@@ -44,13 +42,13 @@ def subject_of(
     environ: Mapping[str, str],
     before: Subject | None = None,
     *,
-    unagreed: bool = False,
+    untrusted: bool = False,
 ) -> Subject | str:
-    """`workspace`: None where the upstream does not depend on one; its code is where a config near it says.
+    """The code to watch; or why there is none, as the end of a sentence.
 
-    `before`: what it was until now, and stays while the config cannot be read: it is just being written.
-    `unagreed`: what it would be if the user agreed, for those who only read.
-    A text, the end of a sentence: why code is not reloaded.
+    `workspace`: None where the upstream does not depend on one; then a config near the command names its code.
+    `before`: the subject until now, which stays while the config cannot be read, because it is just being written.
+    `untrusted`: answer as if the user trusted the workspace; for readers only.
     """
     if options.url is not None:
         return BEHIND_URL
@@ -63,7 +61,7 @@ def subject_of(
         folder = os.path.dirname(os.path.dirname(path))
     trusted = is_trusted(environ, folder)
     config = read_config(path)
-    if trusted and not is_trusted(environ, folder):  # saved while it was read, and another question now
+    if trusted and not is_trusted(environ, folder):  # it was saved while it was read
         trusted, config = False, read_config(path)
     if not config.readable and before is not None and before.config.path == path and was_trusted(environ, folder):
         return before
@@ -72,13 +70,36 @@ def subject_of(
         return "there is no code to watch"
     if not config.hot_reload.enabled:
         return f"hotReload.enabled is false in {config.path}"
-    if not trusted and not unagreed:
+    if not trusted and not untrusted:
         return NOT_TRUSTED
     return Subject(folder, packages, config.replace(issues=()))
 
 
+def packages_of(folder: str, config: Config, *, typed: bool = False) -> tuple[Package, ...]:
+    """The packages of a workspace, also where hot reload is off. `typed`: the user has typed the server's command."""
+    include, exclude = config.hot_reload.include, config.hot_reload.exclude
+    packages = []
+    root = config.server_folder or (folder if typed and config.path is not None else None)
+    extension = config.extension_path
+    if root is not None:
+        packages.append(Package(Role.SERVER, root, include, (*exclude, *_pattern_inside(root, extension))))
+    elif not typed and os.path.isdir(os.path.join(folder, ADDINS)):
+        packages.append(Package(Role.SERVER, folder, include, exclude, addins=True))
+    if extension is not None:
+        packages.append(Package(Role.EXTENSION, extension, include, (*exclude, *_pattern_inside(extension, root))))
+    return tuple(packages)
+
+
+def _pattern_inside(root: str, other: str | None) -> tuple[str, ...]:
+    """The pattern of the other package's folder, if that lies inside this one: it has a build of its own."""
+    above = os.path.join(root, "")
+    if other is None or not other.startswith(above):
+        return ()
+    return (_WILDCARDS.sub("?", other[len(above) :].replace(os.sep, "/")),)
+
+
 def unknown_code(options: Options) -> str | None:
-    """Why nobody can tell where the code of a server is that depends on no workspace; None where somebody may."""
+    """Why the place of the server's code is not known, where no workspace names it; None: it may be known."""
     if options.url is not None:
         return BEHIND_URL
     return NO_CONFIG if find_config(options.directory) is None else None
@@ -87,9 +108,9 @@ def unknown_code(options: Options) -> str | None:
 def content_at_launch(options: Options, workspace: Workspace | None, environ: Mapping[str, str]) -> str | None:
     """The digest of the code of the server that is about to be started; None: it is not watched, or cannot be read.
 
-    A typed command starts without the user's agreement to the config, which may come while it runs.
+    A typed command starts without the user's trust in the config, which may follow while it runs.
     """
-    subject = subject_of(options, workspace, environ, unagreed=bool(options.command))
+    subject = subject_of(options, workspace, environ, untrusted=bool(options.command))
     packages = () if isinstance(subject, str) else subject.packages
     server = next((package for package in packages if package.role is Role.SERVER), None)
     if server is None:
@@ -105,29 +126,6 @@ def content_at_launch(options: Options, workspace: Workspace | None, environ: Ma
 
 
 def not_reloaded(why: str) -> str:
-    """To clients, where the user has not agreed to the config as it is now."""
+    """The message to clients where the user does not trust the config as it is now."""
     stays = "What runs stays, and is not reloaded until the user agrees by 'uno-devserver trust'."
     return f"New code is not loaded, because {why}. {stays}"
-
-
-def packages_of(folder: str, config: Config, *, typed: bool = False) -> tuple[Package, ...]:
-    """Also where nothing is reloaded, for those who want to know what would be."""
-    include, exclude = config.hot_reload.include, config.hot_reload.exclude
-    packages = []
-    root = config.server_folder or (folder if typed and config.path is not None else None)
-    extension = config.extension_path
-    if root is not None:
-        packages.append(Package(Role.SERVER, root, include, (*exclude, *_inside(root, extension))))
-    elif not typed and os.path.isdir(os.path.join(folder, ADDINS)):
-        packages.append(Package(Role.SERVER, folder, include, exclude, addins=True))
-    if extension is not None:
-        packages.append(Package(Role.EXTENSION, extension, include, (*exclude, *_inside(extension, root))))
-    return tuple(packages)
-
-
-def _inside(root: str, other: str | None) -> tuple[str, ...]:
-    """The pattern of the other package's folder, if that lies within this one: its code has a build of its own."""
-    above = os.path.join(root, "")
-    if other is None or not other.startswith(above):
-        return ()
-    return (_SPECIAL.sub("?", other[len(above) :].replace(os.sep, "/")),)

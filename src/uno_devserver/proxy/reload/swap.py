@@ -102,8 +102,7 @@ class Swap:
         self._started.set_result(running)
         if not self._outcome.done():
             self._candidate = self._supervise(running, self._on_event)
-            self._candidate.watch()
-            self._candidate.connect()
+            self._candidate.start()
 
     def _on_event(self, candidate: SupervisedUpstream, event: Event) -> None:
         if self._outcome.done():

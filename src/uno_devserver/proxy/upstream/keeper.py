@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import traceback
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -30,7 +31,7 @@ from .launcher import Failed, Launcher, Launching, Ready, Said, Strayed
 from .lifecycle import DEFAULT_LIMITS, STARTED_AGAIN, Announce, Connect, Lifecycle, Start, Stop, UpstreamLimits
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Mapping
 
     from ...hotreload.authority import Restarted
     from ...protocol.client.connection import Connection, Peer, Server
@@ -108,6 +109,7 @@ class Keeper:
         self.named = named
         self.upstream = upstream
         self.problem = ""  # why there is no upstream, when Degraded
+        self.generation = 0  # counts the upstreams that were connected
         self.no_swap = asyncio.Event()  # no upstream is being started beside the present one
         self.no_swap.set()
         self._owner = owner
@@ -123,7 +125,6 @@ class Keeper:
         self._client: asyncio.Future[ClientInfo] = self._loop.create_future()
         self._published = lifecycle.state  # the state that was last published
         self._changed = asyncio.Event()  # set, and replaced, when a waiting task should look again
-        self._generation = 0
         self._current: SupervisedUpstream | None = None
         self._stopping = StoppingUpstreams(limits.stop_seconds)
         # Starts without an outcome yet, by their number.
@@ -133,10 +134,6 @@ class Keeper:
     @property
     def state(self) -> ConnectionState:
         return self._lifecycle.state
-
-    @property
-    def generation(self) -> int:
-        return self._generation
 
     @property
     def running(self) -> Running | None:
@@ -189,8 +186,8 @@ class Keeper:
 
     def list_read(self) -> None:
         """A client has read a list."""
-        if self._current is not None:
-            self._current.list_read()
+        if self._current is not None and self._current.reader is not None:
+            self._current.reader.listed()
 
     def wake_waiters(self) -> None:
         """Something changed that decides whether tasks go on waiting for an upstream."""
@@ -208,7 +205,7 @@ class Keeper:
 
     async def until_unused(self) -> None:
         """Wait until no request waits for the present upstream."""
-        await self._owner.until_unused(self._generation)
+        await self._owner.until_unused(self.generation)
 
     async def close(self) -> None:
         """Stop the upstream, if it is ours, and the start that is under way."""
@@ -265,16 +262,16 @@ class Keeper:
             self.carry_out(self._lifecycle.wanted(self._loop.time()))
 
     def worked(self, generation: int) -> None:
-        if generation == self._generation:
+        if generation == self.generation:
             self._lifecycle.worked()
 
     def lost(self, generation: int) -> None:
-        if generation == self._generation and self._current is not None:
+        if generation == self.generation and self._current is not None:
             self._current.running.check_now()
 
     def lists_changed(self) -> None:
-        if self._current is not None:
-            self._current.lists_changed()
+        if self._current is not None and self._current.reader is not None:
+            self._current.reader.outdated()
 
     async def set_workspace(self, directory: str, solution: str | None) -> dict[str, Any]:
         assert self._owner.workspace is not None  # the tool is only offered then
@@ -295,7 +292,7 @@ class Keeper:
                 self.problem = action.text if action.level == "error" else self.problem
             elif isinstance(action, Connect):
                 assert self._current is not None
-                self._current.connect()
+                self._current.start()
             else:
                 self._tasks.start(self._start(action))
         self._publish_state()
@@ -384,7 +381,6 @@ class Keeper:
         self._current = self.supervise(running, self._on_event, report.attempt)
         self._state.learn(upstream=self._facts_of(running, None), host=None, connect_error="", without_mcp=False)
         self._owner.launched(running)
-        self._current.watch()
         self.carry_out(self._lifecycle.ready(report.attempt))
 
     def _on_failed(self, report: Failed) -> None:
@@ -410,7 +406,7 @@ class Keeper:
 
     def promote(self, upstream: SupervisedUpstream, listed: Listed) -> None:
         """Keep the new server of a swap from now on. The one before is stopped when it has answered its requests."""
-        before, generation = self._current, self._generation
+        before, generation = self._current, self.generation
         upstream.hand_over(self._on_event, self._lifecycle.swapped(self._loop.time()))
         self._current = upstream
         self._begin_generation(upstream.running, listed.server)
@@ -477,11 +473,11 @@ class Keeper:
         self.carry_out(self._lifecycle.ended(attempt, now, reason, consequence=consequence, other_era_next=again))
 
     def _begin_generation(self, running: Running, server: Server) -> None:
-        self._generation += 1
+        self.generation += 1
         self._state.blame("start", ())
         self._state.learn(
             upstream=self._facts_of(running, server),
-            generation=self._generation,
+            generation=self.generation,
             reloads=self._lifecycle.reloads,
             connect_error="",
             without_mcp=False,
@@ -533,8 +529,7 @@ class Refused(Value):
 
 
 Event = Listed | Connected | Refused | Ending
-if TYPE_CHECKING:
-    ReportEvent = Callable[["SupervisedUpstream", Event], None]
+ReportEvent = Callable[["SupervisedUpstream", Event], None]
 
 
 class SupervisedUpstream:
@@ -554,31 +549,18 @@ class SupervisedUpstream:
         self.running = running
         self.attempt = attempt
         self.server: Server | None = None  # how it has introduced itself
+        self.reader: ListReader | None = None  # of its lists; None: there is no conversation yet
         self._report_event = report
         self._client = client
         self._shared_peer = shared_peer
         self._end_seconds = end_seconds
         self._tasks = Tasks()
-        self._reader: ListReader | None = None
         self._released = False
 
-    def watch(self) -> None:
-        """Report its end."""
+    def start(self) -> None:
+        """Watch for its end, and open a conversation with it."""
         self._tasks.start(self._guarded(self._watch))
-
-    def connect(self) -> None:
-        """Open a conversation, and report that and its lists."""
         self._tasks.start(self._guarded(self._converse))
-
-    def lists_changed(self) -> None:
-        """Its lists have changed, or may have."""
-        if self._reader is not None:
-            self._reader.outdated()
-
-    def list_read(self) -> None:
-        """A client has read a list."""
-        if self._reader is not None:
-            self._reader.listed()
 
     def hand_over(self, report: ReportEvent, attempt: int) -> None:
         """Report events elsewhere from now on, under another number."""
@@ -588,8 +570,8 @@ class SupervisedUpstream:
         """Report nothing any more. The upstream goes on, and answers what clients have asked it."""
         self._released = True
         self._tasks.cancel()
-        if self._reader is not None:
-            self._tasks.start(self._reader.close())
+        if self.reader is not None:
+            self._tasks.start(self.reader.close())
 
     def _report(self, event: Event) -> None:
         if not self._released:
@@ -613,9 +595,9 @@ class SupervisedUpstream:
         client = await self._client()
         peer = self._shared_peer if self.running.endpoint is None else None
         modern = client.protocol_version in MODERN_VERSIONS
-        self._reader = ListReader(self.running, peer, client, modern_first=modern, take=self._on_lists)
+        self.reader = ListReader(self.running, peer, client, modern_first=modern, take=self._on_lists)
         try:
-            await self._reader.run(self._on_connected)
+            await self.reader.run(self._on_connected)
         except Refusal as refusal:
             self._report(Refused(refusal))
         except (Lost, TimeoutError) as error:

@@ -103,38 +103,23 @@ class InvalidTransition(Exception):
 
 
 class Lifecycle:
-    """Each method is an event, and returns the actions to take now, in order. `now` is a monotonic time."""
+    """Each method is an event, and returns the actions to take now, in order. `now` is a monotonic time.
+
+    Others only read the public attributes.
+    """
 
     def __init__(self, limits: UpstreamLimits = DEFAULT_LIMITS) -> None:
+        self.state = INITIALIZING
+        self.attempt = 0  # the number of the last Start
+        self.restarts = 0  # how often the upstream was started again because it had ended
+        self.reloads = 0  # how often it was replaced on purpose, because there was newer code
         self._limits = limits
-        self._state = INITIALIZING
-        self._attempt = 0  # the number of the last Start
         self._startups = 0  # attempts of this start, or of this restart
         self._on_demand = False  # this start is the single attempt of Degraded
         self._crashes = 0  # since it was stable
-        self._restarts = 0
-        self._reloads = 0
         self._started_at = 0.0
         self._connected_at = 0.0
         self._answered = False  # has answered a client since it was connected
-
-    @property
-    def state(self) -> ConnectionState:
-        return self._state
-
-    @property
-    def attempt(self) -> int:
-        return self._attempt
-
-    @property
-    def restarts(self) -> int:
-        """How often the upstream was started again because it had ended."""
-        return self._restarts
-
-    @property
-    def reloads(self) -> int:
-        """How often the upstream was replaced on purpose, because there was newer code."""
-        return self._reloads
 
     def retry_due_in(self, now: float) -> float:
         """The seconds until Degraded allows another attempt."""
@@ -144,10 +129,10 @@ class Lifecycle:
 
     def begin(self, now: float) -> tuple[Action, ...]:
         """There is something to start: at the beginning, or because the workspace changed."""
-        if self._state is SHUTDOWN:
+        if self.state is SHUTDOWN:
             return ()
-        stop = () if self._state is INITIALIZING else (Stop(),)
-        if self._state is not DISCOVERING:
+        stop = () if self.state is INITIALIZING else (Stop(),)
+        if self.state is not DISCOVERING:
             self._go(DISCOVERING)
         self._count_anew()
         return (*stop, self._start(now))
@@ -157,14 +142,14 @@ class Lifecycle:
 
         That is not a crash, and the crashes of the older code do not count for the newer.
         """
-        if self._state is SHUTDOWN:
+        if self.state is SHUTDOWN:
             return ()
-        if self._state is INITIALIZING:
+        if self.state is INITIALIZING:
             self._go(DISCOVERING)
-        if self._state is not RECONNECTING:
+        if self.state is not RECONNECTING:
             self._go(RECONNECTING)
         self._count_anew()
-        self._reloads += 1
+        self.reloads += 1
         return (Stop(patient=True), Announce("info", announcement), self._start(now, after=after))
 
     def swapped(self, now: float) -> int:
@@ -172,26 +157,26 @@ class Lifecycle:
 
         A start that was due because the old one ended meanwhile is not needed any more.
         """
-        while self._state is not CONNECTED:
-            self._go(NEXT_STATE.get(self._state, CONNECTED))  # from Shutdown nothing leads there
-        self._attempt += 1
+        while self.state is not CONNECTED:
+            self._go(NEXT_STATE.get(self.state, CONNECTED))  # from Shutdown nothing leads there
+        self.attempt += 1
         self._count_anew()
-        self._reloads += 1
+        self.reloads += 1
         self._connected_at, self._answered = now, False
-        return self._attempt
+        return self.attempt
 
     def halt(self, reason: str) -> tuple[Action, ...]:
         """There is nothing to start any more: the workspace is gone, or not known."""
-        if self._state is SHUTDOWN:
+        if self.state is SHUTDOWN:
             return ()
-        if self._state is INITIALIZING:
+        if self.state is INITIALIZING:
             self._go(DISCOVERING)
-        self._attempt += 1  # reports of a start that is under way are late from now on
+        self.attempt += 1  # reports of a start that is under way are late from now on
         return (Stop(), *self._degrade(reason))
 
     def wanted(self, now: float) -> tuple[Action, ...]:
         """A call needs the upstream: when Degraded, make a single attempt."""
-        if self._state is not DEGRADED or self.retry_due_in(now) > 0:
+        if self.state is not DEGRADED or self.retry_due_in(now) > 0:
             return ()
         self._go(DISCOVERING)
         self._startups = self._limits.startup_attempts - 1
@@ -200,17 +185,17 @@ class Lifecycle:
         return (self._start(now, after=0.0),)
 
     def shut_down(self) -> tuple[Action, ...]:
-        if self._state is SHUTDOWN:
+        if self.state is SHUTDOWN:
             return ()
         self._go(SHUTDOWN)
-        self._attempt += 1  # an upstream that becomes ready from now on is stopped
+        self.attempt += 1  # an upstream that becomes ready from now on is stopped
         return (Stop(),)
 
     # Events from a start, and from the upstream that came of it.
 
     def launching(self, attempt: int) -> tuple[Action, ...]:
         """The process is started or found, and its readiness is awaited."""
-        if self._is_current(attempt, STARTING) and self._state is not LAUNCHING:
+        if self._is_current(attempt, STARTING) and self.state is not LAUNCHING:
             self._go(LAUNCHING)
         return ()
 
@@ -262,7 +247,7 @@ class Lifecycle:
         """It ended, or stopped answering. Before it was connected, that is a failed start."""
         if not self._is_current(attempt, frozenset({CONNECTING, CONNECTED})):
             return ()
-        crashed = self._state is CONNECTED
+        crashed = self.state is CONNECTED
         self._go(RECONNECTING)
         if not crashed:
             return (Stop(), *self.failed(attempt, now, reason, final=False, other_era_next=other_era_next))
@@ -272,14 +257,14 @@ class Lifecycle:
         if self._crashes > self._limits.crash_cycles:
             return (Stop(), *self._degrade(reason))
         self._startups, self._on_demand = 0, False
-        self._restarts += 1
+        self.restarts += 1
         start = self._start(now, after=self._backoff(self._crashes))
         return (Stop(), Announce("warning", f"{reason} {consequence}"), start)
 
     # Steps that several events share.
 
     def _is_current(self, attempt: int, states: frozenset[ConnectionState]) -> bool:
-        return attempt == self._attempt and self._state in states
+        return attempt == self.attempt and self.state in states
 
     def _count_anew(self) -> None:
         self._crashes = self._startups = 0
@@ -287,21 +272,21 @@ class Lifecycle:
 
     def _start(self, now: float, after: float | None = None) -> Start:
         self._startups += 1
-        self._attempt += 1
+        self.attempt += 1
         after = self._backoff(self._startups) if after is None else after
         self._started_at = now + after
-        return Start(self._attempt, after)
+        return Start(self.attempt, after)
 
     def _backoff(self, times: int) -> float:
         seconds = self._limits.backoff_seconds
         return seconds[min(times, len(seconds)) - 1]
 
     def _degrade(self, reason: str) -> tuple[Action, ...]:
-        if self._state is not DEGRADED:
+        if self.state is not DEGRADED:
             self._go(DEGRADED)
         return (Announce("error", reason),)
 
     def _go(self, state: ConnectionState) -> None:
-        if state not in TRANSITIONS[self._state]:
-            raise InvalidTransition(f"{self._state.value} -> {state.value}")
-        self._state = state
+        if state not in TRANSITIONS[self.state]:
+            raise InvalidTransition(f"{self.state.value} -> {state.value}")
+        self.state = state

@@ -107,8 +107,9 @@ def _local_path(uri: object, current: str, platform: str) -> str:
     # One letter before a colon is a drive.
     if path is uri and re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", uri):
         raise ValueError("only file: URIs name local folders")
-    paths = ntpath if platform == "win32" else posixpath
-    return paths.normpath(paths.join(current, path))
+    if platform == "win32":
+        return ntpath.normpath(ntpath.join(current, path))
+    return posixpath.normpath(posixpath.join(current, path))
 
 
 def _path_of_file(rest: str, platform: str) -> str:

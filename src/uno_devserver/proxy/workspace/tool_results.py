@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...issues import Issue, Severity
 from ...workspace.transitions import Transition
-from ..health.upstream_issues import with_step_here
+from ..health.upstream_issues import with_proxy_step
 from ..lists.merge import counted
 
 TYPE_CHECKING = False
@@ -91,7 +91,7 @@ def _initialization(
 
 
 def _explained(issues: Iterable[Issue]) -> str:
-    return " ".join(f"{issue.message} {issue.remediation}" for issue in map(with_step_here, issues))
+    return " ".join(f"{issue.message} {issue.remediation}" for issue in map(with_proxy_step, issues))
 
 
 def _as_warnings(issues: Iterable[Issue]) -> tuple[Issue, ...]:
@@ -107,5 +107,5 @@ def _json(issues: Iterable[Issue]) -> list[dict[str, str]] | None:
             "message": issue.message,
             "remediation": issue.remediation,
         }
-        for issue in map(with_step_here, issues)
+        for issue in map(with_proxy_step, issues)
     ] or None

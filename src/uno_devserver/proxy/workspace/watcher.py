@@ -240,14 +240,9 @@ def _may_hold(folder: str, name: str) -> bool:
 
 
 def changed_files(before: Mapping[str, Stamp], after: Mapping[str, Stamp]) -> frozenset[str]:
-    """The paths whose content or existence differs."""
-
-    def content(stamp: Stamp | None) -> Stamp | None:
-        return None if stamp is None else stamp[1:]
-
-    return frozenset(
-        path for path in before.keys() | after.keys() if content(before.get(path)) != content(after.get(path))
-    )
+    """The paths whose content or existence differs; the time of the last change does not count."""
+    old, new = ({path: stamp[1:] for path, stamp in files.items()} for files in (before, after))
+    return frozenset(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
 
 
 def _older(scope: Scope, since: float) -> dict[str, Stamp]:
