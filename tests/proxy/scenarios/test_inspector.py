@@ -77,7 +77,7 @@ def test_it_is_there_although_the_first_start_takes_long(proxies: Proxies, machi
 def test_it_is_there_without_any_client(proxies: Proxies, bench: Workbench) -> None:
     proxy = proxies.start("--inspector", "0")
 
-    status = _status(bench.machine, proxy, lambda told: told["inspector"] and told["state"] == "Connected")
+    status = _status(bench.machine, proxy, lambda told: told.get("inspector") and told["state"] == "Connected")
 
     assert InspectorClient(status["inspector"]).call("echo", text="alone") == "alone"
 

@@ -46,7 +46,7 @@ def test_a_server_that_prints_instead_of_answering_is_told_while_it_is_waited_fo
     story = "import time; print('hello I am not MCP', flush=True); time.sleep(1000)"
     client = proxies.start("--", sys.executable, "-c", story)
     client.initialize()
-    told = "it has printed 'hello I am not MCP', which is no MCP message"
+    told = "it has printed 'hello I am not MCP' on its standard output, which is not an MCP message"
 
     client.begin("tools/call", {"name": "uno_discover_tools", "arguments": {}, "_meta": {"progressToken": 7}})
     report = client.wait_health(lambda report: told in json.dumps(report["issues"]), "that of a server that only talks")

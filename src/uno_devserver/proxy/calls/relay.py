@@ -104,7 +104,7 @@ class CallRelay:
         self.proven = 0  # the last generation that has answered
 
     def take(self, line: bytes) -> bytes | RpcRequest | None:
-        """Relay the call in this line. Else return the decoded request, or the line if it is no call of the upstream."""
+        """Relay the call in this line. Else return the decoded request, or the line if it is none of its calls."""
         try:
             if not line.isascii():
                 line.decode()  # payloads are passed on without being decoded
