@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, settings
 from support.machine import Machine
 from support.servers import Processes, Registry, registry_of
 from support.workspace import WorkspaceBuilder
+from uno_devserver.instances import child
 from uno_devserver.system import run
 
 # A busy machine is no reason to fail. Where a test does not ask for more, forty examples find what a change broke; more
@@ -49,6 +50,7 @@ def _own_state(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def _go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test says about the end of its process does not count for those behind it."""
     monkeypatch.setattr(run, "_may_run", True)
+    monkeypatch.setattr(child, "_may_spawn", True)
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 
 from uno_devserver.protocol.lines import KEPT_BYTES, LineSplitter, TooLong, readable_members
 
-
 MIB = 1024 * 1024
 
 

@@ -54,7 +54,7 @@ def _about_edits(running: Running, folder: str) -> str | None:
         return None
     from ..proxy.reload.subject import packages_of
     from ..workspace.config import read_config
-    from ..workspace.resolver import CONFIG
+    from ..workspace.config_file import CONFIG
 
     config = read_config(os.path.join(folder, CONFIG))
     watched = [package for package in packages_of(folder, config) if package.addins]

@@ -215,7 +215,7 @@ def wants_log(level: str | None, method: str, params: Params | None) -> bool:
     if method != "notifications/message":
         return True
     said = (params or {}).get("level")
-    return level is not None and said in LOG_LEVELS and LOG_LEVELS.index(said) >= LOG_LEVELS.index(level)
+    return level in LOG_LEVELS and said in LOG_LEVELS and LOG_LEVELS.index(said) >= LOG_LEVELS.index(level)
 
 
 def _client(info: object, capabilities: object, version: str) -> ClientInfo:

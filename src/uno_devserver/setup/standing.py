@@ -12,7 +12,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ..instances.host_kind import HostKind
-
 from ..instances.probe import HEALTH_TOOL
 from ..issues import Severity
 from ..protocol.client.messages import object_in

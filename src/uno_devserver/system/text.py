@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+LONGEST_NAME = 100  # of another program, in characters
+
 
 def visible(text: str, *, keep_odd_bytes: bool = False) -> str:
     """Control characters by their number, so that no file can move the cursor or change colours; line ends stay.
@@ -16,6 +18,11 @@ def visible(text: str, *, keep_odd_bytes: bool = False) -> str:
         else _number(character)
         for character in text
     )
+
+
+def usable_name(name: object) -> str | None:
+    """A name that another program gave itself, if it can be part of a sentence."""
+    return name[:LONGEST_NAME] if isinstance(name, str) and name.strip() and name.isprintable() else None
 
 
 def _number(character: str) -> str:

@@ -12,6 +12,7 @@ from ..issues import Issue, Severity, fatal, warning
 from ..system.values import Value
 from .addins import FOLDER as ADDINS
 from .candidates import find_candidates, twins
+from .config_file import config_in
 from .finder import LEVELS_BELOW
 from .globaljson import NAME, GlobalJson, find_global_json, read_global_json
 from .paths import absolute, same_path, upwards
@@ -19,9 +20,6 @@ from .paths import absolute, same_path, upwards
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-
-# This file makes its directory a workspace for any server, also one that is not about Uno; so does a folder of add-ins.
-CONFIG = os.path.join(".devtools", "host.config.jsonc")
 
 # Enough to recognise the situation; a list of hundreds helps nobody.
 NAMED_PATHS = 10
@@ -84,11 +82,6 @@ def select_solution(workspace: Workspace, solution: str) -> Workspace:
     return selected.replace(source=SelectionSource.UserSelected, candidates=workspace.candidates)
 
 
-def find_config(directory: str) -> str | None:
-    """The nearest config, in the directory or above it."""
-    return next((config for folder in upwards(absolute(directory)) if (config := _config_in(folder))), None)
-
-
 def _choose(directory: str, candidates: tuple[str, ...]) -> Workspace:
     """The solution nearest to its global.json, where that names an Uno SDK; others are out, however near."""
     homes = _homes(candidates)
@@ -147,7 +140,7 @@ def _by_config(workspace: Workspace) -> Workspace:
     What was wrong is only worth a warning then.
     """
     for folder in upwards(workspace.requested_directory):
-        config = _config_in(folder)
+        config = config_in(folder)
         if config is not None or os.path.isdir(os.path.join(folder, ADDINS)):
             useful = [issue for issue in workspace.issues if issue.code in ("WorkspaceAmbiguous", "GlobalJsonInvalid")]
             return workspace.replace(
@@ -194,14 +187,9 @@ def _resolved(directory: str, solution: str | None, global_json: str) -> Workspa
         kind=_kind(directory, effective),
         source=SelectionSource.Automatic,
         candidates=(),
-        config=_config_in(effective),
+        config=config_in(effective),
         issues=(),
     )
-
-
-def _config_in(folder: str) -> str | None:
-    config = os.path.join(folder, CONFIG)
-    return config if os.path.isfile(config) else None
 
 
 def _kind(directory: str, effective: str) -> ResolutionKind:

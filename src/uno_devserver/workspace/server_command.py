@@ -12,6 +12,7 @@ from ..issues import Issue, fatal
 from ..system.files import FileProblem, read_bytes
 from ..system.jsonc import JsonProblem, parse
 from ..system.run import program_candidates
+from ..system.text import usable_name
 from ..system.values import Value
 from .config import ServerCommand, can_be_given
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from .config import Config
 
 MAX_BYTES = 1024 * 1024  # of a package.json or pyproject.toml; a page or two in real life
-LONGEST_NAME = 100  # of a server, in characters
 NODE = "node"
 PACKAGE = "package.json"
 PYPROJECT = "pyproject.toml"
@@ -88,11 +88,6 @@ def given_name(config: Config) -> str | None:
     except (_Problem, AttributeError):
         named = None
     return usable_name(named)
-
-
-def usable_name(name: object) -> str | None:
-    """It becomes part of sentences."""
-    return name[:LONGEST_NAME] if isinstance(name, str) and name.strip() and name.isprintable() else None
 
 
 def folder_name(config: Config) -> str:

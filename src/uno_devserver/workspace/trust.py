@@ -18,7 +18,7 @@ from ..system.sha256 import sha256
 from ..system.values import Value
 from .addins import workspace_addins
 from .config import MAX_BYTES
-from .resolver import CONFIG
+from .config_file import CONFIG
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

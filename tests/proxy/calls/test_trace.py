@@ -1,4 +1,4 @@
-"""The path of one ordinary call, as a trace shows it: the list in docs/architecture.md is what happens, and is short."""
+"""The path of one ordinary call, as a trace shows it, is the list in docs/architecture.md, and is short."""
 
 from __future__ import annotations
 

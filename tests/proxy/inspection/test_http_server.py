@@ -44,7 +44,9 @@ async def asked(endpoint: HttpEndpoint, method: str, path: str, **headers: str) 
 
 async def posted(endpoint: HttpEndpoint, method: str, params: dict[str, Any], **headers: str) -> Reply:
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    return await asyncio.to_thread(ask, endpoint.port, "POST", "/mcp", json.dumps(message).encode(), {**JSON, **headers})
+    return await asyncio.to_thread(
+        ask, endpoint.port, "POST", "/mcp", json.dumps(message).encode(), {**JSON, **headers}
+    )
 
 
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "http", "version": "1"}}

@@ -12,6 +12,7 @@ from uno_devserver.proxy.lists.catalogue import Catalogue, circumstances
 from uno_devserver.proxy.lists.merge import Offered, merged
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.own_tools import INITIALIZE, SELECT_SOLUTION, STATUS, Circumstances
+from uno_devserver.workspace.trust import VARIABLE
 
 NO_WORKSPACE = Circumstances(by_workspace=True, selects_solution=True, fallback=True)
 SOLUTIONS = Circumstances(by_workspace=True, selects_solution=True)
@@ -28,6 +29,12 @@ def listed(folder: Path) -> set[str]:
 def root(tmp_path: Path) -> Path:
     (tmp_path / "ws").mkdir()
     return tmp_path / "ws"
+
+
+@pytest.fixture
+def trusting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The user agrees to run the code of every workspace."""
+    monkeypatch.setenv(VARIABLE, "1")
 
 
 @pytest.mark.parametrize(
@@ -49,11 +56,33 @@ def root(tmp_path: Path) -> Path:
     ],
     ids=lambda value: " ".join(value) or "nothing" if isinstance(value, list) else "",
 )
+@pytest.mark.usefixtures("trusting")
 def test_a_glance_at_the_folder_tells_what_the_workspace_seems_to_be(
     root: Path, lies_there: list[str], expected: Circumstances
 ) -> None:
     for name in lies_there:
-        write((root / name).resolve(), "")
+        write((root / name).resolve(), "{}")
+
+    assert circumstances(Options(str(root)), None) == expected
+
+
+def test_code_that_the_user_has_not_agreed_to_run_is_not_reloaded(root: Path) -> None:
+    write(root / ".devtools" / "addins" / "one.py", "")
+
+    assert circumstances(Options(str(root)), None) == SOLUTIONS
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ('{"mcpServer": {"command": "serve"}}', OWN_CODE.replace(selects_solution=False)),
+        ('{"hotReload": {"enabled": false}}', SOLUTIONS),
+        ("{ it is just being written", OWN_CODE),
+    ],
+)
+@pytest.mark.usefixtures("trusting")
+def test_what_the_config_says_counts(root: Path, config: str, expected: Circumstances) -> None:
+    write(root / ".devtools" / "host.config.jsonc", config)
 
     assert circumstances(Options(str(root)), None) == expected
 
@@ -65,7 +94,8 @@ def test_the_first_list_has_the_tool_that_names_a_workspace_where_there_seems_to
     assert STATUS not in tools
 
 
-def test_the_first_list_has_the_status_of_hot_reload_where_there_seems_to_be_code(root: Path) -> None:
+@pytest.mark.usefixtures("trusting")
+def test_the_first_list_has_the_status_of_hot_reload_where_code_is_reloaded(root: Path) -> None:
     write(root / ".devtools" / "addins" / "one.py", "")
 
     tools = listed(root)

@@ -17,6 +17,7 @@ from support.reloading import PythonServer, hot, text_of
 
 CONFIG = ".devtools/host.config.jsonc"
 OF_HOSTS = "uno_app_select_solution"
+OF_ADDIN = "write_note"  # which the Host of the workbench has
 
 
 @pytest.fixture
@@ -301,18 +302,18 @@ def test_a_config_that_begins_to_name_a_server_replaces_the_host_and_one_that_st
     path = save(machine, "{}")
     client = proxies.connected()
     assert client.health()["proxy"]["upstream"]["kind"] == "bundled"
-    assert OF_HOSTS in client.tools()
+    assert OF_ADDIN in client.tools()
 
     path.write_text(server("mine"))
 
     wait_served(client, "mine")
-    assert OF_HOSTS not in client.tools()
+    assert OF_ADDIN not in client.tools()
     path.write_text("{}")
     client.wait_health(
         lambda report: report["proxy"]["state"] == "Connected" and report["proxy"]["upstream"]["kind"] == "bundled",
         "served by a Host",
     )
-    assert OF_HOSTS in client.tools()
+    assert OF_ADDIN in client.tools()
 
 
 def test_a_call_under_way_finishes_before_the_config_brings_another_server(proxies: Proxies, machine: Machine) -> None:

@@ -15,9 +15,7 @@ from ...protocol.running import Tasks
 from ...system.folders import folders
 from ...system.log import log
 from ...system.threads import apart
-from ...workspace.config import read_config
-from ...workspace.resolver import find_config
-from ...workspace.trust import is_trusted
+from ...workspace.config_file import find_config
 from ..options import INSPECTOR_PORT
 
 if TYPE_CHECKING:
@@ -178,6 +176,9 @@ def wanted_port(options: Options, workspace: Workspace | None, environ: Mapping[
     path = workspace.config if workspace else find_config(options.directory)
     if path is None:
         return None
+    from ...workspace.config import read_config
+    from ...workspace.trust import is_trusted
+
     folder = workspace.working_directory if workspace else os.path.dirname(os.path.dirname(path))
     page = read_config(path).inspector
     if not page.enabled or not is_trusted(environ, folder):  # a page that was not asked for opens the tools to others

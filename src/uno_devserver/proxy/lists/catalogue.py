@@ -15,6 +15,7 @@ from ...system.log import log
 from ...system.naming import name_for
 from ...system.sha256 import sha256
 from ...system.values import Value
+from ...workspace.config_file import CONFIG
 from ..own_tools import Circumstances
 from .merge import Offered
 
@@ -37,7 +38,6 @@ HASH_DIGITS = 16  # as in the .NET tool's cache
 # What makes a folder a workspace: the first list does not wait for the import of `workspace/`, which has the rules.
 SOLUTIONS = (".sln", ".slnx")
 GLOBAL_JSON = "global.json"
-CONFIG = os.path.join(".devtools", "host.config.jsonc")
 ADDINS = os.path.join(".devtools", "addins")
 
 _LISTS = ("tools", "resources", "templates", "prompts")  # the fields of Offered

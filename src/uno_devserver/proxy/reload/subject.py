@@ -9,18 +9,16 @@ from __future__ import annotations
 import os
 import re
 
-from ...hotreload.package import Package, Role
 from ...system.log import log
 from ...system.values import Value
-from ...workspace.addins import FOLDER as ADDINS
-from ...workspace.config import Config, read_config
-from ...workspace.resolver import CONFIG, find_config
-from ...workspace.trust import is_trusted, was_trusted
+from ...workspace.config_file import CONFIG, find_config
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ...hotreload.package import Package
+    from ...workspace.config import Config
     from ...workspace.resolver import Workspace
     from ..options import Options
 
@@ -59,6 +57,9 @@ def subject_of(
         if path is None:
             return NO_CONFIG
         folder = os.path.dirname(os.path.dirname(path))
+    from ...workspace.config import read_config
+    from ...workspace.trust import is_trusted, was_trusted
+
     trusted = is_trusted(environ, folder)
     config = read_config(path)
     if trusted and not is_trusted(environ, folder):  # it was saved while it was read
@@ -77,6 +78,9 @@ def subject_of(
 
 def packages_of(folder: str, config: Config, *, typed: bool = False) -> tuple[Package, ...]:
     """The packages of a workspace, also where hot reload is off. `typed`: the user has typed the server's command."""
+    from ...hotreload.package import Package, Role
+    from ...workspace.addins import FOLDER as ADDINS
+
     include, exclude = config.hot_reload.include, config.hot_reload.exclude
     packages = []
     root = config.server_folder or (folder if typed and config.path is not None else None)
@@ -112,12 +116,15 @@ def content_at_launch(options: Options, workspace: Workspace | None, environ: Ma
     """
     subject = subject_of(options, workspace, environ, untrusted=bool(options.command))
     packages = () if isinstance(subject, str) else subject.packages
+    if not packages:
+        return None
+    from ...hotreload.fingerprint import Fingerprint
+    from ...hotreload.package import Role
+    from ...hotreload.sources.find import find_sources
+
     server = next((package for package in packages if package.role is Role.SERVER), None)
     if server is None:
         return None
-    from ...hotreload.fingerprint import Fingerprint
-    from ...hotreload.sources.find import find_sources
-
     try:
         return Fingerprint(lambda: find_sources(server), watches=False).digest()
     except Exception as error:

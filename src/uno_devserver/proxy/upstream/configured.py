@@ -10,8 +10,9 @@ from __future__ import annotations
 import sys
 
 from ...issues import Issue, fatal
+from ...system.text import usable_name
 from ...workspace.config import read_config
-from ...workspace.server_command import folder_name, given_name, server_command, usable_name
+from ...workspace.server_command import folder_name, given_name, server_command
 from ...workspace.trust import refusal, was_trusted
 from .base import StartFailure
 from .command import CommandUpstream, Named, log_path

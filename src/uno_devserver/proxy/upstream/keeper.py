@@ -19,9 +19,9 @@ from ...protocol.eras import MODERN_VERSIONS
 from ...protocol.parties import ClientInfo
 from ...protocol.running import Tasks
 from ...system.log import ERROR, log
+from ...system.text import usable_name
 from ...system.urls import shown_url
 from ...system.values import Value
-from ...workspace.server_command import usable_name
 from ..calls.upstream_link import Unavailable
 from ..lists.merge import counted
 from ..lists.reader import ListReader

@@ -20,12 +20,12 @@ from ...system.log import log
 from ...system.values import Value
 from ...workspace.addins import FOLDER as ADDINS
 from ...workspace.addins import addin_sources, workspace_addins
+from ...workspace.config_file import CONFIG
 from ...workspace.finder import LEVELS_BELOW, is_searched
 from ...workspace.git import repository
 from ...workspace.globaljson import NAME as GLOBAL_JSON
 from ...workspace.paths import upwards
 from ...workspace.projects import project_files
-from ...workspace.resolver import CONFIG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
