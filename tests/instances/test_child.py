@@ -16,7 +16,6 @@ import pytest
 
 from support.hosts import is_running, wait_for
 from uno_devserver.host.banner import banner
-from uno_devserver.instances import child as child_module
 from uno_devserver.instances.child import TAIL_LINES, Child, Output, end_all, last_lines, spawn
 from uno_devserver.system.processes import GRACE_SECONDS
 from uno_devserver.system.run import ENDING, Outcome, run
@@ -217,10 +216,7 @@ def test_the_output_of_another_user_makes_room(tmp_path: Path) -> None:
     assert path.read_text() == ""
 
 
-def test_at_the_end_all_that_still_run_are_ended_whichever_thread_has_spawned_them(
-    output: Output, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(child_module, "_may_spawn", True)  # it is restored behind `end_all`
+def test_at_the_end_all_that_still_run_are_ended_whichever_thread_has_spawned_them(output: Output) -> None:
     together = threading.Barrier(8)
 
     def spawn_one(_: int) -> Child:
@@ -235,8 +231,7 @@ def test_at_the_end_all_that_still_run_are_ended_whichever_thread_has_spawned_th
     assert [child.wait() for child in children] == [-signal.SIGKILL] * 8
 
 
-def test_at_the_end_a_program_that_is_run_to_its_own_end_is_ended_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child_module, "_may_spawn", True)
+def test_at_the_end_a_program_that_is_run_to_its_own_end_is_ended_too() -> None:
     heard = threading.Event()
     code = "import signal; print('here', flush=True); signal.pause()"
 

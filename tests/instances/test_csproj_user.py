@@ -383,10 +383,35 @@ def test_a_change_that_an_ide_makes_at_the_same_moment_is_not_lost(
     theirs = "<Project><A/></Project>"
     monkeypatch.setattr(os, "fsync", lambda _: user_file.write_text(theirs))  # the moment before it is replaced
 
+    result = write_port(solution(tmp_path, "App.csproj"), 53821)
+
+    assert ([file.action for file in result.files], result.warnings) == ([Action.UPDATED], ())
+    assert user_file.read_text() == merge(theirs)
+
+
+def test_a_file_that_an_ide_makes_at_the_same_moment_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user_file, theirs = tmp_path / "App.csproj.user", "<Project><A/></Project>"
+    monkeypatch.setattr(os, "fsync", lambda _: user_file.write_text(theirs))
+
+    result = write_port(solution(tmp_path, "App.csproj"), 53821)
+
+    assert ([file.action for file in result.files], result.warnings) == ([Action.UPDATED], ())
+    assert user_file.read_text() == merge(theirs)
+
+
+def test_a_file_that_another_program_changes_again_and_again_is_left_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user_file = write(tmp_path / "App.csproj.user", "<Project/>")
+    names = iter("ABCDEFG")
+    monkeypatch.setattr(os, "fsync", lambda _: user_file.write_text(f"<Project><{next(names)}/></Project>"))
+
     (warning,) = write_port(solution(tmp_path, "App.csproj"), 5611).warnings
 
     assert warning.endswith("does not learn port 5611: another program changed it at the same moment.")
-    assert user_file.read_text() == theirs
+    assert user_file.read_text() == "<Project><C/></Project>"
 
 
 SETPRIV = shutil.which("setpriv")

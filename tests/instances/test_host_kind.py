@@ -14,6 +14,7 @@ from uno_devserver.instances.host_kind import host_kind
         (("C:\\nuget\\Uno.UI.RemoteControl.Host.exe", "--httpPort", "1"), "dotnet"),
         (("/usr/bin/python3", "-P", "-m", "uno_devserver.host", "--httpPort", "1"), "bundled"),
         (("/usr/bin/python3", "/home/d/.local/bin/uno-devserver", "host", "--httpPort", "1"), "bundled"),
+        (("/usr/bin/python3", "/home/d/.local/bin/uno.devserver", "host", "--httpPort", "1"), "bundled"),
         (("/usr/bin/python3", "-m", "uno_devserver", "host"), "bundled"),
         (("/usr/bin/python3", "-m", "uno_devserver", "start"), None),
         (("/opt/my-host", "--solution", "/src/Uno.UI.RemoteControl.Host/x", "host"), None),

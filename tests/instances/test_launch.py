@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -158,6 +160,18 @@ def test_a_port_that_is_usual_is_taken_only_if_it_is_free(order: Order) -> None:
         first.child.stop()
 
     assert (first.port, second.port == usual) == (usual, False)
+
+
+def test_the_usual_port_is_waited_for_while_the_host_before_ends(order: Order) -> None:
+    """A client that starts its server anew has the next proxy up before the Host of the last one is gone."""
+    usual = free_port()
+    with socket.create_server(("127.0.0.1", usual)) as ending:
+        threading.Timer(0.05, lambda: ending.shutdown(socket.SHUT_RDWR)).start()
+
+        launched = launch(order.replace(usual_port=usual), Observer())
+
+    launched.child.stop()
+    assert launched.port == usual
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A proxy as a process, with a small engine of the test instead of the real one."""
+"""A proxy as a process, with a small engine of the test in place of the real one, and no upstream."""
 
 from __future__ import annotations
 
@@ -14,62 +14,93 @@ from typing import Any
 
 PATIENCE = 15.0  # for what takes milliseconds on an idle machine
 
-# Answers what it is asked, until it is told to end; `odd` makes it do something else.
+# Answers what it is asked, until it is told to end; ODD_ENGINE makes it do something else.
 PROGRAM = """
-import asyncio, os, sys, time
+import os, sys, time, types
 from uno_devserver.issues import UserError
 from uno_devserver.proxy import main
-from uno_devserver.proxy.front import outlet
-from uno_devserver.proxy.main import serve
+from uno_devserver.proxy.front import input, output
 from uno_devserver.proxy.front.json_lines import answer_line
 from uno_devserver.proxy.options import Options
 
 odd = os.environ.get("ODD_ENGINE")
 
-def run(options, state, inbox, write, timeline):
-    if odd == "fails":
-        raise RuntimeError("no engine today")
-    if odd == "prints":
-        print("a stray line")
-        os.system("echo a child; cat")
-    if odd == "returns":
+class FirstStart:
+    def __init__(self, options, timeline):
+        if odd == "fails":
+            raise RuntimeError("no engine today")
+        if odd == "prints":
+            print("a stray line")
+            os.system("echo a child; cat")
+        if odd == "sleeps":
+            time.sleep(1000)
+
+class Relay:
+    def take(self, line):
+        return line
+
+    def flush(self):
+        pass
+
+class Engine:
+    def __init__(self, options, state, write, output, first):
+        import asyncio
+
+        if odd == "cannot be made":
+            raise RuntimeError("broken")
+        self.relay, self.write, self.over = Relay(), write, asyncio.Event()
+        self.failure = None
+
+    async def make_catalogue(self):
         return UserError("Odd", "It returned.", "Nothing.", 3)
-    if odd == "sleeps":
-        time.sleep(1000)
-    if odd == "floods":
-        while True:
-            write(b'"' + b"x" * 100_000 + b'"')
-    return asyncio.run(work(inbox, write))
 
-async def work(inbox, write):
-    over = asyncio.get_running_loop().create_future()
+    async def run(self):
+        import asyncio
 
-    def take(message):
-        kind, value = message
-        if kind == "end":
-            over.set_result(0)
-        elif kind == "message" and "method" in value and "id" in value:
-            if odd == "breaks":
-                over.set_exception(RuntimeError("broken"))
-            elif value["params"].get("name") == "block":
-                time.sleep(1000)
-            elif value["params"].get("name") != "slow":
-                write(answer_line(value["id"], {"echo": value["params"]}))
+        while odd == "floods":
+            self.write(b'"' + b"x" * 100_000 + b'"')
+            await asyncio.sleep(0)
+        await self.over.wait()
+        if self.failure:
+            raise self.failure
 
-    inbox.open(asyncio.get_running_loop(), take)
-    result = await over
-    if odd == "hangs":
-        time.sleep(1000)
-    return result
+    def stop(self):
+        if odd == "hangs":
+            time.sleep(1000)
+        self.over.set()
 
+    async def close(self):
+        pass
+
+    def client_met(self, client):
+        pass
+
+    def list_read(self):
+        pass
+
+    def take(self, message):
+        if not hasattr(message, "method") or not hasattr(message, "id"):
+            return
+        name = message.params.get("name")
+        if odd == "breaks":
+            self.failure = RuntimeError("broken")
+            self.over.set()
+        elif name == "block":
+            time.sleep(1000)
+        elif name != "slow":
+            self.write(answer_line(message.id, {"echo": message.params}))
+
+for name, content in (("first_start", FirstStart), ("engine", Engine)):
+    module = sys.modules[f"uno_devserver.proxy.{name}"] = types.ModuleType(name)
+    setattr(module, content.__name__, content)
 if odd == "floods":
     main.IDLE_MS = 50
-    main.Outlet = lambda handle: outlet.Outlet(handle, 1_000_000, 2_000_000)
+    main.ClientOutput = lambda handle: output.ClientOutput(handle, 1_000_000, 2_000_000)
 if os.environ.get("AS_ON_WINDOWS"):
-    main.POLLS = outlet.POLLS = False
+    input._can_be_watched, output.POLLS = lambda handle: False, False
 
 options = {name: f"--{name}" in sys.argv for name in ("only_catalogue", "wait_tools", "force_fallback")}
-failure = serve(Options(os.getcwd(), **options), run)
+failure = main.serve(Options(os.getcwd(), **options))
 sys.exit(failure.exit_code if failure else 0)
 """
 
@@ -98,6 +129,7 @@ class FrontProcess:
         env: Mapping[str, str] | None = None,
         **how: Any,
     ) -> None:
+        self._unheard = bytearray()
         self.process = subprocess.Popen(
             [*prefix, *command(*options)],
             cwd=cwd,
@@ -127,10 +159,17 @@ class FrontProcess:
     def heard(self) -> Any:
         """The next line."""
         assert self.process.stdout
-        ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
-        assert ready, "nothing was heard"
-        line = self.process.stdout.readline()
-        assert line, self.errors()
+        end = self._unheard.find(b"\n")
+        while end < 0:
+            ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
+            assert ready, "nothing was heard"
+            data = os.read(self.process.stdout.fileno(), 1 << 20)
+            assert data, self.errors()
+            seen = len(self._unheard)
+            self._unheard += data
+            end = self._unheard.find(b"\n", seen)
+        line = bytes(self._unheard[:end])
+        del self._unheard[: end + 1]
         return json.loads(line)
 
     def ask(self, method: str, params: object = None, request_id: int | str = 1) -> Any:

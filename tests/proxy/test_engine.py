@@ -20,23 +20,6 @@ from uno_devserver.proxy.engine import Announcements
 ADDIN = "def register(addin):\n    addin.tool(name='greet')(lambda: 'hello')\n"
 BOUND = 20.0
 
-# Begins the first start, up to the moment in which a child is about to be spawned, and says what has been imported.
-BEFORE_THE_LAUNCH = """
-import os, sys, time
-from uno_devserver.instances import launch
-from uno_devserver.proxy.first_start import FirstStart
-from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.state import Timeline
-
-def spawn(*_, **__):
-    sys.stdout.write(" ".join(sorted(sys.modules)))
-    sys.stdout.flush()
-    os._exit(0)
-
-launch.spawn = spawn
-FirstStart(Options(os.getcwd()), Timeline())
-time.sleep(10)
-"""
 # Runs the proxy while its Host starts, until all of these have been imported, and writes what has been to a file.
 WHILE_IT_STARTS = """
 import os, sys, time
@@ -70,8 +53,6 @@ sys.exit(main())
 # What a proxy needs as soon as its Host is connected.
 AFTER_IT = {"discovery.discover", "hotreload.channel", "hotreload.own_authority", "system.inotify"}
 AFTER_IT |= {"proxy.reload.reloader", "proxy.health.status_file", "proxy.calls.call_queue"}
-# What takes milliseconds to import, and has them while the Host starts.
-HEAVY = {"asyncio", "typing", "msgspec", "httptools", "psutil", "inspect", "logging", "dataclasses", "concurrent"}
 
 
 @pytest.fixture
@@ -83,22 +64,6 @@ def proxies(machine: Machine) -> Iterator[Proxies]:
     machine.environment["UNO_DEVSERVER_TRUST"] = "1"
     with Proxies(machine) as proxies:
         yield proxies
-
-
-def test_the_launch_waits_for_nothing_that_only_the_rest_needs(proxies: Proxies, machine: Machine) -> None:
-    result = subprocess.run(
-        [sys.executable, "-P", "-c", BEFORE_THE_LAUNCH],
-        cwd=machine.workspace,
-        env=machine.variables(),
-        capture_output=True,
-        text=True,
-        timeout=BOUND,
-        check=True,
-    )
-
-    imported = set(result.stdout.split())
-    assert "uno_devserver.instances.launch" in imported, result.stderr
-    assert HEAVY & imported == set()
 
 
 def test_what_a_connected_host_leads_to_is_read_while_it_starts(proxies: Proxies, machine: Machine) -> None:
@@ -160,6 +125,7 @@ def test_the_end_of_the_client_ends_everything_at_whatever_moment_it_comes(proxi
 
     assert client.exit_code() == 0
     assert time.monotonic() - begun < 1.0, "300 ms is the promise, on a machine that has nothing else to do"
+    assert list((proxies.machine.state / "proxies").glob("*")) == [], "nobody finds a proxy that is gone"
     children = [pid for pid in proxies.processes() if pid != client.process.pid]
     while any(map(is_running, children)):
         assert time.monotonic() - begun < 1.5, "what was being started stays"

@@ -23,18 +23,21 @@ ALLOWED |= {"itertools", "keyword", "operator", "reprlib", "types", "_sha2", "_s
 
 # Ours that may be: none that keeps an upstream, speaks HTTP, or looks for what a workspace runs.
 OURS = {"__main__", "cli", "issues", "protocol", "proxy", "system"}
-OURS_IN_PROTOCOL = {"eras", "jsonrpc", "parties"}
+OURS_IN_PROTOCOL = {"eras", "jsonrpc", "lines", "parties"}
 
-# Tells what has been imported when an answer has been written.
+# Tells what has been imported when answers have been written.
 PROGRAM = """
 import os, sys
 before = set(sys.modules)
-from uno_devserver.proxy.front import outlet
-write = outlet.Outlet.write
-def noting(self, line):
-    write(self, line)
-    os.write(2, (" ".join(sorted(set(sys.modules) - before)) + "\\n").encode())
-outlet.Outlet.write = noting
+from uno_devserver.proxy.front import output
+flush = output.ClientOutput.flush
+def noting(self):
+    written = len(self.queued)
+    flush(self)
+    if written:
+        names = " ".join(sorted(set(sys.modules) - before))
+        os.write(2, f"{written} {names}\\n".encode())
+output.ClientOutput.flush = noting
 from uno_devserver.cli.main import main
 main(["--mcp-app"])
 """
@@ -75,10 +78,21 @@ def test_the_first_answers_need_nothing_that_takes_long_to_import(tmp_path: Path
     )
 
     answers = [json.loads(line)["result"] for line in result.stdout.splitlines()[: len(FIRST)]]
-    assert len(answers[-1]["tools"]) == (16 if known else 4)
-    imported = result.stderr.splitlines()[len(FIRST) - 1].split()
+    assert len(answers[-1]["tools"]) == (16 if known else 5)
+    imported = _imported_at(result.stderr, len(FIRST))
     assert "uno_devserver.proxy.front.front" in imported
     assert {name.partition(".")[0] for name in imported} - ALLOWED == set()
     ours = [name.split(".")[1:] for name in imported if name.startswith("uno_devserver.")]
     assert {parts[0] for parts in ours} - OURS == set()
     assert {parts[1] for parts in ours if parts[0] == "protocol" and parts[1:]} - OURS_IN_PROTOCOL == set()
+
+
+def _imported_at(notes: str, answers: int) -> list[str]:
+    """What had been imported when so many answers were written."""
+    written = 0
+    for note in notes.splitlines():
+        count, *names = note.split()
+        written += int(count)
+        if written >= answers:
+            return names
+    raise AssertionError(notes)

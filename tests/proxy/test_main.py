@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from uno_devserver.proxy.health.status_file import running_proxies, status_of
 from uno_devserver.proxy.lists.catalogue import Catalogue, identity_of, save
 from uno_devserver.proxy.lists.merge import Offered, entries
 from uno_devserver.proxy.options import Options
@@ -52,14 +53,39 @@ def test_the_catalogue_is_there_at_the_first_question(tmp_path: Path) -> None:
 
 
 def test_health_is_told_before_there_is_an_engine(tmp_path: Path) -> None:
-    with FrontProcess(tmp_path) as proxy:
+    with FrontProcess(tmp_path, env={"ODD_ENGINE": "sleeps"}) as proxy:
         assert _health(proxy)["connectionState"] == "Initializing"
+
+
+def test_the_front_answers_while_the_first_start_takes_long(tmp_path: Path) -> None:
+    with FrontProcess(tmp_path, env={"ODD_ENGINE": "sleeps"}) as proxy:
+        proxy.send({"jsonrpc": "2.0", "id": "held", "method": "tools/call", "params": ECHO})
+        for number in range(3):
+            assert proxy.ask("ping", None, number) == {}
+            assert proxy.ask("tools/list", None, number)["tools"]
+
+
+def test_what_was_held_for_the_engine_is_answered_in_order(tmp_path: Path) -> None:
+    with FrontProcess(tmp_path) as proxy:
+        for number in range(20):
+            proxy.send({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"n": number}})
+
+        assert [proxy.heard()["result"]["echo"]["n"] for _ in range(20)] == list(range(20))
+
+
+def test_a_proxy_can_be_found_as_soon_as_it_has_answered(tmp_path: Path) -> None:
+    with FrontProcess(tmp_path, env={"ODD_ENGINE": "sleeps"}) as proxy:
+        proxy.ask("ping")
+
+        assert status_of(folders().state, proxy.process.pid) is not None
+        proxy.close()
+        assert running_proxies(folders().state) == ()
 
 
 # --- faults ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("oddity", ["fails", "breaks"])
+@pytest.mark.parametrize("oddity", ["fails", "cannot be made", "breaks"])
 def test_the_front_survives_the_engine_and_says_what_happened(tmp_path: Path, oddity: str) -> None:
     with FrontProcess(tmp_path, env={"ODD_ENGINE": oddity}) as proxy:
         proxy.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
@@ -179,16 +205,17 @@ def test_it_is_gone_when_its_input_ends_whatever_the_engine_does(tmp_path: Path,
         assert proxy.process.returncode == 0
 
 
-def test_the_front_answers_and_ends_also_while_the_loop_of_the_engine_hangs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("unread", [False, True])
+def test_it_is_gone_also_when_the_loop_of_the_engine_hangs(tmp_path: Path, unread: bool) -> None:
     with FrontProcess(tmp_path) as proxy:
         proxy.ask("tools/call", ECHO)
         proxy.send({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "block"}})
+        time.sleep(0.05)  # it hangs
+        if unread:
+            proxy.send({"jsonrpc": "2.0", "id": 3, "method": "ping"})
 
-        assert proxy.ask("ping", None, 3) == {}
-        assert proxy.ask("ping", None, 4) == {}
-        proxy.send(b'{"jsonrpc":"2.0","id":5,"method":"ping"}')
         assert proxy.close() < GONE_SECONDS * BUSY
-        assert proxy.heard()["id"] == 5
+        assert proxy.process.returncode == 0
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

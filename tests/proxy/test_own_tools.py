@@ -5,8 +5,8 @@ import json
 from support.golden import GOLDEN
 from uno_devserver.proxy import own_tools as tools
 
-HOST = tools.Circumstances(by_workspace=True, uses_host=True)
-NAMED = tools.Circumstances(by_workspace=False, uses_host=False)
+HOST = tools.Circumstances(by_workspace=True, selects_solution=True)
+NAMED = tools.Circumstances(by_workspace=False, selects_solution=False)
 
 
 def names(offered: list[tools.Tool]) -> list[str]:
@@ -25,25 +25,29 @@ def test_tools_and_hints_are_those_of_the_net_proxy() -> None:
     theirs = recorded("force-roots-fallback")
     ours = [*tools.first_tools(HOST.replace(fallback=True)), *tools.last_tools()]
 
-    assert [name for name in names(ours) if name != tools.SET_ROOTS] == list(theirs)
+    assert names(ours) == list(theirs)
     for tool in ours:
-        if tool["name"] in theirs:
-            record = theirs[tool["name"]]
-            assert tool["inputSchema"].get("required") == record["inputSchema"].get("required")
-            assert tool["inputSchema"]["properties"].keys() == record["inputSchema"]["properties"].keys()
-            assert tool["annotations"].items() >= record["annotations"].items()
+        record = theirs[tool["name"]]
+        assert tool["inputSchema"].get("required") == record["inputSchema"].get("required")
+        assert tool["inputSchema"]["properties"].keys() == record["inputSchema"]["properties"].keys()
+        assert tool["annotations"].items() >= record["annotations"].items()
 
 
-def test_the_older_name_takes_the_same_arguments() -> None:
-    *_, initialize, set_roots = tools.first_tools(HOST.replace(fallback=True))
+def test_the_older_name_can_be_called_but_is_not_listed() -> None:
+    for now in (HOST, HOST.replace(fallback=True)):
+        assert tools.SET_ROOTS not in names(tools.first_tools(now))
+        assert tools.unlisted_tools(now) == {tools.SET_ROOTS}
+    assert tools.unlisted_tools(NAMED) == frozenset()
 
-    assert (initialize["name"], set_roots["name"]) == (tools.INITIALIZE, tools.SET_ROOTS)
-    assert set_roots["inputSchema"] == initialize["inputSchema"]
 
-
-def test_solutions_are_offered_only_where_there_is_a_host() -> None:
+def test_a_workspace_is_named_only_where_it_matters_and_is_not_known() -> None:
     assert names(tools.first_tools(HOST)) == [tools.HEALTH, tools.SELECT_SOLUTION]
+    assert names(tools.first_tools(HOST.replace(fallback=True)))[2:] == [tools.INITIALIZE]
     assert names(tools.first_tools(NAMED.replace(fallback=True))) == [tools.HEALTH]
+
+
+def test_a_solution_is_selected_only_where_there_may_be_some() -> None:
+    assert names(tools.first_tools(HOST.replace(selects_solution=False))) == [tools.HEALTH]
 
 
 def test_mcp_status_is_offered_only_with_hot_reload_and_takes_nothing() -> None:

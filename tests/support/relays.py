@@ -118,7 +118,7 @@ class ScriptedConnection:
     async def request(self, method: str, params: Params, peer: Peer) -> msgspec.Raw:
         if self.closed:
             raise Lost("It was closed.", sent=False)
-        asked = Asked(self, method, params, peer)
+        asked = Asked(self, method, _read(params), peer)
         self._ask(asked)
         try:
             return msgspec.Raw(await asked.outcome)
@@ -174,6 +174,11 @@ class ScriptedConnection:
         for asked in self.asked:
             if asked.open:
                 asked.lose()
+
+
+def _read(params: Params) -> Params:
+    """The params as a server would read them: members that nobody has looked into are still bytes."""
+    return {key: json.loads(bytes(value)) if isinstance(value, msgspec.Raw) else value for key, value in params.items()}
 
 
 class ScriptedLink:

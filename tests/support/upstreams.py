@@ -132,12 +132,14 @@ class ScriptedUpstream:
         self.outcomes = list(outcomes)
         self.stubborn = stubborn  # cannot be given up
         self.starts = 0
+        self.observers: list[StartObserver] = []  # of each start
         self.renegotiations = 0
         self.gate = threading.Event()  # a start waits for it, or until nobody wants it any more
         self.gate.set()
 
     def start(self, observer: StartObserver) -> ScriptedRunning:
         self.starts += 1
+        self.observers.append(observer)
         observer.launching("a scripted server", 4711)
         while not self.gate.wait(0.005):
             if not self.stubborn and not observer.go_on():

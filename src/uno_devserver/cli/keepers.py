@@ -8,18 +8,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..instances.registry import Server
     from ..proxy.health.status_file import Status
 
 
-def keepers(host: int) -> list[Status]:
-    """By the Host's process id."""
+def keepers(host: Server) -> list[Status]:
+    """The running proxies behind which this Host stands.
+
+    A proxy that has just started its Host does not name it in its status yet, but is the parent of it.
+    """
     from ..proxy.health.status_file import running_proxies  # takes some ms, and most often there is nothing to stop
 
-    return [
-        status
-        for status in running_proxies(folders().state)
-        if isinstance(upstream := status.get("upstream"), dict) and upstream.get("processId") == host
-    ]
+    return [status for status in running_proxies(folders().state) if _keeps(status, host)]
+
+
+def _keeps(status: Status, host: Server) -> bool:
+    upstream = status.get("upstream")
+    named = isinstance(upstream, dict) and upstream.get("processId") == host.process_id
+    return named or status.get("processId") == host.parent_process_id
 
 
 def who_starts_it(proxies: Sequence[Status]) -> str:

@@ -71,9 +71,8 @@ def _of_a_proxy(refusal: ServerOwned) -> UserError | None:
     """A proxy cannot be told to restart its Host, but does so when it ends."""
     from .keepers import keepers, who_starts_it
 
-    owner = [
-        each for each in keepers(refusal.server.process_id) if each["processId"] == refusal.server.parent_process_id
-    ]
+    server = refusal.server
+    owner = [each for each in keepers(server) if each["processId"] == server.parent_process_id]
     if not owner:
         return None
     return UserError(refusal.code, refusal.message, f"Run 'uno-devserver stop'. {who_starts_it(owner)}.")

@@ -32,7 +32,7 @@ def run(invocation: Invocation) -> Result:
     for problem in pruned.problems:
         log.warn(problem)
     chosen = _chosen(invocation, pid, pruned)
-    kept_by = [keepers(server.process_id) for server in chosen]
+    kept_by = [keepers(server) for server in chosen]
     if chosen:
         from .progress import say
 

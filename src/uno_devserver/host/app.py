@@ -145,7 +145,6 @@ class _Host:
         await self._at_registry(self._sign_in)
         await self._http.start()
         self._introduce()
-        await self._at_registry(self._say_whose)
         self._loading = asyncio.create_task(self._load_addins())
 
     async def _close(self) -> None:
@@ -168,6 +167,7 @@ class _Host:
             log.warn(f"The registry {self._registry} did not answer within {REGISTRY_SECONDS:g} s.")
 
     def _sign_in(self) -> None:
+        self._say_whose()  # first: whoever finds the entry knows whose it is
         configuration = self._configuration
         entry = new_entry(
             self._http.port,
@@ -185,8 +185,11 @@ class _Host:
         launched = self._configuration.parent or has_sidecar(self._registry, os.getpid())
         if self._configuration.solution is not None or launched:
             return
+        channel = self._ide.channel_id
         try:
-            write_sidecar(self._registry, os.getpid(), ide_channel=self._ide.channel_id, workspace=self._workspace)
+            write_sidecar(self._registry, os.getpid(), ide_channel=channel, workspace=self._workspace, new=True)
+        except FileExistsError:
+            pass  # its launcher, which knows more, was faster
         except FileProblem as problem:
             log.debug(f"The registry does not show the folder of this Host: {problem}.")
 

@@ -64,10 +64,15 @@ def last_lines(printed: bytes) -> tuple[str, ...]:
     return tuple(_BANNER.sub("", decode(printed)).splitlines()[-TAIL_LINES:])
 
 
-def _keep_previous(path: str) -> None:
+def previous_path(path: str) -> str:
+    """Where the output that was at this path is kept from the next start on."""
     name, ending = os.path.splitext(path)
+    return f"{name}.previous{ending}"
+
+
+def _keep_previous(path: str) -> None:
     try:
-        os.replace(path, f"{name}.previous{ending}")
+        os.replace(path, previous_path(path))
     except OSError:
         pass  # there is none, or it cannot be moved: a start does not fail for that
 

@@ -14,12 +14,13 @@ from enum import Enum
 from ..msbuild.markup import inner_text
 from ..msbuild.problems import shortened
 from ..msbuild.xml import XmlProblem, parse
-from ..system.files import FileProblem, encoding_of, read_bytes, rewrite, write_atomic
+from ..system.files import ChangedMeanwhile, FileProblem, encoding_of, read_bytes, rewrite, write_atomic
 from ..system.values import Value
 from ..workspace.solutions import read_solution
 from .xml_places import Place, root_place, without_texts
 
 MAX_BYTES = 4 * 1024 * 1024  # real ones have a few hundred bytes
+ATTEMPTS = 3  # an IDE may write the file at the same moment; one that does so three times in a row has a reason
 
 _BLANK = " \t\r\n"
 _GROUP, _PORT, _IDE = "PropertyGroup", "UnoRemoteControlPort", "UnoPlatformIDE"
@@ -65,7 +66,7 @@ def write_port(solution: str, port: int) -> PortFiles:
             continue
         path = project + ".user"
         try:
-            files.append(Written(path, _write(path, f"{port}#", os.stat(project))))
+            files.append(Written(path, _written(path, f"{port}#", os.stat(project))))
         except (NotUnderstood, XmlProblem, FileProblem, OSError) as problem:
             warnings.append(f"{path} was left as it is, so its app does not learn port {port}: {_reason(problem)}.")
     return PortFiles(tuple(files), tuple(warnings))
@@ -77,13 +78,23 @@ def _reason(problem: Exception) -> str:
     return (isinstance(problem, OSError) and problem.strerror) or str(problem)
 
 
+def _written(path: str, value: str, project: os.stat_result) -> Action:
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return _write(path, value, project)
+        except (ChangedMeanwhile, FileExistsError):
+            pass  # what the other program has written is the user's, and gets our value, too
+    return _write(path, value, project)
+
+
 def _write(path: str, value: str, project: os.stat_result) -> Action:
+    """ChangedMeanwhile or FileExistsError where another program writes it at the same moment."""
     try:
         old = read_bytes(path, MAX_BYTES)
     except FileNotFoundError:
         if os.path.islink(path):
             raise FileProblem(path, f"it is a link to {os.readlink(path)}, which does not exist") from None
-        write_atomic(path, b"\xef\xbb\xbf" + _NEW.format(value=value).encode("ascii"), mode=0o666)
+        write_atomic(path, b"\xef\xbb\xbf" + _NEW.format(value=value).encode("ascii"), mode=0o666, new=True)
         if os.name != "nt" and os.geteuid() == 0:  # what root makes in a user's project (sudo) is the user's
             os.chown(path, project.st_uid, project.st_gid)
         return Action.CREATED

@@ -103,12 +103,17 @@ def members_of(server: Server) -> dict[str, object]:
     }
 
 
-def write_members(path: str, members: Mapping[str, object]) -> None:
-    """Raises FileProblem. The temporary name ends in .tmp, so that no reader takes it for an entry."""
+def write_members(path: str, members: Mapping[str, object], *, new: bool = False) -> None:
+    """Raises FileProblem; FileExistsError where a `new` file is there already.
+
+    The temporary name ends in .tmp, so that no reader takes it for an entry.
+    """
     from ..system.dotnet_formats import to_json
 
     try:
-        write_atomic(path, to_json(members).encode("ascii"))
+        write_atomic(path, to_json(members).encode("ascii"), new=new)
+    except FileExistsError:
+        raise
     except OSError as error:
         raise FileProblem(path, error.strerror or str(error)) from error
 

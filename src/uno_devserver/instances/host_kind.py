@@ -9,6 +9,7 @@ from enum import Enum
 
 _DOTNET_HOST = "Uno.UI.RemoteControl.Host"
 _BUNDLED_HOST = "uno_devserver.host"
+_PROGRAMS = ("uno_devserver", "uno-devserver", "uno.devserver")  # the package, and both names of the command
 
 
 class HostKind(Enum):
@@ -22,5 +23,5 @@ def host_kind(arguments: tuple[str, ...]) -> str | None:
     if any(argument.replace("\\", "/").rpartition("/")[2].startswith(_DOTNET_HOST) for argument in arguments[:3]):
         return "dotnet"
     # `python -P -m uno_devserver.host`, or the program's own `host` command
-    ours = any("uno_devserver" in argument or "uno-devserver" in argument for argument in arguments[:4])
+    ours = any(name in argument for argument in arguments[:4] for name in _PROGRAMS)
     return "bundled" if _BUNDLED_HOST in arguments or (ours and "host" in arguments) else None

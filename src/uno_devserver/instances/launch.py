@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import signal
+import time
 from enum import Enum
 
 from ..system.ports import free_port, is_free
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 READY_SECONDS = 30.0  # the limit of all launchers; a .NET Host that asks MSBuild comes near it
 PORT_ATTEMPTS = 3  # a port is lost to another program once in a blue moon; three times means something else is wrong
+FREED_SECONDS = 0.3  # the Host of a proxy that has lost its client is gone by then
+FREED_STEP = 0.01
 
 # How the bundled Host ends when it is called wrongly, or cannot listen: before it looks at any add-in.
 _REFUSAL = re.compile(r"^error: (.*?)\nnext: ([^\n]*)\s*\Z", re.DOTALL | re.MULTILINE)
@@ -154,7 +157,7 @@ def _launch(order: Order, observer: Observer) -> Launched:
     port = order.arguments.port
     if not observer.go_on(0.0):  # finding out what to launch, and waiting for others, takes its time
         raise LaunchFailure(Reason.GIVEN_UP, port)
-    if not is_free(port):
+    if not _becomes_free(port, observer):
         raise LaunchFailure(Reason.PORT_TAKEN, port)
     line = command_line(order.program, order.arguments)
     environ = {**order.environ, **dict(order.program.environment)}
@@ -178,6 +181,16 @@ def _launch(order: Order, observer: Observer) -> Launched:
         return Launched(child, wait.process_id, port, wait.has_mcp, order.arguments, told)
     _end(child, order)
     raise _failure(Readiness.DIED if wait.outcome is Readiness.READY else wait.outcome, child, order)
+
+
+def _becomes_free(port: int, observer: Observer) -> bool:
+    """Whether the port is free, now or in a moment: a Host that just ends is out of the registry before it is gone."""
+    deadline = time.monotonic() + FREED_SECONDS
+    while not is_free(port):
+        if time.monotonic() >= deadline or not observer.go_on(0.0):
+            return False
+        time.sleep(FREED_STEP)
+    return True
 
 
 def _asks_of_addins(order: Order) -> bool:

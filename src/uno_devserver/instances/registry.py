@@ -119,8 +119,12 @@ def write_sidecar(
     left_out: tuple[str, ...] | None = None,
     log_file: str | None = None,
     control_channel: str | None = None,
+    new: bool = False,
 ) -> str:
-    """Record what a Host that has just been started does not say in its entry; returns the path."""
+    """Record what a Host that has just been started does not say in its entry; returns the path.
+
+    `new`: FileExistsError where it is recorded already.
+    """
     now = new_entry(0)
     path = os.path.join(folder, sidecar_name(pid))
     members: dict[str, object] = {
@@ -137,5 +141,5 @@ def write_sidecar(
         members["LogFile"] = log_file
     if control_channel is not None:
         members["ControlChannel"] = control_channel
-    write_members(path, members)
+    write_members(path, members, new=new)
     return path

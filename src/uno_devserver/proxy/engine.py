@@ -187,9 +187,8 @@ class Engine:
         if self.workspace is not None:
             self.workspace.close()
         parts = (self.keeper, self._session, self._service, self._listeners, self._reloader)
-        closing = [apart(self._state.close), *(part.close() for part in parts if part is not None)]
-        if self._saving:
-            closing.append(self._save_catalogue())
+        saving = [self._save_catalogue()] if self._saving else []  # first: the keeper forgets the server
+        closing = [*saving, apart(self._state.close), *(part.close() for part in parts if part is not None)]
         await asyncio.wait([asyncio.ensure_future(one) for one in closing], timeout=CLOSE_SECONDS)
 
     # What the front passes on.

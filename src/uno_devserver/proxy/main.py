@@ -264,7 +264,7 @@ class Proxy:
             self._front.close(ENDED)
         if self._begun:
             _end_children()  # what just starts, or does not let itself be ended in time
-            self._state.close()
+        self._state.close()
         self._output.wait(OUTPUT_SECONDS)
         # Threads may hang, and nothing is left that would have to be closed. A catalogue was not made then.
         os._exit(1 if self._options.only_catalogue else 0)

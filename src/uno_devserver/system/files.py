@@ -33,6 +33,13 @@ class FileProblem(Exception):
         self.reason = reason
 
 
+class ChangedMeanwhile(FileProblem):
+    """Another program changed the file between our reading and our writing it."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "another program changed it at the same moment")
+
+
 def read_bytes(path: str, limit: int = MAX_BYTES) -> bytes:
     """The whole content of a regular file of at most `limit` bytes; FileNotFoundError is let through."""
     handle = _open(path)
@@ -113,8 +120,8 @@ def write_atomic(
     """Replace `path` by `data`, creating its folder; on any failure the old content stays.
 
     The new file has the owner and mode of `like`, and the attributes of the file that it replaces. Where `was` is no
-    longer the content, somebody else has changed it meanwhile, which is a FileProblem; where a `new` file is there
-    already, that is a FileExistsError. `durable`: it must be whole also after the machine has crashed.
+    longer the content, it raises ChangedMeanwhile; where a `new` file is there already, FileExistsError. `durable`: it
+    must be whole also after the machine has crashed.
     """
     folder = os.path.dirname(path) or "."
     make_folders(folder)
@@ -128,7 +135,7 @@ def write_atomic(
             if durable:
                 os.fsync(stream.fileno())
         if was is not None and read_bytes(path) != was:
-            raise FileProblem(path, "another program changed it at the same moment")
+            raise ChangedMeanwhile(path)
         if new:
             _put_where_nothing_is(temporary, path)
         else:

@@ -474,9 +474,24 @@ async def test_an_odd_call_is_the_servers_to_refuse(params: bytes, expected: dic
 
 
 @asynchronous
-async def test_a_number_that_python_cannot_write_again_is_refused_off_the_path() -> None:
+async def test_arguments_pass_byte_for_byte_off_the_path_too() -> None:
+    async with piped() as (client, server):
+        client.service.forwarding.await_reloader(asyncio.ensure_future(asyncio.sleep(0.005)))
+        client.send(b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":%b}' % ODD_PARAMS)
+        received = await server.next()
+        server.write(b'{"jsonrpc":"2.0","id":%d,"result":%b}\n' % (json.loads(received)["id"], ODD_RESULT))
+        await until(lambda: bool(client.heard()))
+
+        arguments = ODD_PARAMS.partition(b'"arguments" : ')[2].partition(b" ,")[0]
+        assert arguments in received
+        assert b'"unknown":[null,{}]' in received
+        assert client.lines == [b'{"jsonrpc":"2.0","id":7,"result":%b}' % ODD_RESULT]
+
+
+@asynchronous
+async def test_a_tool_of_ours_that_is_given_a_number_which_python_cannot_read_refuses_it() -> None:
     async with connected() as client:
-        client.link.declines_calls = True
+        client.state.own_tools = frozenset({"echo"})
 
         client.send(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":%b}' % ODD_PARAMS)
 
@@ -729,6 +744,7 @@ async def test_a_call_that_has_lost_its_upstream_waits_as_long_for_the_next_as_o
         ("look", False, "This request has not been run."),
         ("act", False, "This request has not been run."),
     ],
+    ids=["sent", "not sent", "not sent, not repeatable"],
 )
 @pytest.mark.parametrize("state", [RECONNECTING, DEGRADED])
 @virtual

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from uno_devserver.protocol.parties import ClientInfo, ServerInfo
+from uno_devserver import __version__
+from uno_devserver.protocol.jsonrpc import RpcNotification, RpcRequest, RpcResponse
+from uno_devserver.protocol.lines import LineSplitter, TooLong
+from uno_devserver.protocol.parties import ClientInfo
 from uno_devserver.proxy.front.front import Front
-from uno_devserver.proxy.front.input import Lines, TooLong
+from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.own_tools import CAPABILITIES
-from uno_devserver.proxy.state import Lists, ProxyState, Timeline
+from uno_devserver.proxy.state import Lists, ProxyState
 
 MODERN = "2026-07-28"
 VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -31,26 +35,104 @@ MEMBERS = {
 }
 
 
-class Conversation:
-    def __init__(self) -> None:
-        self.state = ProxyState(
-            ServerInfo("uno-devserver", "1.2", instructions="Be kind."),
-            dict(CAPABILITIES),
-            LISTS,
-            lambda: {"status": "Healthy"},
-        )
-        self.written: list[bytes] = []
-        self.inbox: list[tuple[str, Any]] = []
-        self.timeline = Timeline()
-        self.front = Front(self.state, self.inbox.append, self.written.append, self.timeline)
+class State(ProxyState):
+    """With a health report of the test."""
 
-    def send(self, message: object) -> None:
-        self.front.take(message if isinstance(message, bytes) else json.dumps(message).encode())
+    health: Iterator[dict[str, object]] | None = None
+
+    def report(self) -> dict[str, object]:
+        return {"status": "Healthy"} if self.health is None else next(self.health)
+
+
+class Output:
+    """What was written, and what waits for the end of the turn. Stands in for `ClientOutput`."""
+
+    def __init__(self) -> None:
+        self.queued: list[bytes] = []
+        self.written: list[bytes] = []
+
+    def queue(self, line: bytes) -> None:
+        self.queued.append(line)
+
+    def flush(self) -> None:
+        self.written += self.queued
+        self.queued.clear()
+
+
+class Relay:
+    """Takes calls of the tool `ordinary`. Stands in for `CallRelay`."""
+
+    def __init__(self) -> None:
+        self.taken: list[Any] = []
+        self.flushed = 0  # of those that were taken
+
+    def take(self, line: bytes) -> bytes | RpcRequest | None:
+        try:
+            value = json.loads(line)
+            tool = value["params"]["name"]
+        except (ValueError, RecursionError, TypeError, KeyError):
+            return line
+        if tool == "decoded":
+            return RpcRequest(value["id"], value["method"], value["params"])
+        if tool != "ordinary":
+            return line
+        self.taken.append(line)
+        return None
+
+    def flush(self) -> None:
+        self.flushed = len(self.taken)
+
+
+class Engine:
+    """Remembers what it is told. Implements `front.Engine`."""
+
+    def __init__(self) -> None:
+        self.relay: Any = Relay()
+        self.heard: list[Any] = []
+
+    def client_met(self, client: ClientInfo) -> None:
+        self.heard.append(client)
+
+    def list_read(self) -> None:
+        self.heard.append("list read")
+
+    def take(self, message: RpcRequest | RpcNotification | RpcResponse) -> None:
+        self.heard.append(message)
+
+
+class Conversation:
+    """A front between a client and an engine, which is there from the beginning unless the test says otherwise."""
+
+    def __init__(self, *, engine: bool = True) -> None:
+        self.state = State(
+            Options("/ws"), lists=LISTS, capabilities=dict(CAPABILITIES), instructions="Be kind.", own_tools=frozenset()
+        )
+        self.output = Output()
+        self.needed = 0  # how often the engine was
+        output: Any = self.output
+        self.front = Front(self.state, output, self._need)
+        self.engine = Engine()
+        if engine:
+            self.front.open(self.engine)
+
+    def _need(self) -> None:
+        assert self.output.queued == [], "what it imports would delay the answers"
+        self.needed += 1
+
+    def send(self, *messages: object) -> None:
+        """In one read."""
+        self.front.take([one if isinstance(one, bytes | TooLong) else json.dumps(one).encode() for one in messages])
+        assert self.output.queued == []
 
     def said(self) -> list[Any]:
         """What was written since this was asked last."""
-        lines, self.written[:] = [json.loads(line) for line in self.written], []
+        lines, self.output.written[:] = [json.loads(line) for line in self.output.written], []
         return lines
+
+    def heard(self) -> list[Any]:
+        """What the engine was told since this was asked last."""
+        heard, self.engine.heard = self.engine.heard, []
+        return heard
 
     def ask(self, method: str, params: dict[str, Any] | None = None, request_id: int | str = 1) -> Any:
         """The one answer that comes at once."""
@@ -65,11 +147,15 @@ class Conversation:
 
     def initialize(self, version: str = "2025-11-25") -> None:
         self.ask("initialize", {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "c"}})
-        self.inbox.clear()
+        self.heard()
 
 
 def request(method: str, params: dict[str, Any] | None = None, request_id: int | str = 1) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": request_id, "method": method, **({} if params is None else {"params": params})}
+
+
+def call(tool: str, request_id: int | str = 1) -> dict[str, Any]:
+    return request("tools/call", {"name": tool}, request_id)
 
 
 @pytest.fixture
@@ -92,12 +178,25 @@ def test_initialize_tells_who_we_are_and_the_engine_who_asks(talk: Conversation)
     assert result == {
         "protocolVersion": "2025-06-18",
         "capabilities": CAPABILITIES,
-        "serverInfo": {"name": "uno-devserver", "version": "1.2"},
+        "serverInfo": {"name": "uno-devserver", "version": __version__},
         "instructions": "Be kind.",
     }
-    assert talk.inbox == [("greeting", ClientInfo("c", "2", {"roots": {}}, "2025-06-18"))]
+    assert talk.heard() == [ClientInfo("c", "2", {"roots": {}}, "2025-06-18")]
     talk.ask("ping")
-    assert [stage for stage, _ in talk.timeline.stages()] == ["initialize"]
+    assert [stage for stage, _ in talk.state.timeline.stages()] == ["initialize"]
+
+
+def test_the_engine_hears_of_a_client_when_its_handshake_is_answered(talk: Conversation) -> None:
+    """It may have questions for it, which must not come before."""
+
+    class Curious(Engine):
+        def client_met(self, client: ClientInfo) -> None:
+            talk.front.write(b'{"jsonrpc":"2.0","id":"q","method":"roots/list"}')
+
+    talk.front.open(Curious())
+    talk.send(request("initialize", {}))
+
+    assert [message["id"] for message in talk.said()] == [1, "q"]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +219,7 @@ def test_an_unknown_version_gets_the_newest_one(talk: Conversation, asked: objec
 @pytest.mark.parametrize("params", [{"capabilities": []}, {"clientInfo": "me"}])
 def test_an_ill_formed_client_is_refused_and_may_try_again(talk: Conversation, params: dict[str, Any]) -> None:
     assert talk.ask("initialize", params)["code"] == -32602
-    assert talk.inbox == []
+    assert talk.heard() == []
 
     assert "protocolVersion" in talk.ask("initialize", {})
 
@@ -137,7 +236,7 @@ def test_a_probe_is_answered_in_the_modern_era(talk: Conversation) -> None:
     assert (result["resultType"], result["ttlMs"], result["cacheScope"]) == ("complete", 0, "private")
     assert result["instructions"] == "Be kind."
     assert result["_meta"][SERVER]["name"] == "uno-devserver"
-    assert talk.inbox == [("greeting", ClientInfo("c", "2", {"roots": {}}, MODERN))]
+    assert talk.heard() == [ClientInfo("c", "2", {"roots": {}}, MODERN)]
 
 
 def test_a_modern_client_is_announced_once_and_another_again(talk: Conversation) -> None:
@@ -145,20 +244,20 @@ def test_a_modern_client_is_announced_once_and_another_again(talk: Conversation)
     talk.ask_modern("tools/list")
     talk.ask("tools/list", {"_meta": {**ENVELOPE, CAPABLE: {}}})
 
-    greeted = [client.capabilities for kind, client in talk.inbox if kind == "greeting"]
-    assert greeted == [{"roots": {}}, {}]
+    met = [client.capabilities for client in talk.heard() if isinstance(client, ClientInfo)]
+    assert met == [{"roots": {}}, {}]
 
 
 def test_a_modern_client_is_announced_before_what_it_asks(talk: Conversation) -> None:
     talk.send(request("tools/call", {"name": "x", "_meta": ENVELOPE}))
 
-    assert [kind for kind, _ in talk.inbox] == ["greeting", "message"]
+    assert [type(one) for one in talk.heard()] == [ClientInfo, RpcRequest]
 
 
 @pytest.mark.parametrize("method", ["initialize", "ping", "logging/setLevel", "resources/subscribe"])
 def test_a_method_that_the_modern_era_has_removed_is_not_found_there(talk: Conversation, method: str) -> None:
     assert talk.ask_modern(method)["code"] == -32601
-    assert [kind for kind, _ in talk.inbox] == ["greeting"]
+    assert [type(one) for one in talk.heard()] == [ClientInfo]
 
 
 def test_an_unknown_modern_version_is_told_the_known_ones(talk: Conversation) -> None:
@@ -188,11 +287,11 @@ def test_each_request_is_answered_in_its_own_era(talk: Conversation) -> None:
 
 
 @pytest.mark.parametrize("method", MEMBERS)
-def test_lists_are_answered_from_the_board_and_the_engine_hears_of_it(talk: Conversation, method: str) -> None:
+def test_lists_are_answered_from_the_state_and_the_engine_hears_of_it(talk: Conversation, method: str) -> None:
     member, entries = MEMBERS[method]
 
     assert talk.ask(method) == {member: entries}
-    assert talk.inbox == [("read", method)]
+    assert talk.heard() == ["list read"]
 
 
 @pytest.mark.parametrize("method", MEMBERS)
@@ -203,10 +302,10 @@ def test_modern_lists_may_not_be_kept(talk: Conversation, method: str) -> None:
 
     assert result[member] == entries
     assert (result["resultType"], result["ttlMs"], result["cacheScope"]) == ("complete", 0, "private")
-    assert result["_meta"][SERVER] == {"name": "uno-devserver", "version": "1.2"}
+    assert result["_meta"][SERVER] == {"name": "uno-devserver", "version": __version__}
 
 
-def test_a_list_is_what_the_board_says_at_that_moment(talk: Conversation) -> None:
+def test_a_list_is_what_the_state_says_at_that_moment(talk: Conversation) -> None:
     talk.ask("tools/list")
     talk.state.lists = Lists(tools=b"[]")
 
@@ -224,7 +323,7 @@ def test_tools_that_are_held_back_are_asked_of_the_engine_and_nothing_else_is(ta
     talk.send(request("tools/list"))
 
     assert talk.said() == []
-    assert talk.inbox == [("message", request("tools/list"))]
+    assert talk.heard() == [RpcRequest(1, "tools/list", {})]
     assert talk.ask("resources/list") == {"resources": [{"uri": "r://"}]}
 
 
@@ -265,11 +364,10 @@ def test_health_can_be_read(talk: Conversation, uri: str) -> None:
 def test_a_health_that_cannot_be_told_is_an_error_and_not_the_end(
     talk: Conversation, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    facts: dict[str, dict[str, object]] = {}
-    talk.state.health = lambda: facts["gone"]
+    talk.state.health = iter(())
 
     assert talk.ask("tools/call", {"name": "uno_health"})["code"] == -32603
-    assert "KeyError" in capsys.readouterr().err
+    assert "StopIteration" in capsys.readouterr().err
     assert talk.ask("ping") == {}
 
 
@@ -277,27 +375,196 @@ def test_a_health_that_cannot_be_told_is_an_error_and_not_the_end(
 
 
 @pytest.mark.parametrize(
-    "message",
+    ("sent", "passed_on"),
     [
-        request("tools/call", {"name": "build", "arguments": {"n": 1.5}, "x-unknown": [None]}, "a"),
-        request("tools/call", {}),
-        request("resources/read", {"uri": "a://b"}),
-        request("resources/read", {"uri": 7}),
-        request("logging/setLevel", {"level": "debug"}),
-        request("some/future", {"x": 1}, 2**70),
-        {"jsonrpc": "2.0", "method": "notifications/initialized"},
-        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}},
-        {"jsonrpc": "2.0", "method": "notifications/cancelled"},
-        {"jsonrpc": "2.0", "id": 5, "result": {"roots": []}},
-        {"jsonrpc": "2.0", "id": "nobody", "error": {"code": 1, "message": "no"}},
-        {"jsonrpc": "2.0", "id": None, "result": {}},
+        (
+            request("tools/call", {"name": "build", "arguments": {"n": 1.5}, "x-unknown": [None]}, "a"),
+            RpcRequest("a", "tools/call", {"name": "build", "arguments": {"n": 1.5}, "x-unknown": [None]}),
+        ),
+        (request("tools/call", {}), RpcRequest(1, "tools/call", {})),
+        (request("resources/read", {"uri": "a://b"}), RpcRequest(1, "resources/read", {"uri": "a://b"})),
+        (request("resources/read", {"uri": 7}), RpcRequest(1, "resources/read", {"uri": 7})),
+        (request("logging/setLevel", {"level": "debug"}), RpcRequest(1, "logging/setLevel", {"level": "debug"})),
+        (request("some/future", {"x": 1}, 2**70), RpcRequest(2**70, "some/future", {"x": 1})),
+        (
+            {"jsonrpc": "2.0", "method": "notifications/initialized"},
+            RpcNotification("notifications/initialized", {}),
+        ),
+        (
+            {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}},
+            RpcNotification("notifications/cancelled", {"requestId": 1}),
+        ),
+        ({"jsonrpc": "2.0", "method": "notifications/cancelled"}, RpcNotification("notifications/cancelled", {})),
+        ({"jsonrpc": "2.0", "id": 5, "result": {"roots": []}}, RpcResponse(5, {"roots": []}, None)),
+        ({"jsonrpc": "2.0", "id": "nobody", "error": {"code": 1}}, RpcResponse("nobody", None, {"code": 1})),
+        ({"jsonrpc": "2.0", "id": None, "result": {}}, RpcResponse(None, {}, None)),
     ],
 )
-def test_everything_else_reaches_the_engine_as_it_is(talk: Conversation, message: dict[str, Any]) -> None:
-    talk.send(message)
+def test_everything_else_reaches_the_engine_decoded(talk: Conversation, sent: object, passed_on: object) -> None:
+    talk.send(sent)
 
     assert talk.said() == []
-    assert talk.inbox == [("message", message)]
+    assert talk.heard() == [passed_on]
+
+
+# --- ordinary calls -------------------------------------------------------------------------------------------------
+
+
+def test_a_call_goes_to_the_relay_as_the_bytes_that_came(talk: Conversation) -> None:
+    line = b'{"jsonrpc":"2.0", "id":1,"method":"tools/call","params":{"name":"ordinary","arguments":{"n":1e2}}}'
+
+    talk.send(line)
+
+    assert (talk.engine.relay.taken, talk.said(), talk.heard()) == ([line], [], [])
+
+
+def test_the_calls_of_one_read_are_flushed_together_at_its_end(talk: Conversation) -> None:
+    talk.send(call("ordinary", 1), request("ping", None, 2), call("ordinary", 3))
+
+    assert talk.engine.relay.flushed == 2
+    assert [answer["id"] for answer in talk.said()] == [2]
+
+
+def test_what_the_relay_does_not_take_goes_the_general_way(talk: Conversation) -> None:
+    talk.send(call("decoded", 1), call("other", 2))
+
+    assert talk.heard() == [RpcRequest(n, "tools/call", {"name": name}) for n, name in ((1, "decoded"), (2, "other"))]
+
+
+def test_health_is_answered_by_the_front_also_when_the_relay_has_decoded_it(talk: Conversation) -> None:
+    talk.engine.relay.take = lambda line: RpcRequest(1, "tools/call", {"name": "uno_health"})
+
+    assert talk.ask("tools/call", {"name": "uno_health"})["isError"] is False
+
+
+def test_other_messages_are_not_shown_to_the_relay(talk: Conversation) -> None:
+    talk.send(request("ping"), TooLong({}), request("resources/read", {"name": "ordinary"}))
+
+    assert talk.engine.relay.taken == []
+
+
+def test_messages_keep_their_order_whatever_way_they_take(talk: Conversation) -> None:
+    order: list[object] = []
+    talk.engine.take = lambda message: order.append(message)  # type: ignore[method-assign]
+    talk.engine.relay.take = lambda line: order.append(json.loads(line)["id"])
+
+    talk.send(
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        call("ordinary", 1),
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}},
+    )
+
+    initialized, relayed, cancelled = order
+    assert isinstance(initialized, RpcNotification)
+    assert (relayed, cancelled) == (1, RpcNotification("notifications/cancelled", {"requestId": 1}))
+
+
+# --- before there is an engine, and after ---------------------------------------------------------------------------
+
+
+def test_what_only_the_engine_can_answer_is_held_for_it_in_order() -> None:
+    talk = Conversation(engine=False)
+    talk.initialize()
+    talk.send({"jsonrpc": "2.0", "method": "notifications/initialized"}, request("some/thing", {"n": 1}, 2))
+    talk.ask("tools/list")
+    assert talk.heard() == []
+
+    talk.front.open(talk.engine)
+
+    assert talk.heard() == [
+        ClientInfo("c", None, {}, "2025-11-25"),
+        RpcNotification("notifications/initialized", {}),
+        RpcRequest(2, "some/thing", {"n": 1}),
+        "list read",
+    ]
+    talk.front.open(talk.engine)
+    assert talk.heard() == [], "each of it once"
+
+
+def test_a_call_that_is_held_goes_to_the_relay_as_the_bytes_that_came() -> None:
+    talk = Conversation(engine=False)
+    line = b'{"jsonrpc":"2.0", "id":1,"method":"tools/call","params":{"name":"ordinary","arguments":{"n":1e2}}}'
+    talk.send(line, call("other", 2))
+    assert talk.engine.relay.taken == []
+
+    talk.front.open(talk.engine)
+
+    assert talk.engine.relay.taken == [line]
+    assert talk.engine.relay.flushed == 1
+    assert talk.heard() == [RpcRequest(2, "tools/call", {"name": "other"})]
+
+
+def test_health_is_told_before_there_is_an_engine() -> None:
+    talk = Conversation(engine=False)
+
+    assert talk.ask("tools/call", {"name": "uno_health"})["isError"] is False
+
+
+@pytest.mark.parametrize(
+    ("message", "needed"),
+    [
+        (request("initialize", {}), 0),
+        (request("ping"), 0),
+        (call("uno_health"), 0),
+        ({"jsonrpc": "2.0", "method": "notifications/initialized"}, 0),
+        (request("tools/list"), 1),
+        (call("other"), 1),
+        (request("some/thing"), 1),
+    ],
+)
+def test_the_engine_is_begun_when_something_needs_it(message: object, needed: int) -> None:
+    talk = Conversation(engine=False)
+
+    talk.send(message)
+
+    assert talk.needed == needed
+
+
+def test_the_engine_is_begun_behind_the_answers_that_came_with_its_need() -> None:
+    talk = Conversation(engine=False)
+
+    talk.send(request("initialize", {}, 1), request("tools/list", None, 2), call("other", 3), request("ping", None, 4))
+
+    assert [answer["id"] for answer in talk.said()] == [1, 2, 4]
+    assert talk.needed
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_without_an_engine_what_only_it_could_answer_is_refused_and_the_rest_answered(held: bool) -> None:
+    talk = Conversation(engine=False)
+    messages = [
+        call("other", 1),
+        request("some/thing", None, "two"),
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 3, "result": {}},
+    ]
+    if held:
+        talk.send(*messages)
+
+    talk.front.close("It broke. Restart it.")
+
+    if not held:
+        talk.send(*messages)
+    error = {"code": -32603, "message": "It broke. Restart it."}
+    assert talk.said() == [{"jsonrpc": "2.0", "id": name, "error": error} for name in (1, "two")]
+    assert talk.ask("ping") == {}
+    assert talk.ask("tools/list") == {"tools": [{"name": "t"}]}
+    assert talk.ask("tools/call", {"name": "uno_health"})["isError"] is False
+
+
+def test_an_engine_that_has_ended_is_told_nothing_more(talk: Conversation) -> None:
+    talk.front.close("It has ended.")
+
+    talk.send(call("ordinary", 1), call("other", 2), request("initialize", {}, 3))
+
+    assert [answer["id"] for answer in talk.said()] == [1, 2, 3]
+    assert (talk.engine.relay.taken, talk.heard()) == ([], [])
+
+
+def test_what_is_written_for_the_engine_goes_out_at_once(talk: Conversation) -> None:
+    talk.front.write(b'{"jsonrpc":"2.0","method":"notifications/x"}')
+
+    assert talk.output.written == [b'{"jsonrpc":"2.0","method":"notifications/x"}']
 
 
 # --- what is no message ---------------------------------------------------------------------------------------------
@@ -337,7 +604,7 @@ def test_what_is_no_message_is_answered_as_json_rpc_demands(
     [answer] = talk.said()
     assert (answer["error"]["code"], answer["id"]) == (code, request_id)
     assert answer["error"]["message"]
-    assert talk.inbox == []
+    assert talk.heard() == []
     assert talk.ask("ping") == {}
 
 
@@ -346,12 +613,11 @@ def test_an_ill_formed_answer_is_not_answered(talk: Conversation, line: bytes) -
     """The client would take it for the answer to its own request of that id."""
     talk.send(line)
 
-    assert (talk.said(), talk.inbox) == ([], [])
+    assert (talk.said(), talk.heard()) == ([], [])
 
 
 def test_a_request_that_is_too_long_is_refused_by_its_id(talk: Conversation) -> None:
-    talk.front.take(TooLong({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": None}))
-    talk.front.take(TooLong({}))
+    talk.send(TooLong({"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": None}), TooLong({}))
 
     known, unknown = talk.said()
     assert (known["id"], known["error"]["code"]) == (5, -32600)
@@ -360,20 +626,19 @@ def test_a_request_that_is_too_long_is_refused_by_its_id(talk: Conversation) -> 
 
 
 def test_whoever_waits_for_an_answer_that_is_too_long_is_told(talk: Conversation) -> None:
-    talk.front.take(TooLong({"jsonrpc": "2.0", "id": 5, "result": None}))
+    talk.send(TooLong({"jsonrpc": "2.0", "id": 5, "result": None}))
 
     assert talk.said() == []
-    [(kind, message)] = talk.inbox
-    assert (kind, message["id"], message["error"]["code"]) == ("message", 5, -32600)
+    [message] = talk.heard()
+    assert (message.id, message.error["code"]) == (5, -32600)
 
 
 @given(st.binary(max_size=300))
 def test_no_bytes_end_the_front(data: bytes) -> None:
     talk = Conversation()
-    lines = Lines()
+    splitter = LineSplitter(100)
 
-    for line in [*lines.feed(data), *lines.finish()]:
-        talk.front.take(line)
+    talk.send(*splitter.feed(data), *splitter.finish())
 
     talk.said()
     assert talk.ask("ping") == {}
@@ -395,7 +660,7 @@ def test_no_params_end_the_front_and_every_request_is_answered_or_passed_on(meth
 
     talk.send({"jsonrpc": "2.0", "id": "x", "method": method, "params": params})
 
-    passed = [message for kind, message in talk.inbox if kind == "message"]
+    passed = [message for message in talk.heard() if isinstance(message, RpcRequest)]
     answers = talk.said()
     assert len(answers) + len(passed) == 1
     assert all(answer["id"] == "x" for answer in answers)
@@ -410,7 +675,7 @@ def test_a_batch_is_answered_in_one_line_when_all_of_it_is(talk: Conversation) -
     talk.send([request("ping", None, 1), request("tools/call", {"name": "x"}, "1"), request("tools/list", None, 2)])
 
     assert talk.said() == []
-    assert talk.inbox == [("message", request("tools/call", {"name": "x"}, "1")), ("read", "tools/list")]
+    assert talk.heard() == [RpcRequest("1", "tools/call", {"name": "x"}), "list read"]
     talk.front.write(b'{"jsonrpc":"2.0","id":"1","result":{}}')
     [answers] = talk.said()
     assert [answer["id"] for answer in answers] == [1, 2, "1"]
@@ -437,7 +702,7 @@ def test_a_batch_of_notifications_and_answers_is_passed_on_without_a_word(talk: 
     talk.send(messages)
 
     assert talk.said() == []
-    assert talk.inbox == [("message", message) for message in messages]
+    assert talk.heard() == [RpcNotification("notifications/x", {}), RpcResponse(1, {}, None)]
 
 
 def test_a_request_of_a_batch_can_be_cancelled(talk: Conversation) -> None:
@@ -469,3 +734,26 @@ def test_a_batch_is_neither_empty_nor_endless(talk: Conversation, count: int) ->
 
     [answer] = talk.said()
     assert answer["error"]["code"] == -32600
+
+
+def test_calls_of_a_batch_are_not_relayed_as_they_are(talk: Conversation) -> None:
+    """Their answers have to be gathered."""
+    talk.initialize("2025-03-26")
+
+    talk.send([call("ordinary", 1)])
+
+    assert talk.engine.relay.taken == []
+    assert talk.heard() == [RpcRequest(1, "tools/call", {"name": "ordinary"})]
+    talk.front.write(b'{"jsonrpc":"2.0","id":1,"result":{}}')
+    assert talk.said() == [[{"jsonrpc": "2.0", "id": 1, "result": {}}]]
+
+
+def test_a_batch_that_waits_for_an_engine_that_never_comes_is_answered_in_one_line() -> None:
+    talk = Conversation(engine=False)
+    talk.initialize("2025-03-26")
+    talk.send([request("ping", None, 1), call("x", 2)])
+
+    talk.front.close("It broke.")
+
+    [answers] = talk.said()
+    assert [("result" in answer, answer["id"]) for answer in answers] == [(True, 1), (False, 2)]

@@ -1,9 +1,11 @@
+"""The way to the client: whole lines in order, and nobody waits for a client that does not read."""
+
 from __future__ import annotations
 
-import asyncio
 import fcntl
 import os
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -30,6 +32,11 @@ def pipe() -> Iterator[tuple[int, int]]:
 def read_lines(handle: int, count: int) -> list[bytes]:
     with os.fdopen(os.dup(handle), "rb") as file:
         return [file.readline().removesuffix(b"\n") for _ in range(count)]
+
+
+def read_all(handle: int) -> list[bytes]:
+    with os.fdopen(os.dup(handle), "rb") as file:
+        return file.read().splitlines()
 
 
 def read_bytes(handle: int, count: int) -> None:
@@ -71,12 +78,12 @@ def test_lines_of_all_sizes_from_many_threads_come_whole_and_in_the_order_of_eac
     else:
         reading, writing = os.pipe()
         os.set_blocking(writing, way != "non-blocking")
-    outlet = ClientOutput(writing)
+    output = ClientOutput(writing)
     sizes = (1, 5000, 4095, 200_000, 10)
 
     def write(thread: int) -> None:
         for number in range(50):
-            outlet.write(b"%d %d " % (thread, number) + b"x" * sizes[number % len(sizes)])
+            output.write(b"%d %d " % (thread, number) + b"x" * sizes[number % len(sizes)])
 
     threads = [threading.Thread(target=write, args=(number,)) for number in range(4)]
     for thread in threads:
@@ -94,145 +101,186 @@ def test_lines_of_all_sizes_from_many_threads_come_whole_and_in_the_order_of_eac
 
 def test_nobody_waits_for_a_client_that_does_not_read(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
-    outlet = ClientOutput(writing, full_bytes=2_500_000)
+    output = ClientOutput(writing, full_bytes=2_500_000)
     full = []
     for line in (LARGE, LARGE, LARGE, b"last"):
-        outlet.write(line)
-        full.append(outlet.full)
+        output.write(line)
+        full.append(output.full)
 
-    assert not outlet.wait(0)
+    assert not output.wait(0)
     assert read_lines(reading, 4) == [LARGE, LARGE, LARGE, b"last"]
-    assert outlet.wait(PATIENCE)
-    assert [*full, outlet.full] == [False, False, True, True, False]
+    assert output.wait(PATIENCE)
+    assert [*full, output.full] == [False, False, True, True, False]
 
 
 def test_after_a_jam_lines_are_written_at_once_again(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
-    outlet = ClientOutput(writing)
-    outlet.write(LARGE)
+    output = ClientOutput(writing)
+    output.write(LARGE)
     read_lines(reading, 1)
-    assert outlet.wait(PATIENCE)
+    assert output.wait(PATIENCE)
     os.set_blocking(reading, False)
 
-    outlet.write(b"small")
+    output.write(b"small")
 
     assert os.read(reading, 100) == b"small\n"
 
 
 def test_a_client_that_has_closed_its_end_is_gone(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
-    outlet = ClientOutput(writing)
+    output = ClientOutput(writing)
     os.close(reading)
 
-    outlet.write(b"anybody?")
+    output.write(b"anybody?")
 
-    assert outlet.gone
-    outlet.write(b"still?")  # no matter
-    assert outlet.wait(0)
+    assert output.gone
+    output.write(b"still?")  # no matter
+    assert output.wait(0)
 
 
 def test_a_client_that_goes_while_lines_wait_for_it_is_gone(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
-    outlet = ClientOutput(writing)
-    outlet.write(LARGE)
+    output = ClientOutput(writing)
+    output.write(LARGE)
 
     os.close(reading)
 
-    assert outlet.wait(PATIENCE)
-    assert eventually(lambda: outlet.gone)
-    assert not outlet.full
+    assert output.wait(PATIENCE)
+    assert eventually(lambda: output.gone)
+    assert not output.full
 
 
 def test_a_client_that_leaves_everything_unread_is_taken_for_gone(
     pipe: tuple[int, int], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    outlet = ClientOutput(pipe[1], full_bytes=1_000_000, give_up_bytes=2_500_000)
+    output = ClientOutput(pipe[1], full_bytes=1_000_000, give_up_bytes=2_500_000)
     gone = []
 
     for _ in range(3):
-        outlet.write(LARGE)
-        gone.append(outlet.gone)
+        output.write(LARGE)
+        gone.append(output.gone)
 
     assert gone == [False, False, True]
     assert "unread" in capsys.readouterr().err
 
 
 def test_what_is_being_written_when_a_client_is_given_up_does_not_hold_up_the_end(pipe: tuple[int, int]) -> None:
-    outlet = ClientOutput(pipe[1], give_up_bytes=1_500_000)
-    outlet.write(LARGE)
+    output = ClientOutput(pipe[1], give_up_bytes=1_500_000)
+    output.write(LARGE)
     read_bytes(pipe[0], 200_000)  # more than a pipe holds: the thread is writing
 
-    outlet.write(LARGE)
+    output.write(LARGE)
 
-    assert outlet.gone
+    assert output.gone
     read_bytes(pipe[0], len(LARGE) + 1 - 200_000)
-    assert outlet.wait(PATIENCE)
+    assert output.wait(PATIENCE)
 
 
 def test_the_descriptor_stays_blocking(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
-    outlet = ClientOutput(writing)
+    output = ClientOutput(writing)
 
-    outlet.write(LARGE)
+    output.write(LARGE)
 
     assert not fcntl.fcntl(writing, fcntl.F_GETFL) & os.O_NONBLOCK
     read_lines(reading, 1)
 
 
-def test_what_is_said_in_one_turn_of_the_loop_is_written_together_at_its_end(pipe: tuple[int, int]) -> None:
+def test_queued_lines_are_written_together_by_the_next_flush_and_not_before(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
     os.set_blocking(reading, False)
-    outlet = ClientOutput(writing)
+    output = ClientOutput(writing)
 
-    async def talk() -> bytes:
-        outlet.gather(asyncio.get_running_loop())
-        outlet.write(b"1")
-        outlet.write(b"2")
-        with pytest.raises(BlockingIOError):
-            os.read(reading, 100)
-        await asyncio.sleep(0)
-        return os.read(reading, 100)
+    output.queue(b"1")
+    output.queue(b'{\n"two": 2}\n')
+    with pytest.raises(BlockingIOError):
+        os.read(reading, 100)
+    output.flush()
 
-    assert asyncio.run(talk()) == b"1\n2\n"
+    assert os.read(reading, 100) == b'1\n{ "two": 2}\n'
+    output.flush()
+    with pytest.raises(BlockingIOError):
+        os.read(reading, 100)
 
 
-def test_another_thread_waits_for_no_turn_of_the_loop_and_overtakes_nothing(pipe: tuple[int, int]) -> None:
+def test_a_line_that_is_written_goes_behind_those_that_are_queued(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
-    outlet = ClientOutput(writing)
+    output = ClientOutput(writing)
 
-    async def talk() -> bytes:
-        outlet.gather(asyncio.get_running_loop())
-        outlet.write(b"1")
-        other = threading.Thread(target=outlet.write, args=(b"2",))
-        other.start()
-        other.join(PATIENCE)
-        return os.read(reading, 100)  # the loop has had no turn since
+    output.queue(b"1")
+    output.write(b"2")
 
-    assert asyncio.run(talk()) == b"1\n2\n"
+    assert os.read(reading, 100) == b"1\n2\n"
 
 
-def test_a_loop_that_has_ended_keeps_nothing_back(pipe: tuple[int, int]) -> None:
+def test_another_thread_writes_at_once_and_overtakes_nothing(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
-    os.set_blocking(reading, False)
-    outlet = ClientOutput(writing)
+    output = ClientOutput(writing)
+    output.queue(b"1")
 
-    async def talk() -> None:
-        outlet.gather(asyncio.get_running_loop())
+    other = threading.Thread(target=output.write, args=(b"2",))
+    other.start()
+    other.join(PATIENCE)
 
-    asyncio.run(talk())
-    outlet.write(b"1")
+    assert os.read(reading, 100) == b"1\n2\n"
+
+
+def test_waiting_for_the_end_writes_what_is_queued(pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+    output = ClientOutput(writing)
+    output.queue(b"1")
+
+    assert output.wait(PATIENCE)
 
     assert os.read(reading, 100) == b"1\n"
 
 
-def test_waiting_for_the_end_writes_what_a_turn_has_gathered(pipe: tuple[int, int]) -> None:
+def test_lines_that_are_queued_behind_a_jam_come_after_it(pipe: tuple[int, int]) -> None:
     reading, writing = pipe
-    outlet = ClientOutput(writing)
+    output = ClientOutput(writing)
+    output.write(LARGE)
 
-    async def talk() -> bytes:
-        outlet.gather(asyncio.get_running_loop())
-        outlet.write(b"1")
-        assert outlet.wait(PATIENCE)
-        return os.read(reading, 100)
+    output.queue(b"1")
+    output.queue(b"2")
+    output.flush()
 
-    assert asyncio.run(talk()) == b"1\n"
+    assert read_lines(reading, 3) == [LARGE, b"1", b"2"]
+    assert output.wait(PATIENCE)
+
+
+def test_no_line_is_lost_between_threads_that_queue_and_threads_that_flush(pipe: tuple[int, int]) -> None:
+    reading, writing = pipe
+    output = ClientOutput(writing)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    over = threading.Event()
+
+    def queue(thread: int) -> None:
+        for number in range(5000):
+            output.queue(b"%d %d" % (thread, number))
+        output.flush()
+
+    def flush() -> None:
+        while not over.is_set():
+            output.flush()
+
+    threads = [threading.Thread(target=queue, args=(number,)) for number in range(3)]
+    threads.append(threading.Thread(target=flush))
+    found: list[bytes] = []
+    reader = threading.Thread(target=lambda: found.extend(read_all(reading)))
+    try:
+        for thread in (*threads, reader):
+            thread.start()
+        for thread in threads[:3]:
+            thread.join()
+        over.set()
+        threads[3].join()
+        assert output.wait(PATIENCE)
+    finally:
+        sys.setswitchinterval(before)
+        os.close(writing)
+        reader.join()
+
+    for writer in range(3):
+        own = [int(line.split(b" ")[1]) for line in found if line.startswith(b"%d " % writer)]
+        assert own == list(range(5000))

@@ -551,6 +551,17 @@ def test_a_call_is_named_by_what_it_is_about(
     assert arguments_of(method, params) == arguments
 
 
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [(b'{"a": [1]}', '{"a": [1]}'), (b"{}", ""), (b'{"a":1e400}', "[JSON that cannot be shown]")],
+)
+def test_arguments_that_are_still_bytes_are_shown(arguments: bytes, shown: str) -> None:
+    params = b'{"name":"echo","arguments":%b}' % arguments
+
+    assert arguments_of("tools/call", {"name": "echo", "arguments": msgspec.Raw(arguments)}) == shown
+    assert arguments_of("tools/call", msgspec.Raw(params)) == shown
+
+
 @given(ANYTHING)
 def test_json_is_whole_or_cut_where_the_whole_would_have_been(value: Any) -> None:
     shown, whole = short_json(value), json.dumps(value, ensure_ascii=False)

@@ -155,7 +155,7 @@ async def test_a_port_that_cannot_be_had_is_an_issue_until_another_is_asked_for(
 
             log.recent.clear()
             world.listeners.start_settled()
-            await until(lambda: world.listeners._through and not world.listeners._tasks._running)
+            await until(lambda: world.listeners._start_over and not world.listeners._tasks._running)
             assert not log.recent, "it was tried, and said, once"
 
             assert isinstance(await world.listeners.open_inspector(0), str)

@@ -463,7 +463,7 @@ def test_a_folder_full_of_them_is_not_told_whole(
         process = processes.start()
         Registry(Path(known.registry)).sign_in(process.pid, port=port)
         proxy_file(known, process.pid)
-    monkeypatch.setattr(module, "MOST", 1)
+    monkeypatch.setattr(module, "MOST_SERVERS", 1)
 
     told: Any = machine_servers(known, None)
 

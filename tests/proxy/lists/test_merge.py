@@ -8,8 +8,8 @@ import pytest
 from uno_devserver.proxy.lists.merge import Offered, entries, merged
 from uno_devserver.proxy.own_tools import Circumstances
 
-HOST = Circumstances(by_workspace=True, uses_host=True)
-NAMED = Circumstances(by_workspace=False, uses_host=False)
+HOST = Circumstances(by_workspace=True, selects_solution=True)
+NAMED = Circumstances(by_workspace=False, selects_solution=False)
 
 
 def tool(name: str, **more: object) -> tuple[str, bytes]:
@@ -34,9 +34,8 @@ def test_our_tools_stand_around_those_of_the_upstream() -> None:
         "uno_discover_tools",
         "uno_execute_tool",
     ]
-    naming = {"uno_app_initialize", "uno_app_set_roots"}
-    repeated = {*naming, "mcpStatus"}
-    assert own == set(listed) - {"build", "run"} | repeated, "whoever repeats a call of these is answered"
+    unlisted = {"uno_app_initialize", "uno_app_set_roots", "mcpStatus"}
+    assert own == set(listed) - {"build", "run"} | unlisted, "a client may have listed these before"
 
 
 def test_without_an_upstream_there_are_our_own() -> None:
@@ -48,9 +47,18 @@ def test_without_an_upstream_there_are_our_own() -> None:
 
 
 def test_in_fallback_mode_the_workspace_can_be_told() -> None:
-    lists, _ = merged(Offered(), HOST.replace(fallback=True))
+    lists, own = merged(Offered(), HOST.replace(fallback=True))
 
-    assert names(lists.tools)[2:4] == ["uno_app_initialize", "uno_app_set_roots"]
+    assert names(lists.tools)[1:3] == ["uno_app_select_solution", "uno_app_initialize"]
+    assert "uno_app_set_roots" not in names(lists.tools), "it would be the same tool again"
+    assert "uno_app_set_roots" in own
+
+
+def test_the_older_name_is_the_upstreams_where_that_has_such_a_tool() -> None:
+    lists, own = merged(Offered(tools=entries([tool("uno_app_set_roots", theirs=True)])), HOST.replace(fallback=True))
+
+    assert b"theirs" in lists.tools
+    assert "uno_app_set_roots" not in own
 
 
 def test_the_upstreams_tool_is_listed_in_place_of_ours_but_for_health() -> None:
@@ -85,7 +93,7 @@ def test_with_hot_reload_mcp_status_is_ours_even_if_the_upstream_has_one() -> No
 
 
 def test_behind_a_server_of_the_workspaces_config_no_solution_is_selected_but_a_workspace_can_be_named() -> None:
-    lists, own = merged(Offered(), HOST.replace(uses_host=False))
+    lists, own = merged(Offered(), HOST.replace(selects_solution=False))
 
     assert "uno_app_select_solution" not in names(lists.tools)
     assert "uno_app_select_solution" not in own

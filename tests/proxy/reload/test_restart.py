@@ -456,6 +456,20 @@ async def test_a_new_one_that_prints_garbage_first_is_taken_all_the_same(tmp_pat
 
 
 @asynchronous
+async def test_what_it_prints_among_its_messages_is_known_while_it_serves_and_not_of_the_next(tmp_path: Path) -> None:
+    async with bench(tmp_path, output_check_seconds=0.01) as made:
+        made.save(garbage=True)
+        assert (await made.keeper.swap()).ok
+        await until(lambda: made.kept.facts.upstream.stray_line == "null")
+        made.save()
+
+        assert (await made.keeper.swap()).ok
+
+        await until(lambda: len(made.living) == 1)
+        assert made.kept.facts.upstream.stray_line == ""
+
+
+@asynchronous
 async def test_what_the_old_one_prints_is_not_taken_for_last_words_of_the_new(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         gate = tmp_path / "gate"

@@ -11,9 +11,9 @@ from support.files import write
 from uno_devserver.hotreload.package import Role
 from uno_devserver.hotreload.sources.find import find_sources
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.reload import subject as reload_subject
 from uno_devserver.proxy.reload.subject import Subject, content_at_launch, subject_of
 from uno_devserver.system.folders import folders
+from uno_devserver.workspace import config as config_module
 from uno_devserver.workspace.config import Config, read_config
 from uno_devserver.workspace.resolver import resolve
 from uno_devserver.workspace.trust import VARIABLE, agree, question, revoke
@@ -73,7 +73,7 @@ def test_a_config_that_is_saved_while_it_is_read_does_not_count(world: World, mo
         world.config('{"mcpServerRoot": "../server", "client": {"command": "evil"}}')
         return read_config(path)
 
-    monkeypatch.setattr(reload_subject, "read_config", saved_before)
+    monkeypatch.setattr(config_module, "read_config", saved_before)
 
     assert "not trusted" in str(world.subject())
 
@@ -90,7 +90,7 @@ def test_a_config_that_is_being_written_while_it_is_read_changes_nothing(
         world.config('{"mcpServerRoot": "../ser')
         return config
 
-    monkeypatch.setattr(reload_subject, "read_config", saved_behind)
+    monkeypatch.setattr(config_module, "read_config", saved_behind)
     now = subject_of(Options(str(world.root)), resolve(str(world.root)), world.environ, before)
 
     assert now is before

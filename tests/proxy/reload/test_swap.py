@@ -21,13 +21,13 @@ from uno_devserver.proxy.upstream.keeper import UNKNOWN_CLIENT, Listed, ReportEv
 class Beside:
     def __init__(self, upstream: ScriptedUpstream, seconds: float = 5.0) -> None:
         self.promoted: list[tuple[SupervisedUpstream, Listed]] = []
-        self.strays: list[str] = []
+        self.strays: list[tuple[SupervisedUpstream, str]] = []
         self.swap = Swap(
             upstream,
             Timeline(),
             supervise=self._supervise,
             promote=self._promote,
-            strayed=self.strays.append,
+            strayed=lambda upstream, line: self.strays.append((upstream, line)),
             limits=SWIFT.replace(swap_seconds=seconds),
         )
 
@@ -55,6 +55,26 @@ async def test_it_is_taken_with_its_lists_and_whoever_takes_it_hears_of_its_end(
     supervised.hand_over(lambda _, event: heard.append(event), 2)
     running.die()
     await until(lambda: heard == [Ending("it ended with exit code 3", 3, ("its last line",))])
+
+
+@asynchronous
+async def test_its_lines_that_are_no_messages_are_reported_as_soon_as_it_is_promoted() -> None:
+    upstream = ScriptedUpstream(ScriptedRunning(Lists()))
+    upstream.gate.clear()
+    beside = Beside(upstream)
+    swapping = asyncio.ensure_future(beside.swap.run())
+    await until(lambda: bool(upstream.observers))
+
+    upstream.observers[0].strayed("starting up")
+    await asyncio.sleep(0)
+    assert beside.strays == []
+    upstream.gate.set()
+    await swapping
+    ((promoted, _),) = beside.promoted
+    assert beside.strays == [(promoted, "starting up")]
+    upstream.observers[0].strayed("at work")
+
+    await until(lambda: beside.strays[1:] == [(promoted, "at work")])
 
 
 @asynchronous

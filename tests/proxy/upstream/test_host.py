@@ -18,7 +18,7 @@ from protocol.conversations import asynchronous
 from support.hosts import is_running
 from support.mcp_peers import TestPeer
 from support.stand_in_host import StandInHost, answer, bundled_host
-from uno_devserver.instances import child
+from uno_devserver.instances.child import end_all
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.instances.launch import LaunchFailure, Reason
 from uno_devserver.instances.start import How, StartObserver, Wish, start
@@ -244,10 +244,7 @@ async def test_when_a_host_that_we_found_is_stopped_by_its_owner_we_know_and_lau
 
 
 @asynchronous
-async def test_a_host_that_is_nobodys_is_replaced_by_one_that_is_nobodys_on_the_same_port(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(child, "_may_spawn", True)  # it is restored behind `end_all`
+async def test_a_host_that_is_nobodys_is_replaced_by_one_that_is_nobodys_on_the_same_port(place: Place) -> None:
     upstream = place.upstream(control_channel="/tmp/CoreFxPipe_uno-1")
     plan, wish = upstream._plan, Wish(str(place.workspace))
     users = start(wish, plan, place.folders, place.environ, StartObserver())
@@ -262,7 +259,7 @@ async def test_a_host_that_is_nobodys_is_replaced_by_one_that_is_nobodys_on_the_
     assert not is_running(users.process_id)
     assert await tools(renewed) == ["uno_health", "wave"]
     await renewed.stop()
-    child.end_all()
+    end_all()
     assert is_running(renewed.process_id), "it does not end with us"
     again = place.start(upstream)
     assert (again.owned, again.process_id) == (False, renewed.process_id)
@@ -442,6 +439,22 @@ def test_of_what_it_printed_the_end_is_told_whatever_is_in_it(tmp_path: Path) ->
     assert len(lines) == 30
     assert last_lines_of(str(tmp_path / "gone.log")) == ()
     assert last_lines_of(None) == ()
+
+
+@asynchronous
+async def test_the_last_words_of_a_host_are_its_own_although_the_next_prints_already(place: Place) -> None:
+    owner = place.start()
+    found = place.start()
+    assert found.log_file is not None
+    with open(found.log_file, "a", encoding="utf-8") as printed:
+        printed.write("the last words of the first\n")
+
+    await owner.stop()
+    following = place.start()
+    ending = await asyncio.wait_for(found.ended(), BOUND)
+    await following.stop()
+
+    assert "the last words of the first" in ending.last_lines
 
 
 # --- how failures are explained

@@ -232,6 +232,32 @@ async def test_first_lists_that_break_off_are_read_over_another_connection_to_th
     assert (upstream.starts, running.stops, kept.tools) == (1, 0, ["one"])
 
 
+# --- what it prints among its messages
+
+
+@conversation
+async def test_a_line_that_is_no_message_is_known_while_the_server_runs_and_not_of_the_next(tmp_path: Path) -> None:
+    first, second = ScriptedRunning(Lists()), ScriptedRunning(Lists())
+    second.process_id = 4712
+    upstream = ScriptedUpstream(first, second)
+    upstream.gate.clear()
+    kept = Kept(tmp_path, upstream)
+    await kept.until(lambda: upstream.observers)
+
+    upstream.observers[0].strayed("starting up")
+    upstream.gate.set()
+    assert await kept.keeper.until_connected(5)
+    assert kept.facts.upstream.stray_line == "starting up"
+    upstream.observers[0].strayed("at work")
+    await kept.until(lambda: kept.facts.upstream.stray_line == "at work")
+    first.die()
+    await kept.until(lambda: kept.keeper.generation == 2)
+    upstream.observers[0].strayed("too late")
+    await asyncio.sleep(0.01)
+
+    assert kept.facts.upstream.stray_line == ""
+
+
 # --- crashes
 
 

@@ -156,6 +156,10 @@ class Route:
         """Nothing new goes over it; it is closed when those who use it are done."""
         self.conversation.leave(self)
 
+    def forget(self) -> None:
+        """It is closed: requests that still wait for an answer over it are lost."""
+        self._usage.routes.remove(self)
+
 
 class Usage:
     """The routes of all clients to one upstream."""
@@ -197,7 +201,8 @@ class Conversation:
         self.route: Route | None = None  # the connection in use; None: none is open
         self._opening: asyncio.Task[None] | None = None
         self._opening_for = 0  # the generation
-        self._begun = self._ended = False
+        self._begun = False
+        self.ended = False  # the client has gone
         self._unconnected: dict[Peer, None] = {}  # callers that wait for a connection
 
     @property
@@ -273,7 +278,7 @@ class Conversation:
 
     def end(self) -> None:
         """The client has gone."""
-        self._ended = True
+        self.ended = True
         if self._opening is not None:
             self._opening.cancel()
         if self.route is not None:
@@ -328,7 +333,7 @@ class Conversation:
 
     async def _open(self) -> Route:
         """The connection to the present upstream, opened once for all who wait."""
-        if self._ended:
+        if self.ended:
             raise _gone()
         while self.route is None or self.route.generation != self._link.generation:
             generation, opening = self._link.generation, self._opening
@@ -369,6 +374,7 @@ class Conversation:
     def close(self, route: Route) -> None:
         if not route.closed:
             route.closed = True
+            route.forget()
             self._tasks.start(self._aside(route.connection.close, "a goodbye"))
 
 
@@ -427,6 +433,8 @@ class Conversations:
         """The upstream is another one, or gone. `old_answers`: what was sent to the old one is still answered there."""
         for conversation in (*self.all(), self._watch):
             conversation.renew(old_answers=old_answers)
+        for generation in [one for one, usage in self._usage.items() if not usage.routes]:
+            del self._usage[generation]
         if self._followed and self._link.state is ConnectionState.CONNECTED:
             self._tasks.start(self._follow_again())
 

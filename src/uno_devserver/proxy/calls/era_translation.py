@@ -1,6 +1,6 @@
-"""From one era to the other: what a client of one hears from a server of the other. Pure.
+"""Translates requests, results and errors between clients and servers of different eras of MCP. Pure.
 
-Only the outermost level is looked into; what is inside stays the bytes that came.
+Only the outermost level is decoded; what is inside stays the bytes that came.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from ...protocol.service import Params, Result
 
 
-# Other keys of that name space are older (a task's, for instance), and stay.
+# Members of `_meta` that only the modern era has. Others with the same prefix (a task's, for instance) are older.
 MODERN_KEYS = frozenset({VERSION_KEY, CAPABILITIES_KEY, CLIENT_KEY, LOG_LEVEL_KEY, SERVER_KEY, SUBSCRIPTION_KEY})
-# With these a modern client calls again.
+# The members with which a modern client answers questions, in a repeated call.
 ANSWERS = frozenset({"inputResponses", "requestState"})
 
 _decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def for_modern_client(result: msgspec.Raw) -> Result:
-    """A handshake server's result, open at the top, for the endpoint to add what the modern era wants in it."""
+    """A handshake server's result, decoded at the top, so that the endpoint can add what the modern era requires."""
     opened: Result = _decoder.decode(result)
     if "_meta" in opened:
         opened["_meta"] = _object(opened["_meta"])
@@ -41,7 +41,7 @@ def for_modern_client(result: msgspec.Raw) -> Result:
 
 
 def for_handshake_client(result: msgspec.Raw, method: str) -> Result:
-    """A modern server's result, without what no handshake client knows."""
+    """A modern server's result without the members that no handshake client knows."""
     opened: Result = _decoder.decode(result)
     opened.pop("resultType", None)
     if method in CACHEABLE_METHODS:
@@ -58,14 +58,14 @@ def for_handshake_client(result: msgspec.Raw, method: str) -> Result:
 
 
 def error_for_handshake_client(error: RpcError, method: str, params: Params) -> RpcError:
-    """The older code for an unknown resource; what else can be wrong with such a request is its uri's type."""
+    """The older code for an unknown resource: the only other fault of such a request is a URI of the wrong type."""
     if error.code == INVALID_PARAMS and method == "resources/read" and isinstance(params.get("uri"), str):
         return RpcError(RESOURCE_NOT_FOUND, error.message, error.data)
     return error
 
 
 def for_handshake_server(params: Params) -> Params:
-    """A modern client's request, without answers that only a modern server could have asked for."""
+    """A modern client's request without answers to questions, which only a modern server can have asked."""
     if params.get("requestState") is not None:
         message = "The call that waited for this answer is gone. Call again without requestState."
         raise RpcError(INVALID_PARAMS, message)
@@ -75,7 +75,7 @@ def for_handshake_server(params: Params) -> Params:
 
 
 def _object(raw: object) -> object:
-    """Decoded one level deep, if it is an object; else as it is."""
+    """Decoded one level deep if it is an object; else as it is."""
     if isinstance(raw, msgspec.Raw) and bytes(memoryview(raw)[:1]) == b"{":
         return _decoder.decode(raw)
     return raw

@@ -1,7 +1,7 @@
-"""Telling a client that its call waits, and for what: progress notifications, if the client asked for some.
+"""Progress notifications for a call that waits, if its client asked for progress.
 
-Progress only grows, and the upstream may report its own later. So steps are small, and smaller before the upstream is
-waited for: a call stands in the queue first.
+Progress must only grow, and the upstream may report its own later, so the steps are small. They are smallest in the
+queue, because a call waits there before it waits for the upstream.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ...protocol.service import Call
 
 
-QUEUE_STEP = 0.000_001  # at one a second it takes a quarter of an hour to come to the next
+QUEUE_STEP = 0.000_001  # at one a second, it takes a quarter of an hour to reach the next
 UPSTREAM_STEP = 0.001
 
 
@@ -40,7 +40,7 @@ class Progress:
 
 
 async def report(call: Call, message: Callable[[], str], seconds: float) -> None:
-    """Tell it now and again every so many seconds, until cancelled; nothing where the client does not ask for it."""
+    """Send a message now and every `seconds`, until cancelled; none if the client did not ask for progress."""
     progress = Progress(call, UPSTREAM_STEP)
     while progress.wanted:
         progress.tell(message())

@@ -156,7 +156,7 @@ class CallRelay:
         """A modern client says with each call who it is: as a rule in the same bytes as the last time."""
         said = bytes(meta.version), bytes(meta.capabilities), bytes(meta.client)
         known = self._modern_client
-        if known is not None and known[:3] == said:
+        if known is not None and known[:3] == said and not known[3].ended:
             return known[3]
         try:
             values = [msgspec.json.decode(each) if each else None for each in said]

@@ -1,7 +1,7 @@
-"""Batches, which one version of the protocol has: what is asked in one line is answered in one line.
+"""Collects the answers to a JSON-RPC batch into one line, for the one version of the protocol that has batches.
 
-Whoever answers knows nothing of it: answers are written one by one, in any order and from any thread, and those that
-belong to a batch are kept until it is complete. Cheap to import.
+Answers are written one by one, in any order and from any thread; those that belong to a batch are held until it is
+complete. Cheap to import.
 """
 
 from __future__ import annotations
@@ -23,42 +23,43 @@ class Batches:
         self._open: list[_Batch] = []
 
     def write(self, line: bytes) -> None:
-        """One message for the client, by itself or as part of the batch that waits for it."""
-        if not (self._open and self._kept(line)):
+        """Write one message to the client, by itself or with the batch that waits for it."""
+        if not (self._open and self._add(line)):
             self._write(line)
 
     def open(self, ids: Iterable[object], answers: list[bytes]) -> None:
-        """A batch has come with requests of these ids, and other messages whose `answers` are there already."""
+        """A batch with requests of these ids has come; `answers` are those to its other messages."""
         batch = _Batch(ids, answers)
         with self._lock:
             self._open.append(batch)
-            self._close_if_complete(batch)
+            self._write_if_complete(batch)
 
     def cancelled(self, request_id: object) -> None:
-        """The client does not want that answer any more, so the others must not wait for it."""
+        """The client has cancelled this request, so its batch does not wait for an answer."""
         with self._lock:
-            batch = self._waiting_for(request_id)
+            batch = self._take_awaited(request_id)
             if batch is not None:
-                self._close_if_complete(batch)
+                self._write_if_complete(batch)
 
-    def _kept(self, line: bytes) -> bool:
+    def _add(self, line: bytes) -> bool:
+        """Whether a batch waits for this message; then it is held, or written with the whole batch."""
         try:
             message = json.loads(line)
         except (RecursionError, ValueError):
-            # A result may be as deep, and a number as long, as the upstream likes; of the rest enough can be read.
+            # A result may be nested deeper, or hold longer numbers, than Python reads; the outermost level can be read.
             message = readable_members(line)
         if "method" in message:
             return False
         with self._lock:
-            batch = self._waiting_for(message.get("id"))
+            batch = self._take_awaited(message.get("id"))
             if batch is None:
                 return False
             batch.answers.append(line)
-            self._close_if_complete(batch)
+            self._write_if_complete(batch)
         return True
 
-    def _waiting_for(self, request_id: object) -> _Batch | None:
-        """The batch that waits for this answer, and from now on does not."""
+    def _take_awaited(self, request_id: object) -> _Batch | None:
+        """The batch that waits for this answer; it does not wait for it any more."""
         key = (type(request_id), request_id)
         for batch in self._open:
             if key in batch.awaited:
@@ -66,7 +67,7 @@ class Batches:
                 return batch
         return None
 
-    def _close_if_complete(self, batch: _Batch) -> None:
+    def _write_if_complete(self, batch: _Batch) -> None:
         if not batch.awaited:
             self._open.remove(batch)
             if batch.answers:
@@ -75,5 +76,5 @@ class Batches:
 
 class _Batch:
     def __init__(self, ids: Iterable[object], answers: list[bytes]) -> None:
-        self.awaited = [(type(one), one) for one in ids]  # 1 and "1" are two ids, and nobody keeps a client from two 1
+        self.awaited = [(type(one), one) for one in ids]  # 1 and "1" are two ids; a client may also send 1 twice
         self.answers = answers

@@ -1,9 +1,9 @@
-"""Noticing that the client is gone where the end of the input does not tell.
+"""Ends the proxy when its client has ended, also where the end of the input does not show that.
 
-A client that is killed cannot close anything. Its end of our input is closed with it, unless some other process has
-inherited it; and the process that started us may be a wrapper (uvx, npx, a shell), which stays behind, or is killed
-itself. So we look past the wrappers for the client, and end when it ends, or one of them. A command of ours that runs a
-proxy tells it who the client is: itself, whoever started it.
+A client that is killed closes its end of our input, unless another process has inherited it. The process that started
+us may be a wrapper (uvx, npx, a shell), which can survive the client or be killed itself. So the client is searched
+above the wrappers, and the proxy ends with it or with one of them. A command of ours that runs a proxy names itself as
+the client.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 CLIENT = "UNO_DEVSERVER_CLIENT"  # the variable with the process id of the client, where that is known
 
 NOTICE_SECONDS = 0.05  # the main thread sees the end of its input at once
-READ_REST_SECONDS = 2.0  # for what a client has written before it closed it
+READ_REST_SECONDS = 2.0  # for what the client wrote before it closed the input
 
-# Programs that run what they are told to, whatever they are told.
+# Programs that always run another program.
 RUNNERS = frozenset(
     {"uv", "uvx", "pipx", "npx", "npm", "pnpm", "pnpx", "yarn", "bunx", "dnx", "env", "nohup", "setsid", "timeout"}
 )
@@ -33,17 +33,17 @@ RUNNERS = frozenset(
 RUNNERS |= {"uno-devserver", "uno.devserver", "uno_devserver", "py"}
 # Programs that run one of those, or an AI client.
 INTERPRETERS = frozenset({"node", "bun", "python", "dotnet"})
-# How an interpreter is told to be a runner.
+# The scripts that make an interpreter a runner.
 RUNNER_SCRIPTS = RUNNERS | {"npx-cli", "npm-cli", "pnpm-cli", "tool"}
-# Programs that run what they are told to; without being told, they are somebody's terminal.
+# Programs that run another program if they are given one; else they are a terminal.
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox", "cmd", "powershell", "pwsh"})
 _ENDINGS = (".exe", ".cmd", ".bat", ".js", ".cjs", ".mjs", ".py", ".dll")
 
 
 def watch_client(parent: int, end: Callable[[str], None]) -> None:
-    """Blocks until the client has ended, or a wrapper around us, and then calls `end`; `parent` is who started us."""
+    """Block until the client or a wrapper has ended, then call `end`. `parent` is the process that started us."""
     chain = client_chain(ancestors(), os.environ.get(CLIENT, ""))
-    if os.getppid() != parent:  # it has ended before we could look, and the system has given us another one
+    if os.getppid() != parent:  # it has ended before we looked, and the system has given us another
         end(f"the process {parent}, which started us, has ended")
     elif chain:
         ended = wait_for_end(chain)
@@ -51,8 +51,8 @@ def watch_client(parent: int, end: Callable[[str], None]) -> None:
 
 
 def watch_input(source: int, end: Callable[[str], None]) -> None:
-    """Blocks until the input is closed and the main thread, which reads it, has not noticed: it hangs."""
-    if not hasattr(select, "poll"):  # Windows: a thread of its own reads there
+    """Block until the input is closed, then call `end`, unless the main thread notices first; it may hang."""
+    if not hasattr(select, "poll"):  # Windows, where a thread of its own reads the input
         return
     closed = select.poll()
     closed.register(source, 0)  # its end is reported in any case
@@ -61,13 +61,13 @@ def watch_input(source: int, end: Callable[[str], None]) -> None:
     unread.register(source, select.POLLIN)
     deadline = time.monotonic() + READ_REST_SECONDS
     while time.monotonic() < deadline and dict(unread.poll(0)).get(source, 0) & select.POLLIN:
-        time.sleep(NOTICE_SECONDS)  # there is something left to be read
+        time.sleep(NOTICE_SECONDS)  # something is left to be read
     time.sleep(NOTICE_SECONDS)
     end("the client closed our input")
 
 
 def client_chain(above: Sequence[Ancestor], client: str = "") -> tuple[Ancestor, ...]:
-    """The wrappers right above us, and the client above them; `client` is its process id, if it has told that."""
+    """The wrappers right above us, and the client above them; `client` is its process id, if that is known."""
     chain: list[Ancestor] = []
     for ancestor in above:
         chain.append(ancestor)
@@ -90,7 +90,7 @@ def is_wrapper(ancestor: Ancestor) -> bool:
 
 
 def _program(path: str) -> str:
-    """What a program is called, whatever its folder, its version and the system: `/usr/bin/python3.11` is python."""
+    """The name of a program without folder, version and extension: `/usr/bin/python3.11` is python."""
     # npm puts its whole command line where its name was.
     name = path.replace("\\", "/").rpartition("/")[2].partition(" ")[0].lower()
     for ending in _ENDINGS:

@@ -1,6 +1,6 @@
-"""Messages of JSON-RPC from and to a line, with nothing but `json`: faster libraries take too long to import.
+"""Decodes and encodes lines of JSON-RPC with the standard `json` alone: faster libraries take too long to import.
 
-Whatever a client writes becomes a value or an RpcError; numbers that Python could not write again are refused.
+Any line becomes a value or an RpcError; numbers that Python could not write again are refused.
 """
 
 from __future__ import annotations
@@ -11,16 +11,15 @@ from ...protocol.jsonrpc import PARSE_ERROR, RpcError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Mapping
     from typing import Any, NoReturn
 
     from ...protocol.jsonrpc import Id
 
 
-# Deeper values could be read here, and then be too deep for whoever has to write them.
-MAX_DEPTH = 500
+MAX_DEPTH = 500  # `json` reads deeper values, but may fail to write them
 
-_BOM = b"\xef\xbb\xbf"  # Windows programs like to write one before the first line
+_BOM = b"\xef\xbb\xbf"  # some Windows programs write one before the first line
 _TOO_DEEP = "The JSON is nested too deeply."
 
 
@@ -39,13 +38,9 @@ def decoded(line: bytes) -> Any:
 def _is_deep(value: Any) -> bool:
     level: list[Any] = [value]
     for _ in range(MAX_DEPTH):
-        level = [inner for outer in level for inner in _inside(outer) if isinstance(inner, dict | list)]
+        insides = [outer.values() if isinstance(outer, dict) else outer for outer in level]
+        level = [inner for inside in insides for inner in inside if isinstance(inner, dict | list)]
     return bool(level)
-
-
-def _inside(value: Any) -> Collection[Any]:
-    inside: Collection[Any] = value.values() if isinstance(value, dict) else value
-    return inside
 
 
 def _finite(text: str) -> float:
@@ -82,9 +77,9 @@ def error_body(error: RpcError) -> dict[str, Any]:
 
 
 def _id(value: Id | None) -> bytes:
-    return json.dumps(value).encode("ascii")  # in escapes, so that a client gets back whatever it has sent
+    return json.dumps(value).encode("ascii")  # escaped, so that any id comes back as it was sent
 
 
 def _encoded(value: Mapping[str, Any]) -> bytes:
-    # A file name that is not valid text is half a surrogate pair, which many readers of JSON refuse.
+    # Lone surrogates, from file names that are not valid text, are replaced: many readers of JSON refuse them.
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

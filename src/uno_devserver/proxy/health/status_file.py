@@ -26,6 +26,7 @@ MAX_FILES = 1000  # a folder full of other files does not hold up a command
 QUIET_SECONDS = 0.05  # before a write: a crash and the restart change some ten facts within 20 ms
 REMOVE_SECONDS = 0.1  # a disk takes a millisecond, or hangs; the proxy ends within 300 ms
 _FILE = re.compile(r"([0-9]+)\.json(\.\1-[0-9]+\.tmp)?")  # `.tmp`: its process ended while it wrote
+_PROGRAM = re.compile(r"uno[-_.]devserver")  # in a command line: both names of the command, and that of the package
 
 STARTING = "{} has not been started yet; the proxy is about to."
 STARTING_STEP = "Wait a moment, then try again."
@@ -220,7 +221,7 @@ def _is_of(pid: int, created: object) -> bool:
     then = _seconds(created)
     if then is not None and abs(then - now) <= START_SLACK_SECONDS:
         return True
-    return any("uno-devserver" in word or "uno_devserver" in word for word in command_line(pid))
+    return any(map(_PROGRAM.search, command_line(pid)))
 
 
 def _seconds(value: object) -> float | None:

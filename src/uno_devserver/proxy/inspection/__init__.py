@@ -1,1 +1,1 @@
-"""What the inspector page shows of a proxy, and the HTTP listeners that serve it."""
+"""The inspector page of a proxy: its events, and the HTTP listeners that serve it and MCP."""

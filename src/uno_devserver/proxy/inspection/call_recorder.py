@@ -1,12 +1,8 @@
-"""What a call was given and what it was answered, as short texts for people who look on. Pure, and bounded in time.
+"""Records calls for the inspector page: their states, their times, and short texts of arguments and results.
 
-Whatever a client or a server sends, there is a text; one that was cut ends with `…`. What is no text (pictures, sounds,
-files) is named with its size, and not shown.
-
-Who looks on while calls are made: the seam, and the recorder of calls behind it.
-
-Calls are followed only while there is an observer; what it does never changes what becomes of them. The last calls are
-remembered, and all that are under way; what is kept of each is short.
+Calls are recorded only while a page is open, and recording never changes their outcome. The last calls and all that are
+under way are kept. Any message has a text, which is bounded in length and in the time that it takes; a text that was
+cut ends with `…`. Binary content is named with its size.
 """
 
 from __future__ import annotations
@@ -26,218 +22,60 @@ from ...protocol.jsonrpc import RpcError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 
-    import msgspec
-
     from ...protocol.parties import ClientInfo
     from ...protocol.service import Call, Params, Result
 
     Answering = Coroutine[Any, Any, Result | msgspec.Raw]
 
 
-MOST_CHARACTERS = 2000
-MOST_BYTES = 8 * 1024 * 1024  # of a result that is opened; that takes 20 ms, in the loop that also relays calls
+REMEMBERED = 200  # calls
+TELL_SECONDS = 0.05  # changes within that time are told at once: people see no difference
+BARELY_SECONDS = 0.001  # a call that waits is known to wait within that time, and has not run before
+LONGEST_CLIENT = 100  # characters
+LONGEST_NAME = 200
+MOST_CHARACTERS = 2000  # of a text
+MOST_BYTES = 8 * 1024 * 1024  # of a result that is decoded; that takes 20 ms, in the loop that also relays calls
 CUT = "…"
 UNSHOWN = "[JSON that cannot be shown]"
+
+QUEUED, RUNNING, RESTARTING = "queued", "running", "restarting"
+DONE, FAILED, CANCELLED = "done", "failed", "cancelled"
+
 _NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 _WITH_ARGUMENTS = frozenset({"tools/call", "prompts/get"})
-LONGEST_NAME = 200
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _value_at = json.JSONDecoder().raw_decode
 _between = re.compile(r"[\s,]*").match
 
 
-def name_of(method: str, params: Params) -> str | None:
-    """The tool, the prompt or the resource."""
-    name = params.get(_NAMED_BY.get(method, ""))
-    return cut(name, LONGEST_NAME) if isinstance(name, str) else None
-
-
-def arguments_of(method: str, params: Params) -> str:
-    """As JSON; empty where there are none beside the name."""
-    given: object
-    if method in _WITH_ARGUMENTS:
-        given = params.get("arguments")
-    else:
-        given = {name: value for name, value in params.items() if name not in ("_meta", _NAMED_BY.get(method))}
-    return short_json(given) if given else ""
-
-
-def outcome_of(result: Result | msgspec.Raw) -> tuple[bool, str]:
-    """Whether it is an error by its own account, and its text."""
-    try:
-        opened = _opened(result)
-        if opened is None:
-            size = len(memoryview(result)) if isinstance(result, msgspec.Raw) else 0
-            return False, f"[{_size(size)}, which is too much to show]"
-        return _plain(opened.get("isError")) is True, cut(_text(opened))
-    except (ValueError, RecursionError):  # valid for others, but not for this reader
-        return False, UNSHOWN
-
-
-def cut(text: str, most: int = MOST_CHARACTERS) -> str:
-    return text if len(text) <= most else text[: most - 1] + CUT
-
-
-def short_json(value: object) -> str:
-    """Nothing beyond what is shown is looked at, however large it is."""
-    try:
-        return cut(json.dumps(_Trimming().trimmed(value), ensure_ascii=False, default=str))
-    except (RecursionError, ValueError):  # nested deeper, or with longer numbers, than this can follow
-        return UNSHOWN
-
-
-class _Trimming:
-    """Takes of a value what comes first; what has been left out would have stood behind the last character shown."""
-
-    def __init__(self) -> None:
-        self._left = MOST_CHARACTERS
-
-    def trimmed(self, value: object) -> object:
-        self._left -= 1
-        value = _plain(value)
-        if isinstance(value, str):
-            self._left -= len(value)
-            return value[:MOST_CHARACTERS]
-        if isinstance(value, dict):
-            return dict(self._entries(value))
-        return list(self._elements(value)) if isinstance(value, list | tuple) else value
-
-    def _entries(self, value: dict[Any, object]) -> Iterator[tuple[str, object]]:
-        for name, each in value.items():
-            if self._left <= 0:
-                return
-            self._left -= len(str(name))
-            yield str(name)[:MOST_CHARACTERS], self.trimmed(each)
-
-    def _elements(self, value: list[object] | tuple[object, ...]) -> Iterator[object]:
-        for each in value:
-            if self._left <= 0:
-                return
-            yield self.trimmed(each)
-
-
-def _opened(result: Result | msgspec.Raw) -> dict[str, Any] | None:
-    """Its members; None: it has too many bytes for that."""
-    if isinstance(result, msgspec.Raw):
-        return _members(result) if len(memoryview(result)) <= MOST_BYTES else None
-    return result
-
-
-def _text(result: dict[str, Any]) -> str:
-    for members in ("content", "contents"):
-        if shown := _joined(_listed(result.get(members)), _content):
-            return shown
-    if shown := _joined(_listed(result.get("messages")), _message):
-        return shown
-    told = {name: value for name, value in result.items() if name not in ("content", "_meta", "isError")}
-    return _object(told) if told else ""
-
-
-def _object(members: dict[str, Any]) -> str:
-    """As JSON. What is still bytes is not read to its end, for people see only the beginning."""
-    shown = islice(members.items(), MOST_CHARACTERS)  # each has more than one character
-    return f"{{{', '.join(f'{short_json(name)}: {_written(value)}' for name, value in shown)}}}"
-
-
-def _written(value: object) -> str:
-    if isinstance(value, msgspec.Raw):
-        return bytes(memoryview(value)[: 4 * MOST_CHARACTERS]).decode("utf-8", "replace")  # 4 bytes at most for each
-    return short_json(value)
-
-
-def _joined(items: Iterable[object], show: Callable[[object], str]) -> str:
-    texts: list[str] = []
-    characters = 0
-    for item in items:
-        if characters > MOST_CHARACTERS:
-            break
-        texts.append(show(_plain(item)))
-        characters += len(texts[-1]) + 1
-    return "\n".join(texts)
-
-
-def _message(message: object) -> str:
-    """Of a prompt."""
-    if not isinstance(message, dict):
-        return short_json(message)
-    return f"{message.get('role')}: {_content(message.get('content'))}"
-
-
-def _content(item: object) -> str:
-    if not isinstance(item, dict):
-        return short_json(item)
-    if isinstance(item.get("text"), str):
-        return str(item["text"])
-    if item.get("type") == "resource" and isinstance(item.get("resource"), dict):
-        return _content(item["resource"])
-    binary = item.get("data", item.get("blob"))
-    if isinstance(binary, str):
-        kind = item.get("mimeType") or item.get("type") or "binary"
-        return f"[{cut(str(kind), LONGEST_NAME)}, {_size(len(binary) * 3 // 4)}]"  # base64
-    return short_json(item)
-
-
-def _listed(value: object) -> Iterable[object]:
-    if isinstance(value, msgspec.Raw):
-        return _items(bytes(memoryview(value)).decode()) if bytes(memoryview(value)[:1]) == b"[" else ()
-    return value if isinstance(value, list) else ()
-
-
-def _items(text: str) -> Iterator[object]:
-    """Of a list, each when it is asked for: of thousands only the first are shown."""
-    position = 1
-    while (gap := _between(text, position)) and not text.startswith("]", gap.end()):
-        item, position = _value_at(text, gap.end())
-        yield item
-
-
-def _plain(value: object) -> object:
-    return msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else value
-
-
-def _size(count: int) -> str:
-    if count < 1024:
-        return f"{count} bytes"
-    return f"{count / 1024:.0f} KB" if count < 1024 * 1024 else f"{count / 1024 / 1024:.1f} MB"
-
-
-REMEMBERED = 200  # calls
-TELL_SECONDS = 0.05  # what happens to a call within that time is told at once: people see no difference
-LONGEST_CLIENT = 100  # characters
-BARELY_SECONDS = 0.001  # a call that has to wait is known to within that time, and was not run before
-
-QUEUED, RUNNING, RESTARTING = "queued", "running", "restarting"
-DONE, FAILED, CANCELLED = "done", "failed", "cancelled"
-
-
 class Observer(Protocol):
-    """In the engine's loop. Calls that it does not follow are of no interest to it."""
+    """Follows calls, in the engine's loop. It ignores calls that it does not follow."""
 
     def begin(self, method: str, name: str, client: ClientInfo, params: msgspec.Raw) -> Record:
-        """Follow a call that is relayed; what becomes of it is told to its record."""
+        """Follow a relayed call; its outcome is reported to the record."""
 
     def follow(self, call: Call, answering: Awaitable[Result | msgspec.Raw]) -> Answering:
-        """What comes of `answering`, unchanged."""
+        """The outcome of `answering`, unchanged."""
 
     def waits(self, call: Call, why: str, *, restarting: bool = False) -> None:
-        """It is not run for the moment. `restarting`: it is held for, or told of, a server that is being replaced."""
+        """The call does not run for now. `restarting`: because the server is being replaced."""
 
     def goes_on(self, call: Call) -> None:
-        """It is run."""
+        """The call runs."""
 
 
 class Recorder:
-    """Tells each call as a document, whenever something has become of it, while `live`."""
+    """Calls `tell` with the document of each call that has changed, while `live`. Implements `Observer`."""
 
     def __init__(self, tell: Callable[[dict[str, Any]], None]) -> None:
         self._tell = tell
         self._loop = asyncio.get_running_loop()
         self._live = False
         self._last_id = 0
-        self._under_way: dict[object, Record] = {}  # by the call, or the record itself of one that is relayed
+        self._under_way: dict[object, Record] = {}  # by the call; that of a relayed one by itself
         self._ended: deque[Record] = deque(maxlen=REMEMBERED)
-        self._news: dict[int, Record] = {}  # what is to be told
+        self._changed: dict[int, Record] = {}  # to be told
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -249,7 +87,7 @@ class Recorder:
         self._live = wanted
         if not wanted and self._timer is not None:
             self._timer.cancel()
-            self._tell_news()
+            self._tell_changed()
 
     def documents(self) -> list[dict[str, Any]]:
         """The last calls, newest last; all that are under way are among them."""
@@ -259,22 +97,17 @@ class Recorder:
         return [record.document(self._loop.time()) for record in records]
 
     def begin(self, method: str, name: str, client: ClientInfo, params: msgspec.Raw) -> Record:
-        self._last_id += 1
-        record = Record(self, self._last_id, method, cut(name, LONGEST_NAME), client, params, self._loop.time())
+        record = self._new_record(method, cut(name, LONGEST_NAME), client, params)
         self._under_way[record] = record
-        self._changed(record)
         return record
 
     async def follow(self, call: Call, answering: Awaitable[Result | msgspec.Raw]) -> Result | msgspec.Raw:
-        self._last_id += 1
-        name, client = name_of(call.method, call.params), call.session.client
-        record = Record(self, self._last_id, call.method, name, client, call.params, self._loop.time())
-        self._under_way[call] = record
-        self._changed(record)
+        name = name_of(call.method, call.params)
+        self._under_way[call] = record = self._new_record(call.method, name, call.session.client, call.params)
         try:
             result = await answering
         except RpcError as error:
-            self.end(call, record, FAILED, f"{error.message} ({error.code})")
+            self.end(call, record, FAILED, _error_text(error))
             raise
         except asyncio.CancelledError:
             self.end(call, record, CANCELLED if _is_cancelled() else FAILED, "")
@@ -291,41 +124,46 @@ class Recorder:
     def goes_on(self, call: Call) -> None:
         self._move(call, RUNNING, "")
 
-    def _move(self, call: Call, state: str, why: str) -> None:
-        record = self._under_way.get(call)
-        if record is not None and (record.state, record.why) != (state, why):
-            record.move(state, why, self._loop.time())
-            self._changed(record)
-
     def forget(self, record: Record) -> None:
-        """It is followed as another from now on."""
         self._under_way.pop(record, None)
-        self._news.pop(record.id, None)
+        self._changed.pop(record.id, None)
 
     def end(self, call: object, record: Record, state: str, outcome: str | Result | msgspec.Raw) -> None:
         del self._under_way[call]
         record.end(state, outcome, self._loop.time())
         self._ended.append(record)
-        self._changed(record)
+        self._tell_soon(record)
 
-    def _changed(self, record: Record) -> None:
+    def _new_record(self, method: str, name: str | None, client: ClientInfo, params: Params | msgspec.Raw) -> Record:
+        self._last_id += 1
+        record = Record(self, self._last_id, method, name, client, params, self._loop.time())
+        self._tell_soon(record)
+        return record
+
+    def _move(self, call: Call, state: str, why: str) -> None:
+        record = self._under_way.get(call)
+        if record is not None and (record.state, record.why) != (state, why):
+            record.move(state, why, self._loop.time())
+            self._tell_soon(record)
+
+    def _tell_soon(self, record: Record) -> None:
         if not self._live:
             record.shorten()
             return
-        self._news[record.id] = record
+        self._changed[record.id] = record
         if self._timer is None:
-            self._timer = self._loop.call_later(TELL_SECONDS, self._tell_news)
+            self._timer = self._loop.call_later(TELL_SECONDS, self._tell_changed)
 
-    def _tell_news(self) -> None:
+    def _tell_changed(self) -> None:
         self._timer = None
-        news, self._news = self._news, {}
+        changed, self._changed = self._changed, {}
         now = self._loop.time()
-        for record in islice(news.values(), max(0, len(news) - REMEMBERED), None):  # the page keeps no more
+        for record in islice(changed.values(), max(0, len(changed) - REMEMBERED), None):  # the page keeps no more
             self._tell(record.document(now))
 
 
 class Record:
-    """One call. Its texts are made when they are first told: until then it runs as fast as without."""
+    """One call. Its texts are made when they are first told, so that the call itself is not delayed."""
 
     __slots__ = (
         "_arguments",
@@ -369,21 +207,22 @@ class Record:
         self._arguments: str | Params | msgspec.Raw = params
         self._outcome: str | Result | msgspec.Raw = ""
 
-    # Of a call that is relayed.
+    # The outcome of a relayed call.
 
     def end_with(self, result: msgspec.Raw) -> None:
         self._recorder.end(self, self, DONE, result)
 
-    def fail(self, error: RpcError) -> None:
-        self._recorder.end(self, self, FAILED, f"{error.message} ({error.code})")
-
     def cancel(self) -> None:
         self._recorder.end(self, self, CANCELLED, "")
 
+    def fail(self, error: RpcError) -> None:
+        self._recorder.end(self, self, FAILED, _error_text(error))
+
     def forget(self) -> None:
+        """Drop this record: the call is followed under another from now on."""
         self._recorder.forget(self)
 
-    # Of any call.
+    # What the recorder uses.
 
     def move(self, state: str, why: str, now: float) -> None:
         before = self._ran
@@ -395,15 +234,15 @@ class Record:
 
     def end(self, state: str, outcome: str | Result | msgspec.Raw, now: float) -> None:
         self.move(state, self.why if state == RESTARTING else "", now)
-        if state == RESTARTING:  # it was told to come again, and never run: all of that was its way there
+        if state == RESTARTING:  # it was answered without being run: all of its time was waiting
             self._waited, self._ran = self._waited + (self._ran or 0.0), None
         self._total = self._waited + (self._ran or 0.0)
         self._outcome = outcome
 
     def shorten(self) -> None:
-        """Keep only the texts of what it was given and answered."""
+        """Replace arguments and outcome by their texts."""
         if not isinstance(self._arguments, str):
-            self._arguments = _shown_arguments(self.method, self._arguments)
+            self._arguments = arguments_of(self.method, self._arguments)
         if not isinstance(self._outcome, str):
             is_error, self._outcome = outcome_of(self._outcome)
             if is_error and self.state == DONE:
@@ -437,19 +276,168 @@ class Record:
         return self._waited, (self._ran or 0.0) + spent
 
 
-def _shown_arguments(method: str, given: Params | msgspec.Raw) -> str:
-    """What a relayed call was given may be valid for the server, and not for this reader: 1e400, for instance."""
-    try:
-        return arguments_of(method, msgspec.json.decode(given) if isinstance(given, msgspec.Raw) else given)
-    except (ValueError, RecursionError):
-        return UNSHOWN
-
-
 def _is_cancelled() -> bool:
-    """By whoever made the call, and not by something inside it."""
+    """Whether the task of the call was cancelled, and not something that it awaits."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 
 
+def _error_text(error: RpcError) -> str:
+    return f"{error.message} ({error.code})"
+
+
 def _ms(seconds: float) -> float:
     return round(seconds * 1000, 3)
+
+
+# Texts.
+
+
+def name_of(method: str, params: Params) -> str | None:
+    """The tool, the prompt or the resource."""
+    name = params.get(_NAMED_BY.get(method, ""))
+    return cut(name, LONGEST_NAME) if isinstance(name, str) else None
+
+
+def arguments_of(method: str, given: Params | msgspec.Raw) -> str:
+    """The arguments as JSON; empty if there are none besides the name."""
+    try:
+        params = msgspec.json.decode(given) if isinstance(given, msgspec.Raw) else given
+        if method in _WITH_ARGUMENTS:
+            arguments = _decoded(params.get("arguments"))
+        else:
+            arguments = {name: value for name, value in params.items() if name not in ("_meta", _NAMED_BY.get(method))}
+    except (ValueError, RecursionError):  # JSON that the server may accept, but msgspec does not: 1e400
+        return UNSHOWN
+    return short_json(arguments) if arguments else ""
+
+
+def outcome_of(result: Result | msgspec.Raw) -> tuple[bool, str]:
+    """Whether the result says that it is an error, and its text."""
+    opened: dict[str, Any]
+    try:
+        if not isinstance(result, msgspec.Raw):
+            opened = result
+        elif (size := len(memoryview(result))) <= MOST_BYTES:
+            opened = _members(result)
+        else:
+            return False, f"[{_size(size)}, which is too much to show]"
+        return _decoded(opened.get("isError")) is True, cut(_result_text(opened))
+    except (ValueError, RecursionError):  # JSON that clients may accept, but this reader does not
+        return False, UNSHOWN
+
+
+def _result_text(result: dict[str, Any]) -> str:
+    for member, show in (("content", _content), ("contents", _content), ("messages", _message)):
+        if text := _joined(_listed(result.get(member)), show):
+            return text
+    others = {name: value for name, value in result.items() if name not in ("content", "_meta", "isError")}
+    if not others:
+        return ""
+    shown = islice(others.items(), MOST_CHARACTERS)  # each has more than one character
+    return f"{{{', '.join(f'{short_json(name)}: {_member_text(value)}' for name, value in shown)}}}"
+
+
+def _member_text(value: object) -> str:
+    """Undecoded JSON is not read to its end: only its beginning is shown."""
+    if isinstance(value, msgspec.Raw):
+        return bytes(memoryview(value)[: 4 * MOST_CHARACTERS]).decode("utf-8", "replace")  # 4 bytes at most for each
+    return short_json(value)
+
+
+def _listed(value: object) -> Iterable[object]:
+    if isinstance(value, msgspec.Raw):
+        return _items(bytes(memoryview(value)).decode()) if bytes(memoryview(value)[:1]) == b"[" else ()
+    return value if isinstance(value, list) else ()
+
+
+def _items(text: str) -> Iterator[object]:
+    """The items of a JSON array, each decoded when it is needed: of thousands only the first are shown."""
+    position = 1
+    while (gap := _between(text, position)) and not text.startswith("]", gap.end()):
+        item, position = _value_at(text, gap.end())
+        yield item
+
+
+def _joined(items: Iterable[object], show: Callable[[object], str]) -> str:
+    texts: list[str] = []
+    characters = 0
+    for item in items:
+        if characters > MOST_CHARACTERS:
+            break
+        texts.append(show(_decoded(item)))
+        characters += len(texts[-1]) + 1
+    return "\n".join(texts)
+
+
+def _message(message: object) -> str:
+    """A message of a prompt."""
+    if not isinstance(message, dict):
+        return short_json(message)
+    return f"{message.get('role')}: {_content(message.get('content'))}"
+
+
+def _content(item: object) -> str:
+    if not isinstance(item, dict):
+        return short_json(item)
+    if isinstance(item.get("text"), str):
+        return str(item["text"])
+    if item.get("type") == "resource" and isinstance(item.get("resource"), dict):
+        return _content(item["resource"])
+    binary = item.get("data", item.get("blob"))
+    if isinstance(binary, str):
+        kind = item.get("mimeType") or item.get("type") or "binary"
+        return f"[{cut(str(kind), LONGEST_NAME)}, {_size(len(binary) * 3 // 4)}]"  # base64
+    return short_json(item)
+
+
+def short_json(value: object) -> str:
+    """The value as JSON, cut; what is not shown is not looked at, however large it is."""
+    try:
+        return cut(json.dumps(_Trimmer().trimmed(value), ensure_ascii=False, default=str))
+    except (RecursionError, ValueError):  # nested deeper, or with longer numbers, than this can follow
+        return UNSHOWN
+
+
+class _Trimmer:
+    """Takes the first parts of a value; what it leaves out would stand behind the last character shown."""
+
+    def __init__(self) -> None:
+        self._left = MOST_CHARACTERS
+
+    def trimmed(self, value: object) -> object:
+        self._left -= 1
+        value = _decoded(value)
+        if isinstance(value, str):
+            self._left -= len(value)
+            return value[:MOST_CHARACTERS]
+        if isinstance(value, dict):
+            return dict(self._entries(value))
+        return list(self._elements(value)) if isinstance(value, list | tuple) else value
+
+    def _entries(self, value: dict[Any, object]) -> Iterator[tuple[str, object]]:
+        for name, each in value.items():
+            if self._left <= 0:
+                return
+            self._left -= len(str(name))
+            yield str(name)[:MOST_CHARACTERS], self.trimmed(each)
+
+    def _elements(self, value: list[object] | tuple[object, ...]) -> Iterator[object]:
+        for each in value:
+            if self._left <= 0:
+                return
+            yield self.trimmed(each)
+
+
+def _decoded(value: object) -> object:
+    return msgspec.json.decode(value) if isinstance(value, msgspec.Raw) else value
+
+
+def cut(text: str, most: int = MOST_CHARACTERS) -> str:
+    return text if len(text) <= most else text[: most - 1] + CUT
+
+
+def _size(count: int) -> str:
+    if count < 1024:
+        return f"{count} bytes"
+    return f"{count / 1024:.0f} KB" if count < 1024 * 1024 else f"{count / 1024 / 1024:.1f} MB"

@@ -1,6 +1,6 @@
-"""MCP for clients that speak HTTP: `/mcp` and `/health` on loopback, beside the client on stdio.
+"""Serves `/mcp` and `/health` over HTTP on loopback. Apart from http_listeners.py, because few proxies import it.
 
-A port that cannot be had is an issue, and the proxy goes on without: the client on stdio matters more.
+A port that cannot be opened is an issue, and the proxy goes on without it: the client on stdio matters more.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class HttpEndpoint:
 
 
 async def open_endpoint(port: int, *, mcp: Handler, health: Callable[[], dict[str, object]]) -> HttpEndpoint | Issue:
-    """Serve there; the issue where that is not possible. Either is told in the log, too."""
+    """Serve at that port; the issue if that is not possible. Either is logged."""
     try:
         sockets = open_sockets(port)
     except (PortTaken, ListenProblem) as problem:
@@ -43,15 +43,15 @@ async def open_endpoint(port: int, *, mcp: Handler, health: Callable[[], dict[st
         return issue
 
     async def handle(request: Request) -> Answer:
-        place = request.path.lower().rstrip("/")
-        if place == MCP:
+        path = request.path.lower().rstrip("/")
+        if path == MCP:
             return await mcp(request)
-        if place == HEALTH:
+        if path == HEALTH:
             return health_answer(health()) if reads(request) else only_read()
         return Response(404, b'{"error": "there is nothing here; MCP is at /mcp"}', JSON)
 
     server = HttpServer(handle, sockets, guard=guard_for(None))
     await server.start()
-    face = HttpEndpoint(server)
-    log.info(f"Serving MCP over HTTP at {face.address}")
-    return face
+    endpoint = HttpEndpoint(server)
+    log.info(f"Serving MCP over HTTP at {endpoint.address}")
+    return endpoint

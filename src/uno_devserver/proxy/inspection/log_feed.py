@@ -1,11 +1,8 @@
-"""What a server has printed since the last look, out of the file that it prints to. Waits for the disk.
+"""The log that the inspector page shows: this process's own lines from its start, and the server's output.
 
-At first only the end of the file counts; also later, where more has been printed than anybody would read. A file that
-was cut, or that another took the place of, is read from its beginning.
-
-The log as pages show it: this process's own lines from its beginning, and what its server prints while it is shown.
-
-Lines come from any thread, and nobody who writes one waits. They have numbers, and each is told once.
+Lines come from any thread, and no writer waits. Each has a number and is told once. The server's output is read from
+the file that it prints to, while a page is open: at first its end, then what is new. A file that was truncated or
+replaced is read from its beginning.
 """
 
 from __future__ import annotations
@@ -17,7 +14,6 @@ import re
 import stat
 import time
 from collections import deque
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...instances.child import last_lines
@@ -27,161 +23,45 @@ from ...system.text import visible
 from ...system.values import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
+Line = dict[str, Any]  # as the page gets it
 
-MOST_BYTES = 64 * 1024  # at once
-MOST_LINES = 1000  # at once
+REMEMBERED = 1000  # lines
+TELL_SECONDS = 0.1  # a build prints hundreds of lines in that time; pages get them at once
+MOST_BYTES = 64 * 1024  # of the server's output in one read; older output is skipped
+MOST_LINES = 1000  # of the server's output in one read
 LONGEST_LINE = 4000  # characters
-LAST_LINES = 100  # more than anybody hands over as last words
+LAST_LINES = 100  # of a file that was read: more than the last lines of an ended server
+LATE_SECONDS = 3.0  # the output of a server is read within two
 
-LATE_SECONDS = 3.0  # a line of a server that is followed is read within two
-
-# As .NET's console and our own Host print: perhaps a time, then the level. What is indented goes on with the last.
+# As .NET's console and our own Host print: an optional time, then the level. Indented lines belong to the one before.
 _HEAD = re.compile(r"(?:(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)Z )?(?:(trce|dbug|info|warn|fail|crit): )?")
 _LEVELS = {"trce": TRACE, "dbug": DEBUG, "info": INFORMATION, "warn": WARNING, "fail": ERROR, "crit": CRITICAL}
-# So does what Python prints of an exception that was logged; its last line is the first that is not indented.
+# So do the lines of a logged Python exception; its last line is the first that is not indented.
 _TRACEBACK = "Traceback (most recent call last):"
 _CHAINED = ("The above exception was the direct cause", "During handling of the above exception")
 _COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
-class Printed(Value):
-    at: float
-    level: int
-    text: str
-
-
-class OutputTail:
-    """Of one server after the other; in one thread at a time."""
-
-    def __init__(self) -> None:
-        self._file: tuple[str, int, int] | None = None  # which one it is, also where another has got its name
-        self._position = 0
-        self._rest = b""  # of a line whose end is still to come
-        self._level = INFORMATION  # of the last line
-        self._in_traceback = False
-        self._last: deque[str] = deque(maxlen=LAST_LINES)  # that were read
-
-    def read(self, path: str, last_words: Sequence[str] = ()) -> list[Printed]:
-        """`last_words`: of a server that has ended; the next one may have begun the file anew before all was read."""
-        try:
-            if not stat.S_ISREG(os.stat(path).st_mode):  # a pipe would wait for somebody to write
-                return []
-            with open(path, "rb") as stream:
-                found = os.fstat(stream.fileno())
-                unread = self._begin_anew(path, found, last_words)
-                skipped = self._skip(found.st_size)
-                stream.seek(self._position)
-                data = stream.read(MOST_BYTES)
-        except OSError:  # it is not there yet, or not any more
-            return []
-        self._position += len(data)
-        if skipped:
-            data = data.partition(b"\n")[2]  # it begins within a line
-        return [*unread, *self._lines(data, time.time())]
-
-    def _begin_anew(self, path: str, found: os.stat_result, last_words: Sequence[str]) -> list[Printed]:
-        """If it is another file, or was emptied: what was not read of the one before."""
-        file = path, found.st_dev, found.st_ino
-        if file == self._file and found.st_size >= self._position:
-            return []
-        unread = self._unread(last_words, time.time()) if self._file is not None else []
-        self._file, self._position, self._rest, self._level = file, 0, b"", INFORMATION
-        self._in_traceback = False
-        self._last.clear()
-        return unread
-
-    def _unread(self, last_words: Sequence[str], at: float) -> list[Printed]:
-        before, self._rest = last_lines("".join(f"{text}\n" for text in self._last).encode()), b""
-        said = self._lines("".join(f"{line}\n" for line in last_words).encode("utf-8", "replace"), at)
-        texts = tuple(line.text for line in said)
-        known = max(count for count in range(len(texts) + 1) if before[len(before) - count :] == texts[:count])
-        return said[known:]
-
-    def _skip(self, size: int) -> bool:
-        """What is too much to be read; whether there was any."""
-        if size - self._position <= MOST_BYTES:
-            return False
-        self._position, self._rest = size - MOST_BYTES, b""
-        return True
-
-    def _lines(self, data: bytes, at: float) -> list[Printed]:
-        *lines, rest = (self._rest + data).split(b"\n")
-        if len(rest) > LONGEST_LINE:
-            lines, rest = [*lines, rest], b""
-        self._rest = rest
-        texts = [text for line in lines[-MOST_LINES:] if (text := _COLOURS.sub("", decode(line)).rstrip())]
-        moment = next((own for text in texts if (own := _own_time(text, at))), at)
-        printed = []
-        for text in texts:
-            moment = _own_time(text, at) or moment  # one without goes with the line before
-            printed.append(self._line(text, moment))
-        return printed
-
-    def _line(self, text: str, at: float) -> Printed:
-        stamp, level, text = _parts(text)
-        goes_on = self._goes_on(text) and not (stamp or level)
-        if level is not None:
-            self._level = _LEVELS[level]
-        elif not goes_on:
-            self._level = INFORMATION
-        printed = Printed(at, self._level, visible(text)[:LONGEST_LINE])
-        self._last.append(printed.text)
-        return printed
-
-    def _goes_on(self, text: str) -> bool:
-        """Whether a line belongs to the one before."""
-        if text[:1].isspace():
-            return True
-        begins = text.startswith(_TRACEBACK)
-        goes_on = begins or self._in_traceback or text.startswith(_CHAINED)
-        self._in_traceback = begins
-        return goes_on and self._level >= WARNING  # what was logged in passing does not hide why a program failed
-
-
-def _own_time(text: str, at: float) -> float | None:
-    """Of a line that was read now. That of a new one has only whole seconds, and would run behind other lines'."""
-    own = _moment(_parts(text)[0])
-    return at if own is not None and at - own < LATE_SECONDS else own
-
-
-def _parts(line: str) -> tuple[str | None, str | None, str]:
-    """Time, level, text."""
-    head = _HEAD.match(line)
-    assert head is not None  # all of it is optional
-    return head[1], head[2], line[head.end() :]
-
-
-def _moment(stamp: str | None) -> float | None:
-    try:
-        return float(calendar.timegm(time.strptime(stamp, "%Y-%m-%dT%H:%M:%S"))) if stamp else None
-    except ValueError:  # a 31st of February
-        return None
-
-
-REMEMBERED = 1000  # lines
-TELL_SECONDS = 0.1  # a build prints hundreds of lines in that time; pages get them at once
-
-Line = dict[str, Any]
-
-
 class LogFeed:
+    """Calls `tell` with new lines while `live`, and keeps the last lines at any time."""
+
     def __init__(self, tell: Callable[[list[Line]], None]) -> None:
         self._tell = tell
         self._loop = asyncio.get_running_loop()
         self._live = False
-        self._heard: deque[tuple[float, int, str]] = deque(maxlen=REMEMBERED)  # not in the journal yet
+        self._incoming: deque[tuple[float, int, str]] = deque(maxlen=REMEMBERED)  # has no number yet
         self._lines: deque[Line] = deque(maxlen=REMEMBERED)
-        self._last = 0
+        self._last_number = 0
         self._woken = False
         self._timer: asyncio.TimerHandle | None = None
-        self._heard.extend(log.recent.copy())
+        self._incoming.extend(log.recent.copy())
         log.tap = self._hear
 
     @property
     def live(self) -> bool:
-        """Whether somebody looks: then lines are told as they come, also those that are too detailed for the log."""
+        """Whether a page is open: then lines are told as they come, also those below the level of the log."""
         return self._live
 
     @live.setter
@@ -196,48 +76,160 @@ class LogFeed:
         self._woken = False
 
     def lines(self) -> list[Line]:
-        """Those that were told, newest last. What comes after them will be."""
+        """The lines that have been told, newest last; later ones will be told."""
         return list(self._lines)
 
     def printed(self, lines: Iterable[Printed]) -> None:
-        """By the server."""
-        told = [self._put(line.at, line.level, line.text, "server") for line in lines]
-        if told:
-            self._tell(told)
+        """The server has printed these lines."""
+        new = [self._put(line.at, line.level, line.text, "server") for line in lines]
+        if new:
+            self._tell(new)
 
     def close(self) -> None:
         self.live = False
         log.tap = None
 
     def _hear(self, at: float, level: int, text: str) -> None:
-        """From any thread."""
-        self._heard.append((at, level, text))
+        """Called by the log, from any thread."""
+        self._incoming.append((at, level, text))
         if self._live and not self._woken:
             self._woken = True
             try:
                 self._loop.call_soon_threadsafe(self._wake)
             except RuntimeError:
-                pass  # the loop is closed, and nobody looks any more
+                pass  # the loop is closed, and with it the page
 
     def _wake(self) -> None:
         if self._live and self._timer is None:
-            self._timer = self._loop.call_later(TELL_SECONDS, self._tell_news)
+            self._timer = self._loop.call_later(TELL_SECONDS, self._tell_new)
 
-    def _tell_news(self) -> None:
+    def _tell_new(self) -> None:
         self._timer = None
-        self._woken = False  # before they are taken: what comes meanwhile wakes us again
-        news = self._take()
-        if news:
-            self._tell(news)
+        self._woken = False  # before the lines are taken: those that come meanwhile wake again
+        if new := self._take():
+            self._tell(new)
 
     def _take(self) -> list[Line]:
-        news = []
-        while self._heard:
-            news.append(self._put(*self._heard.popleft()))
-        return news
+        new = []
+        while self._incoming:
+            new.append(self._put(*self._incoming.popleft()))
+        return new
 
     def _put(self, at: float, level: int, text: str, source: str = "proxy") -> Line:
-        self._last += 1
-        line = {"n": self._last, "at": at, "level": LEVELS[level], "source": source, "text": text}
+        self._last_number += 1
+        line = {"n": self._last_number, "at": at, "level": LEVELS[level], "source": source, "text": text}
         self._lines.append(line)
         return line
+
+
+class Printed(Value):
+    """A line of the server's output."""
+
+    at: float
+    level: int
+    text: str
+
+
+class OutputTail:
+    """Reads the output of one server after the other; in one thread at a time. Waits for the disk."""
+
+    def __init__(self) -> None:
+        self._file: tuple[str, int, int] | None = None  # path, device and inode: another file may get the same path
+        self._position = 0
+        self._rest = b""  # the beginning of a line that is not complete
+        self._level = INFORMATION  # of the last line
+        self._in_traceback = False
+        self._last: deque[str] = deque(maxlen=LAST_LINES)  # that were read
+
+    def read(self, path: str, last_words: Sequence[str] = ()) -> list[Printed]:
+        """What was printed since the last read.
+
+        `last_words`: the last lines of a server that has ended, whose file may have been overwritten before all of it
+        was read.
+        """
+        try:
+            if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for a writer
+                return []
+            with open(path, "rb") as stream:
+                found = os.fstat(stream.fileno())
+                unread = self._begin_file(path, found, last_words)
+                skipped = found.st_size - self._position > MOST_BYTES
+                if skipped:
+                    self._position, self._rest = found.st_size - MOST_BYTES, b""
+                stream.seek(self._position)
+                data = stream.read(MOST_BYTES)
+        except OSError:  # it does not exist yet, or not any more
+            return []
+        self._position += len(data)
+        if skipped:
+            data = data.partition(b"\n")[2]  # it begins within a line
+        return [*unread, *self._lines(data, time.time())]
+
+    def _begin_file(self, path: str, found: os.stat_result, last_words: Sequence[str]) -> list[Printed]:
+        """If this is another file than before, or was truncated: the unread lines of the one before."""
+        file = path, found.st_dev, found.st_ino
+        if file == self._file and found.st_size >= self._position:
+            return []
+        unread = self._unread(last_words, time.time()) if self._file is not None else []
+        self._file, self._position, self._rest, self._level = file, 0, b"", INFORMATION
+        self._in_traceback = False
+        self._last.clear()
+        return unread
+
+    def _unread(self, last_words: Sequence[str], at: float) -> list[Printed]:
+        """The last words without those at their beginning that are the last lines read."""
+        before, self._rest = last_lines("".join(f"{text}\n" for text in self._last).encode()), b""
+        lines = self._lines("".join(f"{line}\n" for line in last_words).encode("utf-8", "replace"), at)
+        texts = tuple(line.text for line in lines)
+        known = max(count for count in range(len(texts) + 1) if before[len(before) - count :] == texts[:count])
+        return lines[known:]
+
+    def _lines(self, data: bytes, at: float) -> list[Printed]:
+        *lines, rest = (self._rest + data).split(b"\n")
+        if len(rest) > LONGEST_LINE:
+            lines, rest = [*lines, rest], b""
+        self._rest = rest
+        texts = [text for line in lines[-MOST_LINES:] if (text := _COLOURS.sub("", decode(line)).rstrip())]
+        moment = next((own for text in texts if (own := _own_time(text, at))), at)
+        printed = []
+        for text in texts:
+            moment = _own_time(text, at) or moment  # a line without a time has that of the line before
+            printed.append(self._line(text, moment))
+        return printed
+
+    def _line(self, text: str, at: float) -> Printed:
+        stamp, level, text = _parts(text)
+        continues = self._continues(text) and not (stamp or level)
+        if level is not None:
+            self._level = _LEVELS[level]
+        elif not continues:
+            self._level = INFORMATION
+        printed = Printed(at, self._level, visible(text)[:LONGEST_LINE])
+        self._last.append(printed.text)
+        return printed
+
+    def _continues(self, text: str) -> bool:
+        """Whether a line belongs to the one before."""
+        if text[:1].isspace():
+            return True
+        begins = text.startswith(_TRACEBACK)
+        continues = begins or self._in_traceback or text.startswith(_CHAINED)
+        self._in_traceback = begins
+        return continues and self._level >= WARNING  # with the level of a detail, a page would hide it
+
+
+def _own_time(text: str, at: float) -> float | None:
+    """The time that a line has printed itself. A new line gets `at`: its own time has only whole seconds."""
+    stamp = _parts(text)[0]
+    try:
+        own = float(calendar.timegm(time.strptime(stamp, "%Y-%m-%dT%H:%M:%S"))) if stamp else None
+    except ValueError:  # a 31st of February
+        return None
+    return at if own is not None and at - own < LATE_SECONDS else own
+
+
+def _parts(line: str) -> tuple[str | None, str | None, str]:
+    """Time, level and text."""
+    head = _HEAD.match(line)
+    assert head is not None  # all of it is optional
+    return head[1], head[2], line[head.end() :]

@@ -145,7 +145,7 @@ class Restarter:
             self._state.timeline,
             supervise=keeper.supervise,
             promote=keeper.promote,
-            strayed=self._state.report_stray_line,
+            strayed=keeper.strayed,
             limits=self._limits,
         )
         try:

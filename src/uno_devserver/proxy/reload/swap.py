@@ -40,10 +40,10 @@ class Swap:
         *,
         supervise: Callable[[Running, ReportEvent], SupervisedUpstream],
         promote: Callable[[SupervisedUpstream, Listed], None],
-        strayed: Callable[[str], None],
+        strayed: Callable[[SupervisedUpstream, str], None],
         limits: UpstreamLimits = DEFAULT_LIMITS,
     ) -> None:
-        """`promote` gets the new server when it is ready, and `strayed` its output from then on that is no message."""
+        """`promote` gets the new server when it is ready; `strayed` gets the lines of it that are no messages."""
         self._upstream = upstream
         self._launcher = Launcher(timeline)
         self._supervise = supervise
@@ -56,6 +56,7 @@ class Swap:
         self._outcome: asyncio.Future[None] = self._loop.create_future()
         self._candidate: SupervisedUpstream | None = None
         self._listed: Listed | None = None
+        self._stray_line = ""  # the last line of the new server that is no message
         self._tasks = Tasks()
 
     async def run(self) -> None:
@@ -90,8 +91,8 @@ class Swap:
             log.info(f"Started {report.what} (process {report.process_id}) beside the one that serves.")
         elif isinstance(report, Strayed):
             log.debug(f"the new server wrote a line that is no message: {report.line}")
-            if self._outcome.done() and self._outcome.exception() is None:
-                self._strayed(report.line)
+            self._stray_line = report.line if report.attempt == self._attempt else self._stray_line
+            self._report_stray_line()
         else:
             (log.warn if report.warning else log.info)(report.message)
 
@@ -115,6 +116,7 @@ class Swap:
             else:
                 self._outcome.set_result(None)
                 self._promote(candidate, self._listed)
+                self._report_stray_line()
         elif isinstance(event, Refused):
             self.abort(f"The new server cannot be used over MCP: {str(event.refusal).rstrip('.')}.")
         elif event.other_era_next and self._attempt == 1:
@@ -122,11 +124,17 @@ class Swap:
         else:
             self.abort(f"The new server did not start: {event.reason}.", event.last_lines)
 
+    def _report_stray_line(self) -> None:
+        """Report the last line that is no message, once the new server is promoted."""
+        promoted = self._outcome.done() and self._outcome.exception() is None
+        if promoted and self._candidate is not None and self._stray_line:
+            self._strayed(self._candidate, self._stray_line)
+
     def _start_again(self, candidate: SupervisedUpstream) -> None:
         """It ended over `server/discover`; the next start begins with `initialize`."""
         candidate.release()
         self._tasks.start(candidate.running.stop())
-        self._candidate, self._started = None, self._loop.create_future()
+        self._candidate, self._started, self._stray_line = None, self._loop.create_future(), ""
         self._start()
 
     async def _stop(self) -> tuple[str, ...]:

@@ -1,1 +1,1 @@
-"""What answers behind the proxy: a Host that it starts or finds, any command that speaks MCP, or a URL."""
+"""The upstream of a proxy: a Host that it starts or finds, a command that speaks MCP, or a URL; and its keeper."""

@@ -12,7 +12,7 @@ import os
 import time
 from typing import TYPE_CHECKING
 
-from ...instances.child import TAIL_BYTES, last_lines
+from ...instances.child import TAIL_BYTES, last_lines, previous_path
 from ...instances.entries import Server
 from ...instances.host_command import ProgramKind
 from ...instances.host_kind import HostKind
@@ -63,6 +63,7 @@ class HostProcess:
         self._control_channel: str | None = None  # as the registry last had it
         self.process_id = found.process_id
         self.log_file = found.log_file
+        self._log_identity = _identity(found.log_file)
         self.left_out = found.left_out
         if found.plan is not None:
             bundled = found.plan.program.kind is ProgramKind.BUNDLED
@@ -128,7 +129,7 @@ class HostProcess:
     def _ending(self) -> Ending:
         child = self._launched.child if self._launched is not None else None
         code = child.exit_code() if child is not None and child.pid == self.process_id else None
-        return Ending(how_it_ended(code), code, last_lines_of(self.log_file))
+        return Ending(how_it_ended(code), code, last_lines_of(self.log_file, self._log_identity))
 
     def _stop(self, seconds: float) -> None:
         """Unregister it first, so that no program that starts now finds a Host that is about to stop.
@@ -144,13 +145,29 @@ class HostProcess:
         self._launched.child.end_the_rest()
 
 
-def last_lines_of(log_file: str | None) -> tuple[str, ...]:
-    """The end of a Host's output."""
+def last_lines_of(log_file: str | None, identity: tuple[int, int] | None = None) -> tuple[str, ...]:
+    """The end of a Host's output.
+
+    `identity`: device and inode of the file, which was renamed if another program has launched the next Host already.
+    """
     if log_file is None:
         return ()
+    for path in (log_file, previous_path(log_file)):
+        try:
+            with open(path, "rb") as stream:
+                status = os.fstat(stream.fileno())
+                if identity in (None, (status.st_dev, status.st_ino)):
+                    stream.seek(max(0, status.st_size - TAIL_BYTES))
+                    return last_lines(stream.read(TAIL_BYTES))
+        except OSError:
+            pass  # it is gone
+    return ()
+
+
+def _identity(path: str | None) -> tuple[int, int] | None:
+    """None: there is no such file."""
     try:
-        with open(log_file, "rb") as stream:
-            stream.seek(max(0, os.fstat(stream.fileno()).st_size - TAIL_BYTES))
-            return last_lines(stream.read(TAIL_BYTES))
+        status = os.stat(path or "")
     except OSError:
-        return ()
+        return None
+    return status.st_dev, status.st_ino

@@ -420,6 +420,11 @@ class Keeper:
             self._owner.start_settled()
         self._publish_state()
 
+    def strayed(self, upstream: SupervisedUpstream, line: str) -> None:
+        """A server that came of a swap has written this line, which is no message; one that was replaced is ignored."""
+        if upstream is self._current:
+            self._state.report_stray_line(line)
+
     async def _client_info(self) -> ClientInfo:
         """The client that the upstream sees, and whose era it is spoken to in."""
         try:

@@ -1,0 +1,166 @@
+"""What is said where the upstream gave no answer: whether the request may have run, why, and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from protocol.conversations import asynchronous
+from support.relays import DEGRADED, RECONNECTING, ScriptedLink, state_of
+from uno_devserver.protocol.jsonrpc import RpcError
+from uno_devserver.proxy.calls.failure_answers import (
+    OUTCOME_UNKNOWN,
+    QUOTED_ISSUES,
+    TIMED_OUT,
+    UNAVAILABLE,
+    NoAnswer,
+    ended,
+    failed,
+    known_issues,
+    refused,
+    silent,
+    unavailable,
+    unreachable,
+)
+from uno_devserver.proxy.state import ConnectionState
+
+NOT_RUN = "This request has not been run."
+
+
+def issue(number: int, severity: str = "Warning", **more: Any) -> dict[str, Any]:
+    return {
+        "severity": severity,
+        "message": f"Problem {number}.",
+        "remediation": f"Solve problem {number}.",
+        "code": f"Code{number}",
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    ("none", "code", "may_have_run"),
+    [
+        (unreachable(30.0), UNAVAILABLE, False),
+        (refused("it speaks HTTP 0.9."), UNAVAILABLE, False),
+        (ended("tools/call", {"name": "act"}, 1), OUTCOME_UNKNOWN, True),
+        (ended("tools/call", {"name": "act"}, 3), OUTCOME_UNKNOWN, True),
+        (silent("tools/call", {"name": "act"}, 300.0), TIMED_OUT, True),
+    ],
+)
+def test_an_answer_says_whether_the_request_may_have_run(none: NoAnswer, code: int, may_have_run: bool) -> None:
+    assert (none.code, none.may_have_run) == (code, may_have_run)
+    assert (NOT_RUN in none.message) is not may_have_run
+    assert none.remedy.endswith(".")
+    assert "uno_health" in none.remedy
+
+
+def test_a_tool_call_gets_a_result_and_any_other_request_an_error() -> None:
+    none = NoAnswer(UNAVAILABLE, "It is gone.", "Wait.", connectionState="Reconnecting")
+
+    with pytest.raises(RpcError) as raised:
+        none.answer("prompts/get")
+
+    assert none.answer("tools/call") == failed("It is gone. Wait.")
+    assert failed("No.") == {"content": [{"type": "text", "text": "No."}], "isError": True}
+    assert (raised.value.code, raised.value.message) == (UNAVAILABLE, "It is gone. Wait.")
+    assert raised.value.data == {"remedy": "Wait.", "connectionState": "Reconnecting"}
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "named"),
+    [
+        ("tools/call", {"name": "act"}, "'act'"),
+        ("tools/call", {"name": 5}, "'tools/call'"),
+        ("prompts/get", {"name": "p"}, "'prompts/get'"),
+        ("tools/call", {"name": "x" * 200}, f"'{'x' * 100}…'"),
+    ],
+)
+def test_what_ran_is_named(method: str, params: dict[str, Any], named: str) -> None:
+    assert f"while it ran {named}." in ended(method, params, 1).message
+    assert f"heard of {named} for" in silent(method, params, 300.0).message
+
+
+def test_a_request_that_ended_the_upstream_several_times_is_suspected() -> None:
+    none = ended("tools/call", {"name": "act"}, 3)
+
+    assert "each of the 3 times" in none.message
+    assert "likely that 'act' makes it end" in none.remedy
+
+
+@pytest.mark.parametrize(
+    ("state", "generation", "words"),
+    [
+        (ConnectionState.LAUNCHING, 0, "is starting, and is not ready yet"),
+        (ConnectionState.LAUNCHING, 1, "has gone, and is not back yet"),
+        (RECONNECTING, 0, "has gone, and is not back yet"),
+        (DEGRADED, 1, "The dev server does not work. It could not be started."),
+        (ConnectionState.SHUTDOWN, 1, "uno-devserver is ending."),
+    ],
+)
+@asynchronous
+async def test_why_there_is_no_upstream_depends_on_its_state(
+    state: ConnectionState, generation: int, words: str
+) -> None:
+    link = ScriptedLink(state)
+    link.generation = generation
+
+    none = unavailable(link, state_of())
+
+    assert words in none.message
+    assert NOT_RUN in none.message
+    assert none.data["connectionState"] == state.value
+
+
+@asynchronous
+async def test_while_the_workspace_is_unknown_the_tool_for_it_is_named() -> None:
+    link = ScriptedLink(ConnectionState.INITIALIZING)
+    link.fallback = True
+
+    none = unavailable(link, state_of())
+
+    assert "which workspace to serve" in none.message
+    assert "uno_app_initialize" in none.remedy
+
+
+@pytest.mark.parametrize("state", [RECONNECTING, DEGRADED])
+@asynchronous
+async def test_what_health_knows_is_quoted_with_the_fatal_issues_first(state: ConnectionState) -> None:
+    issues = [issue(1), issue(2), issue(3), issue(4, "Fatal"), "no issue", issue(5, message=None)]
+
+    none = unavailable(ScriptedLink(state), state_of(health={"issues": issues}))
+
+    assert "Problem 4. Problem 1. Problem 2." in none.message
+    assert "Problem 3." not in none.message
+    assert none.remedy.startswith("Solve problem 4. Solve problem 1. Solve problem 2.")
+    assert none.has_reasons is (state is DEGRADED)
+
+
+@pytest.mark.parametrize(("code", "asks"), [("WorkspaceNotTrusted", False), ("HostCrashed", True)])
+@asynchronous
+async def test_another_attempt_is_promised_unless_a_person_has_to_act(code: str, asks: bool) -> None:
+    state = state_of(health={"issues": [issue(1, "Fatal", code=code)]})
+
+    none = unavailable(ScriptedLink(DEGRADED), state)
+
+    assert ("Each call asks for a new attempt" in none.remedy) is asks
+
+
+@asynchronous
+async def test_what_quotes_lines_of_the_upstream_ends_its_paragraph() -> None:
+    quoting = issue(1, "Fatal", message="It printed:\n\n    boom")
+
+    none = unavailable(ScriptedLink(DEGRADED), state_of(health={"issues": [quoting]}))
+
+    assert f"    boom\n\n{NOT_RUN}" in none.message
+
+
+@pytest.mark.parametrize("report", [{}, {"issues": None}, {"issues": "odd"}, {"issues": []}])
+def test_a_report_without_issues_says_nothing(report: dict[str, object]) -> None:
+    assert known_issues(state_of(health={"status": "Healthy", **report})) == ([], [])
+
+
+def test_issues_of_one_code_are_found() -> None:
+    state = state_of(health={"issues": [issue(1), *(issue(7) for _ in range(QUOTED_ISSUES + 1))]})
+
+    assert known_issues(state, "Code7") == (["Problem 7."] * QUOTED_ISSUES, ["Solve problem 7."])
