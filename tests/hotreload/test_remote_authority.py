@@ -19,10 +19,11 @@ from uno_devserver.hotreload import channel as channels
 from uno_devserver.hotreload.authority import CheckResult, Restarted
 from uno_devserver.hotreload.remote_authority import NoAuthority, Policy, RemoteAuthority
 
-from .channels import SECONDS, Opened, open_channel, until
+from .channels import SECONDS, Opened, StandIn, open_channel, until
 
 ALL = CheckResult(True, False, "error TS1005: ';' expected", True, True, "warning", True)
 IMPATIENT = Policy(silence_seconds=0.2)
+AT_ONCE = 2.0  # seconds, for what takes a millisecond; a wait for the owner would be one of ten
 
 
 class Adopter:
@@ -139,14 +140,64 @@ async def test_a_build_that_takes_long_is_no_silence() -> None:
 @pytest.mark.parametrize("path", ["/nowhere/CoreFxPipe_x", "/tmp", "/tmp/" + "x" * 200, "/tmp/\0"])
 @asynchronous
 async def test_where_nobody_listens_that_is_known_at_once(path: str) -> None:
-    adopter = Adopter(path)
+    adopter = Adopter(path, Policy(opening_seconds=0))
 
     begun = time.monotonic()
     with pytest.raises(NoAuthority, match="is not reached"):
         await adopter.check()
 
-    assert time.monotonic() - begun < 1.0
+    assert time.monotonic() - begun < AT_ONCE
     await adopter.authority.close()
+
+
+@asynchronous
+async def test_a_channel_that_its_owner_is_about_to_open_is_waited_for() -> None:
+    """The registry names it from the launch of the Host on."""
+    with tempfile.TemporaryDirectory(prefix="u", dir="/tmp") as folder:
+        path = f"{folder}/c"
+        adopter = Adopter(path)
+        check = asyncio.create_task(adopter.check())
+        await asyncio.sleep(0.05)
+        assert not check.done()
+
+        authority = StandIn()
+        channel = channels.ControlChannel(path, authority)
+        await channel.open()
+
+        assert not (await check).server_changed
+        assert authority.checks == 1
+        await channel.close()
+        await adopter.authority.close()
+
+
+@asynchronous
+async def test_a_channel_that_is_never_opened_is_waited_for_once() -> None:
+    adopter = Adopter("/nowhere/CoreFxPipe_x", Policy(opening_seconds=0.2))
+
+    begun = time.monotonic()
+    with pytest.raises(NoAuthority, match="is not reached"):
+        await adopter.check()
+    assert time.monotonic() - begun >= 0.2
+
+    begun = time.monotonic()
+    for _ in range(20):
+        with pytest.raises(NoAuthority, match="is not reached"):
+            await adopter.check()
+    assert time.monotonic() - begun < AT_ONCE
+    await adopter.authority.close()
+
+
+@asynchronous
+async def test_a_restart_is_heard_of_also_by_one_that_has_never_asked() -> None:
+    async with open_channel() as opened:
+        adopter = Adopter(opened.path)
+        await until(lambda: opened.channel._peers)
+
+        await restart(opened)
+
+        await until(lambda: adopter.restarted)
+        assert (adopter.announced, adopter.authority.restarts) == (1, 1)
+        await adopter.authority.close()
 
 
 @asynchronous

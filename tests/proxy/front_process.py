@@ -95,7 +95,7 @@ for name, content in (("first_start", FirstStart), ("engine", Engine)):
     setattr(module, content.__name__, content)
 if odd == "floods":
     main.IDLE_MS = 50
-    main.ClientOutput = lambda handle: output.ClientOutput(handle, 1_000_000, 2_000_000)
+    main.ClientOutput = lambda handle, lost: output.ClientOutput(handle, 1_000_000, 2_000_000, lost=lost)
 if os.environ.get("AS_ON_WINDOWS"):
     input._can_be_watched, output.POLLS = lambda handle: False, False
 

@@ -22,8 +22,9 @@ ALLOWED |= {"_collections", "_functools", "_json", "_operator", "_sre", "_struct
 ALLOWED |= {"itertools", "keyword", "operator", "reprlib", "types", "_sha2", "_sha256"}
 
 # Ours that may be: none that keeps an upstream, speaks HTTP, or looks for what a workspace runs.
-OURS = {"__main__", "cli", "issues", "protocol", "proxy", "system"}
+OURS = {"__main__", "cli", "issues", "protocol", "proxy", "system", "workspace"}
 OURS_IN_PROTOCOL = {"eras", "jsonrpc", "lines", "parties"}
+OURS_IN_WORKSPACE = {"config_file", "paths"}
 
 # Tells what has been imported when answers have been written.
 PROGRAM = """
@@ -85,6 +86,7 @@ def test_the_first_answers_need_nothing_that_takes_long_to_import(tmp_path: Path
     ours = [name.split(".")[1:] for name in imported if name.startswith("uno_devserver.")]
     assert {parts[0] for parts in ours} - OURS == set()
     assert {parts[1] for parts in ours if parts[0] == "protocol" and parts[1:]} - OURS_IN_PROTOCOL == set()
+    assert {parts[1] for parts in ours if parts[0] == "workspace" and parts[1:]} - OURS_IN_WORKSPACE == set()
 
 
 def _imported_at(notes: str, answers: int) -> list[str]:

@@ -1,13 +1,15 @@
 """The authority of another process, asked over its control channel.
 
 Nobody waits for one that is not there or does not answer: where there is no connection, or it breaks, that is known at
-once; where there is silence, within a bound, and then for a while without trying. A long build is no silence. When the
-owner announces a restart, our own calls are let finish first, and it hears when they have.
+once; where there is silence, within a bound, and then for a while without trying. A long build is no silence. Only at
+the beginning the channel is waited for: the registry names it before its owner listens there. When the owner announces
+a restart, our own calls are let finish first, and it hears when they have.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -24,6 +26,8 @@ from .line_rpc import Ended, Limits, LineRpc
 class Policy(Value):
     limits: Limits = Limits(line_bytes=64 * 1024 * 1024)  # an answer has the whole output of a build
     connect_seconds: float = 1.0  # a socket of this machine
+    opening_seconds: float = 2.0  # the owner listens some 0.2 s after its Host serves, on a busy machine a second
+    opening_step_seconds: float = 0.01
     silence_seconds: float = 10.0  # the owner says something every 3 s as long as it works for us
     doubt_seconds: float = 30.0  # after such a silence it is not asked: each batch of calls would wait for it
     whole_seconds: float = 900.0  # two builds of 300 s, a client that has to become ready, and some room
@@ -57,7 +61,9 @@ class RemoteAuthority:
         self._announced: asyncio.Future[Restarted] | None = None  # a restart that the owner has announced
         self._tasks = Tasks()
         self._closed = False
+        self._opens_until = _now() + self._policy.opening_seconds  # until then its owner may be about to listen
         self.restarts = 0  # that the owner has told of, and that went well
+        self._tasks.start(self._connect_ahead())
 
     def news(self) -> bool | None:
         return None
@@ -155,6 +161,11 @@ class RemoteAuthority:
 
     # --- the connection
 
+    async def _connect_ahead(self) -> None:
+        """Connect before the first question, so that a restart is heard of also where nothing was asked."""
+        with contextlib.suppress(NoAuthority):
+            await self._connected()
+
     async def _connected(self) -> LineRpc:
         async with self._connecting:
             if self._connection is None or self._connection.ended:
@@ -165,8 +176,7 @@ class RemoteAuthority:
         if self._closed:
             raise NoAuthority("The proxy is ending.")
         try:
-            async with asyncio.timeout(self._policy.connect_seconds):
-                reader, writer = await connect(self._path)
+            reader, writer = await self._open()
         except (OSError, TimeoutError, ValueError) as error:  # ValueError: a path that none can be
             raise NoAuthority(f"The owner of the server is not reached on {self._path}: {error}.") from error
         if not is_this_user(writer):
@@ -175,6 +185,20 @@ class RemoteAuthority:
         connection = LineRpc(reader, writer, heard=self._heard, limits=self._policy.limits)
         self._tasks.start(self._listen(connection))
         return connection
+
+    async def _open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Wait for the channel, if it may be about to be opened for the first time."""
+        while True:
+            try:
+                async with asyncio.timeout(self._policy.connect_seconds):
+                    streams = await connect(self._path)
+            except (FileNotFoundError, ConnectionRefusedError):
+                if _now() >= self._opens_until:
+                    raise
+                await asyncio.sleep(self._policy.opening_step_seconds)
+            else:
+                self._opens_until = _now()
+                return streams
 
     async def _listen(self, connection: LineRpc) -> None:
         try:

@@ -52,6 +52,8 @@ class HandshakeCall:
 
     def stop(self, why: RpcError | None) -> None:
         """Cancel it. With a reason it is answered by that; without one, as the client wished, not at all."""
+        if self.unwanted:  # its client has cancelled it before
+            return
         self.why_stopped = why
         self.unwanted = why is None
         if self.task is not None:

@@ -68,7 +68,7 @@ class Proxy:
         self._parent = os.getppid()
         self._source, self._sink = own_streams()
         self._state = first_state(options)
-        self._output = ClientOutput(self._sink)
+        self._output = ClientOutput(self._sink, lost=self._client_lost)
         self._front = Front(self._state, self._output, self._begin)
         self._input = client_input(self._source)
         self._begun = False  # the second thread works, or has
@@ -98,7 +98,7 @@ class Proxy:
         while not self._input.ended and not self._output.gone:
             if until_ready and self._first is not None:
                 return
-            if self._output.full:
+            if self._output.full and not self._input.is_closed():
                 self._output.wait(FULL_SECONDS)
                 continue
             happened = self._input.wait(IDLE_MS if self._begun else START_MS)
@@ -113,10 +113,10 @@ class Proxy:
         self._begun = True
         self._heed_signals()
         _thread.start_new_thread(self._prepare, ())
-        from .front.client_watch import watch_client, watch_input
+        from .front.client_watch import watch_client, watch_ends
 
         _thread.start_new_thread(watch_client, (self._parent, self._end))
-        _thread.start_new_thread(watch_input, (self._source, self._end))
+        _thread.start_new_thread(watch_ends, (self._source, self._sink, lambda: self._input.reads, self._end))
 
     def _prepare(self) -> None:
         """In the second thread: begin the first start, and import what comes behind it."""
@@ -185,28 +185,28 @@ class Proxy:
 
     def _readable(self) -> None:
         self._front.take(self._input.read())
-        if self._input.ended or self._output.gone:
+        if self._input.ended:
             assert self._loop is not None
             self._input.detach(self._loop)
-            why = "the client closed our input" if self._input.ended else "the client does not read any more"
-            _thread.start_new_thread(self._end, (why,))
+            _thread.start_new_thread(self._end, ("the client closed our input",))
         elif self._output.full:
-            self._pause()
+            assert self._loop is not None
+            self._input.detach(self._loop)
+            self._loop.call_later(FULL_SECONDS, self._read_on)
 
-    def _pause(self) -> None:
-        """Read nothing while the client leaves too much unread."""
+    def _read_on(self) -> None:
+        """Read again, unless the client still leaves too much unread."""
         assert self._loop is not None
-        self._input.detach(self._loop)
-        self._loop.call_later(FULL_SECONDS, self._go_on)
-
-    def _go_on(self) -> None:
-        assert self._loop is not None
-        if self._output.gone:
-            _thread.start_new_thread(self._end, ("the client does not read any more",))
-        elif self._output.full:
-            self._loop.call_later(FULL_SECONDS, self._go_on)
-        else:
+        if not self._output.full:
             self._input.attach(self._loop, self._readable)
+        elif self._input.is_closed():
+            _thread.start_new_thread(self._end, ("the client closed our input",))
+        else:
+            self._loop.call_later(FULL_SECONDS, self._read_on)
+
+    def _client_lost(self) -> None:
+        """From any thread."""
+        _thread.start_new_thread(self._end, ("the client does not read any more",))
 
     def _fail(self, failure: BaseException) -> None:
         """Nothing can be passed on any more: whoever tries is told why, and so is whoever asks how we are."""

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from protocol.conversations import Client as HttpClient
 from protocol.conversations import Connection, ScriptedService, endpoint_of, text
-from protocol.lines import LineClient
+from protocol.line_clients import LineClient
 from support.assemblies import SERVER_PROCESSOR, TARGET_FRAMEWORK, TARGET_PLATFORM, assembly
 from uno_devserver.cli.parse import parse as parse_command_line
 from uno_devserver.cli.surface import COMMANDS, GLOBAL_OPTIONS
@@ -30,7 +30,7 @@ from uno_devserver.issues import UserError
 from uno_devserver.protocol.eras import HANDSHAKE_VERSIONS, MODERN_VERSIONS
 from uno_devserver.protocol.http.guard import own_names, refusal
 from uno_devserver.protocol.http.messages import Request, Response, Streaming
-from uno_devserver.protocol.jsonrpc import RpcRequest, read
+from uno_devserver.protocol.jsonrpc import Refused, RpcRequest, read
 from uno_devserver.protocol.service import Call, Result
 
 from ..documents import BUILT, RAW, WORDS, document
@@ -316,15 +316,17 @@ async def _converse_on_lines(pieces: Pieces, body: bytes) -> None:
         said = json.loads(body, parse_constant=_refuse)
     except (ValueError, RecursionError):
         return
+    message = read(said)
+    if isinstance(message, Refused):
+        return  # the front does that
     client = LineClient(ScriptedService(speak=_speak, ask=_ask), ask_seconds=0.001)
     await client.initialize(pieces.choice(HANDSHAKE_VERSIONS), elicitation={})
-    client.endpoint.take(said)
+    client.endpoint.take(message)
     await asyncio.sleep(0)
     await client.endpoint.close()
     answered = Counter(
         repr(message["id"]) for message in client.rest() if isinstance(message, dict) and "method" not in message
     )
-    message = read(said)
     if isinstance(message, RpcRequest):
         # Half a surrogate pair has no form in UTF-8, so an id with one cannot come back as it was.
         assert answered[repr(message.id)] == 1 or not str(message.id).isprintable()

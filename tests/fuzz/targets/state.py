@@ -19,7 +19,7 @@ from uno_devserver.instances.entries import entry_name, sidecar_name
 from uno_devserver.instances.workspace_state import log_of, remember_port, remembered_port
 from uno_devserver.issues import UserError
 from uno_devserver.proxy.health.status_file import running_proxies, status_of
-from uno_devserver.proxy.lists.merge import catalogue
+from uno_devserver.proxy.lists import catalogue
 from uno_devserver.setup import records
 from uno_devserver.setup.backups import backups_of
 from uno_devserver.setup.definitions import load, packaged

@@ -12,16 +12,23 @@ from uno_devserver.host.ide.rpc import RpcProblem, receive
 from uno_devserver.host.rc import frames
 from uno_devserver.host.rc.messages import MessageProblem, read_members
 from uno_devserver.protocol import jsonrpc
-from uno_devserver.protocol.client.lines import Splitter
-from uno_devserver.protocol.client.messages import Garbage, params_of, read_messages, result_in
+from uno_devserver.protocol.client.messages import (
+    Garbage,
+    embedded_message,
+    params_of,
+    read_messages,
+    result_in,
+    unreadable_answer,
+)
 from uno_devserver.protocol.http.guard import refusal
 from uno_devserver.protocol.http.reader import RequestReader
-from uno_devserver.protocol.parties import ServerInfo
+from uno_devserver.protocol.lines import LineSplitter, TooLong
+from uno_devserver.protocol.parties import ClientInfo
 from uno_devserver.protocol.sse import EventReader
 from uno_devserver.proxy.front.front import Front
-from uno_devserver.proxy.front.input import Lines, TooLong
+from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.own_tools import CAPABILITIES
-from uno_devserver.proxy.state import Lists, ProxyState, Timeline
+from uno_devserver.proxy.state import ProxyState
 
 from ..documents import BUILT, RAW, WORDS, document
 from ..pieces import UNCUT, cut_and_data
@@ -32,6 +39,7 @@ METHODS = (
     "prompts/list", "resources/templates/list", "notifications/initialized", "notifications/cancelled", "no/such",
 )  # fmt: skip
 BATCHES = "2025-03-26"  # the only version that has them
+UPSTREAM_LIMIT = 5000  # longer than what is kept of a line that is too long
 MAX_DIGITS = 4300  # that Python reads of a number; an answer may have more, in what an upstream wrote
 NAMES = (
     "jsonrpc", "id", "method", "params", "result", "error", "name", "uri", "cursor", "arguments", "_meta",
@@ -45,30 +53,77 @@ VALUES = tuple(json.dumps(word) for word in ("2.0", "2026-07-28", BATCHES, "uno_
 # --- the front of the proxy -------------------------------------------------------------------------------------------
 
 
+class Healthy(ProxyState):
+    def report(self) -> dict[str, object]:
+        return {"status": "Healthy"}
+
+
+class Written:
+    """What the client is told, in the place of its output."""
+
+    def __init__(self) -> None:
+        self.queued: list[bytes] = []
+        self.lines: list[bytes] = []
+
+    def queue(self, line: bytes) -> None:
+        self.queued.append(line)
+
+    def flush(self) -> None:
+        self.lines += self.queued
+        self.queued.clear()
+
+
+class Passing:
+    """An engine whose relay takes nothing, and which keeps what it is passed. Implements `front.Engine`."""
+
+    def __init__(self) -> None:
+        self.relay: Any = self
+        self.messages: list[object] = []
+
+    def take(self, message: Any) -> Any:
+        if isinstance(message, bytes):
+            return message
+        self.messages.append(message)
+        return None
+
+    def flush(self) -> None:
+        pass
+
+    def client_met(self, client: ClientInfo) -> None:
+        pass
+
+    def list_read(self) -> None:
+        pass
+
+
 def check_front(data: bytes) -> None:
     """Each request is answered or passed on, once; and the front still answers behind all that."""
-    batches, lines = data[:1] > b"\x7f", data[1:]
-    written: list[bytes] = []
-    inbox: list[tuple[str, Any]] = []
-    state = ProxyState(ServerInfo("uno-devserver", "1"), dict(CAPABILITIES), Lists(), lambda: {"status": "Healthy"})
-    front = Front(state, inbox.append, written.append, Timeline())
+    flags, lines = data[:1] or b"\0", data[1:]
+    batches, early = flags > b"\x7f", bool(flags[0] & 1)
+    output, engine = Written(), Passing()
+    state = Healthy(Options("/ws"), capabilities=dict(CAPABILITIES))
+    client: Any = output
+    front = Front(state, client, lambda: None)
+    if not early:  # else it is all held until there is an engine
+        front.open(engine)
     if batches:
-        front.take(_request(0, "initialize", {"protocolVersion": BATCHES, "capabilities": {}, "clientInfo": {}}))
-        written.clear()
-    reader = Lines(limit=1000)
-    taken = [*reader.feed(lines), *reader.finish()]
-    for line in taken:
-        front.take(line)
-    for kind, message in inbox:
-        if kind == "message" and "method" in message and "id" in message:
-            front.write(_answer(message["id"]))
-    answered = Counter(_key(answer["id"]) for line in written for answer in _several(_read(line)))
+        front.take([_request(0, "initialize", {"protocolVersion": BATCHES, "capabilities": {}, "clientInfo": {}})])
+        output.lines.clear()
+    splitter = LineSplitter(1000)
+    taken = [*splitter.feed(lines), *splitter.finish()]
+    front.take(taken)
+    front.open(engine)
+    for message in engine.messages:
+        if isinstance(message, jsonrpc.RpcRequest):
+            front.write(_answer(message.id))
+    assert output.queued == []
+    answered = Counter(_key(answer["id"]) for line in output.lines for answer in _several(_read(line)))
     owed = Counter(_key(request["id"]) for line in taken if isinstance(line, bytes) for request in _requests(line))
     if b"cancelled" not in lines:  # a batch does not wait for what its client does not want any more
         assert not owed - answered, f"not answered: {owed - answered}"
-    written.clear()
-    front.take(_request("last", "ping", {}))
-    assert json.loads(written[-1])["result"] == {}
+    output.lines.clear()
+    front.take([_request("last", "ping", {})])
+    assert json.loads(output.lines[-1])["result"] == {}
 
 
 def _read(line: bytes) -> Any:
@@ -132,18 +187,18 @@ LONG_ID = b"\0\0\5\2\3\xfc\0\2\x91\x16\x1a\x1b\x1c\x1d."  # an id of 400 digits,
 def front_seeds() -> list[bytes]:
     lines = [_request(number, method, {"name": "uno_health"}) for number, method in enumerate(METHODS)]
     batch = b"[" + b",".join(lines[1:4]) + b"]"
-    return [b"\0" + line for line in lines] + [b"\xff" + batch, b"\0" + b"\n".join(lines), b"\0" + b"[" * 600]
+    return [b"\0" + line for line in lines] + [
+        b"\x80" + batch, b"\xff" + batch, b"\0" + b"\n".join(lines), b"\1" + b"\n".join(lines), b"\0" + b"[" * 600,
+    ]  # fmt: skip
 
 
 def check_lines(data: bytes) -> None:
     """Lines are the same however they come in pieces; too long ones are told as such."""
     body, parts = cut_and_data(data)
     limit = 64
-    lines = Lines(limit)
-    found = [line for part in parts for line in lines.feed(part)] + lines.finish()
+    splitter = LineSplitter(limit)
+    found = [line for part in parts for line in splitter.feed(part)] + splitter.finish()
     expected = body.split(b"\n")
-    whole = Lines(limit)
-    assert found == [*whole.feed(body), *whole.finish()]
     short = [line.strip() for line in expected if len(line) <= limit and line.strip()]
     assert [line for line in found if isinstance(line, bytes)] == short
     assert sum(isinstance(line, TooLong) for line in found) == sum(len(line) > limit for line in expected)
@@ -155,12 +210,17 @@ def check_lines(data: bytes) -> None:
 def check_upstream_lines(data: bytes) -> None:
     """Lines are the same however they come in pieces, and each is messages or garbage."""
     body, parts = cut_and_data(data)
-    splitter, whole = Splitter(300), Splitter(300)
-    lines = [line for part in parts for line in splitter.feed(part)]
-    assert lines == whole.feed(body)
-    assert splitter.rest() == whole.rest()
+    splitter, whole = LineSplitter(UPSTREAM_LIMIT), LineSplitter(UPSTREAM_LIMIT)
+    lines = [line for part in parts for line in splitter.feed(part)] + splitter.finish()
+    assert lines == whole.feed(body) + whole.finish()
     for line in lines:
-        check_upstream_message(line)
+        answer = unreadable_answer(line)
+        assert answer is None or answer.error
+        if isinstance(line, bytes):
+            check_upstream_message(line)
+            stray, messages = embedded_message(line)
+            assert line.startswith(stray)
+            assert not any(message.is_empty for message in messages)
 
 
 def check_upstream_message(data: bytes) -> None:

@@ -22,7 +22,6 @@ from support.virtual_time import run_virtually, turns
 from uno_devserver.hotreload.authority import UNCHANGED
 from uno_devserver.protocol.client.messages import Message
 from uno_devserver.protocol.jsonrpc import BUSY, INTERNAL_ERROR, INVALID_REQUEST, STOPPED
-from uno_devserver.protocol.policy import DEFAULT_POLICY
 from uno_devserver.proxy.calls.call_queue import CallQueue
 from uno_devserver.proxy.inspection.call_recorder import Recorder
 from uno_devserver.proxy.state import ConnectionState
@@ -404,7 +403,7 @@ async def test_an_id_that_is_open_is_refused_and_the_first_call_goes_on() -> Non
 @asynchronous
 async def test_more_calls_at_once_than_a_client_may_make_are_refused() -> None:
     async with connected() as client:
-        most = DEFAULT_POLICY.calls
+        most = client.session.limit = 500
         client.send(*(client.line("echo", number) for number in range(most)))
         client.call("echo", "one more")
         answer = await client.answer("one more")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import psutil
 import pytest
 
 from support.bundled import wait_for
@@ -189,6 +190,36 @@ def test_a_hundred_calls_at_once_get_each_its_own_answer(proxies: Proxies, bench
 
     for number, request in calls.items():
         assert client.answer(request)["result"]["content"][0]["text"] == str(number)
+
+
+@ERAS
+def test_calls_leave_nothing_behind_in_memory(proxies: Proxies, bench: Workbench, modern: bool) -> None:
+    client = proxies.connected(modern=modern)
+    text = "x" * 100_000
+
+    def grown_after(calls: int) -> int:
+        before = psutil.Process(client.process.pid).memory_info().rss
+        for _ in range(calls):
+            assert client.call("echo", text=text) == text
+        return psutil.Process(client.process.pid).memory_info().rss - before
+
+    grown_after(100)
+    assert grown_after(200) < 100 * len(text)
+
+
+def test_a_call_with_a_number_that_no_float_holds_is_answered_whatever_becomes_of_the_server(proxies: Proxies) -> None:
+    client = proxies.connected("--", *odd_server())
+    call = (
+        b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"%s","arguments":%s,"_meta":{"n":1e400}}}\n'
+    )
+    client.expect(901, 902, 903)
+
+    client.send_bytes(call % (901, b"echo", b'{"text":"on","n":1e400}'))
+    assert client.answer(901)["result"]["content"][0]["text"] == "on"
+    client.send_bytes(call % (902, b"hold", b'{"n":1e400}') + call % (903, b"die", b'{"code":3,"n":-1e400}'))
+
+    for number in (902, 903):
+        assert "outcome is unknown" in client.answer(number)["result"]["content"][0]["text"]
 
 
 @ERAS

@@ -20,6 +20,7 @@ from .conftest import Workbench
 
 GONE_SECONDS = 1.0  # what is promised; on a machine that has nothing else to do it takes a tenth of it
 BUSY = 3.0  # how much longer it may take where other tests run at the same time
+FIRST_MOMENTS, MOMENT_SECONDS = 16, 0.008  # a first start is over after some 100 ms
 
 
 def gone_within(seconds: float, *pids: int) -> bool:
@@ -179,6 +180,68 @@ def test_a_client_that_does_not_read_neither_blocks_the_proxy_nor_keeps_it_alive
         process.wait()
         assert process.stdout
         process.stdout.close()
+
+
+@pytest.mark.parametrize("then", ["says nothing", "calls"])
+def test_a_client_that_closes_our_output_ends_the_proxy_although_it_keeps_our_input_open(
+    proxies: Proxies, then: str
+) -> None:
+    process = subprocess.Popen(
+        [COMMAND, "mcp", "start", "--", *odd_server()],
+        cwd=proxies.machine.workspace,
+        env=proxies.machine.variables(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdin
+    assert process.stdout
+    call = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hi"}}}\n'
+    process.stdin.write(call % 1)
+    process.stdin.flush()
+    assert b"hi" in process.stdout.readline()
+
+    process.stdout.close()
+    if then == "calls":
+        process.stdin.write(call % 2)
+        process.stdin.flush()
+
+    try:
+        assert process.wait(GONE_SECONDS * BUSY) == 0
+    finally:
+        process.kill()
+        process.wait()
+        process.stdin.close()
+
+
+def test_whenever_stdin_closes_in_the_first_moments_nothing_is_left_and_nothing_fails(
+    proxies: Proxies, tmp_path: Path
+) -> None:
+    """A second thread imports and launches meanwhile; a server that it launches in the last moment ends, too."""
+    notes = Notes(tmp_path / "notes")
+    for moment in range(FIRST_MOMENTS):
+        client = proxies.start("--", *odd_server(notes=notes, stays=True, ignores_sigterm=True))
+        client.begin("tools/list")
+        time.sleep(moment * MOMENT_SECONDS)
+
+        client.close_stdin()
+
+        assert client.exit_code(GONE_SECONDS * BUSY) == 0, client.stderr
+        assert not client.stderr.count("went wrong"), client.stderr
+        wait_for(lambda: not proxies.processes() or None, GONE_SECONDS * BUSY)
+
+
+def test_whenever_a_signal_comes_in_the_first_moments_nothing_is_left(proxies: Proxies, tmp_path: Path) -> None:
+    notes = Notes(tmp_path / "notes")
+    for moment in range(FIRST_MOMENTS):
+        client = proxies.start("--", *odd_server(notes=notes, stays=True, ignores_sigterm=True))
+        client.begin("tools/list")
+        time.sleep(moment * MOMENT_SECONDS)
+
+        client.process.send_signal(signal.SIGTERM)
+
+        assert client.exit_code(GONE_SECONDS * BUSY) in (0, -signal.SIGTERM), client.stderr
+        wait_for(lambda: not proxies.processes() or None, GONE_SECONDS * BUSY)
 
 
 def test_the_status_file_goes_with_the_proxy(proxies: Proxies, bench: Workbench) -> None:

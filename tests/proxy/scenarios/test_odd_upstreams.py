@@ -16,6 +16,8 @@ import pytest
 from support.files import write
 from support.odd_servers import Notes, odd_server
 from support.proxies import Proxies
+from support.scripted_http import served
+from support.scripted_servers import ScriptedServer
 from uno_devserver.system.ports import free_port
 
 
@@ -149,6 +151,18 @@ def test_an_answer_of_megabytes_arrives_whole(proxies: Proxies) -> None:
     client = proxies.connected("--", *odd_server())
 
     assert len(client.call("big", bytes=8_000_000)) == 8_000_000
+
+
+def test_an_answer_of_megabytes_over_http_arrives_whole(proxies: Proxies, tmp_path: Path) -> None:
+    """More than is read ahead of a connection. The second call goes over one that was kept, and so does the third."""
+    text = "x" * 3_000_000
+    server = ScriptedServer(tmp_path / "server")
+    with served(server) as url:
+        client = proxies.connected("--upstream-url", url)
+
+        answers = [client.call("say", text=text) for _ in range(3)]
+
+    assert answers == [text] * 3
 
 
 def test_a_child_of_the_server_that_holds_the_pipes_does_not_hide_its_end(proxies: Proxies, tmp_path: Path) -> None:

@@ -141,6 +141,18 @@ def test_a_modern_client_chooses_the_level_with_each_request(proxies: Proxies, b
     assert said == ["error"]
 
 
+def test_a_level_that_there_is_not_is_none(proxies: Proxies) -> None:
+    client = proxies.connected("--", *odd_server(era="modern"), modern=True)
+    client.call("echo", text="first")
+    said = {"method": "notifications/message", "params": {"level": "error", "data": "heard"}}
+    meta = {"io.modelcontextprotocol/logLevel": "loud"}
+
+    answer = client.result("tools/call", {"name": "say", "arguments": said, "_meta": meta})
+
+    assert answer["content"][0]["text"] == "said"
+    assert not [each for each in client.heard("notifications/message") if each["data"] == "heard"]
+
+
 @ERAS
 @pytest.mark.parametrize("method", QUESTIONS)
 def test_questions_of_the_host_reach_the_client_and_its_answers_go_back(

@@ -43,6 +43,7 @@ FOR_NEWEST_CODE = "Waiting for the newest code."
 class Request(Value):
     method: str
     params: Params
+    lost: int | None = None  # the generation of the upstream that it was relayed to, and that is gone
     sent: int = 0  # how many upstreams had it when they ended
 
 
@@ -72,6 +73,10 @@ class Forwarding:
             return queue.run(call, lambda: self._run(call, request))
         if request.method in REPEATABLE_METHODS:
             return self._run_current(queue, call, request)
+        return self._run(call, request)
+
+    def run_lost(self, call: Call, request: Request) -> Coroutine[Any, Any, msgspec.Raw | Result]:
+        """Go on with a call that has passed the queue, and whose upstream is gone."""
         return self._run(call, request)
 
     def list_read(self) -> None:
@@ -145,10 +150,12 @@ class Forwarding:
 
     async def _run(self, call: Call, request: Request) -> msgspec.Raw | Result:
         link, method, params = self._link, request.method, request.params
-        if link.state is not ConnectionState.CONNECTED:
+        losses = None if request.lost is None else _Losses(self._limits, request.sent)
+        if losses is not None and request.lost is not None:
+            await self._wait_for_another(call, request.lost, losses, method, params)
+        elif link.state is not ConnectionState.CONNECTED:
             await self._hold(call)
         caller = Caller(call)
-        losses = _Losses(self._limits, request.sent) if request.sent else None
         while True:
             generation = link.generation
             self._silence.watch(caller)
@@ -179,9 +186,7 @@ class Forwarding:
                 raise silent(method, params, self._limits.silence_seconds) from None
             finally:
                 self._silence.forget(caller)
-            self._waits(call, FOR_ANOTHER)
-            await self._await_another(generation, losses, method, params)
-            self._goes_on(call)
+            await self._wait_for_another(call, generation, losses, method, params)
 
     async def await_upstream(self, call: Call, seconds: float) -> None:
         """Returns when there is one; NoAnswer when there is none in time, or none will come by itself."""
@@ -233,15 +238,19 @@ class Forwarding:
         hints = tool.get("annotations") if tool is not None else None
         return isinstance(hints, dict) and (hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True)
 
-    async def _await_another(self, generation: int, losses: _Losses, method: str, params: Params) -> None:
+    async def _wait_for_another(
+        self, call: Call, generation: int, losses: _Losses, method: str, params: Params
+    ) -> None:
         """Returns when a new try is worth while; NoAnswer when it will not be."""
         link = self._link
+        self._waits(call, FOR_ANOTHER)
         link.lost(generation)
         if link.generation == generation and link.state is ConnectionState.CONNECTED:
             # Perhaps it was only this connection; perhaps nobody but us knows yet that the upstream is gone.
             await asyncio.sleep(losses.pause())
         rest = losses.rest()
         if rest > 0 and (link.state is ConnectionState.CONNECTED or await link.until_connected(rest)):
+            self._goes_on(call)
             return
         raise self._given_up(losses, method, params)
 

@@ -206,11 +206,12 @@ class CallRelay:
         if loss.sent and not self._service.may_repeat(call.name):
             self._go_on(call, self._failing(ended("tools/call", {"name": call.name}, 1)))
         else:
-            self._go_on(call, self._service.answer_again if loss.sent else self._service.answer)
+            self._go_on(call, self._repeating(call, sent=loss.sent))
 
     def cancel(self, call: RelayedCall) -> None:
         """The client does not want to know any more."""
         self.end(call)
+        call.leave_queue()
         call.route.connection.cancel(call)
         if call.record is not None:
             call.record.cancel()
@@ -218,6 +219,7 @@ class CallRelay:
     def stop(self, call: RelayedCall) -> None:
         """The proxy ends."""
         self.end(call)
+        call.leave_queue()
         call.route.connection.cancel(call)
         self.output.write(answer_message(call.id, stopped()))
 
@@ -245,12 +247,13 @@ class CallRelay:
     def failed(self, call: RelayedCall, error: RpcError, raw: msgspec.Raw = ABSENT) -> None:
         """An error of the upstream, `raw` as it came; one that stops says itself that the outcome is unknown."""
         if error.code == STOPPED and self._service.may_repeat(call.name):
-            self._go_on(call, self._service.answer_again)
+            self._go_on(call, self._repeating(call, sent=True))
         elif not _is_error(raw) or (call.route.modern and error.code == RESOURCE_NOT_FOUND):
             self._go_on(call, self._failing(error))
         else:
             call_id = msgspec.json.encode(call.id)
             self.output.queue(b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (call_id, raw))
+            call.leave_queue()
             if call.record is not None:
                 call.record.fail(error)
 
@@ -258,7 +261,11 @@ class CallRelay:
         """Answer it the general way, which gives the answer the form of the client's era."""
         if call.record is not None:
             call.record.forget()  # it is followed there from now on
-        self._session.begin(call.request(), answer)
+        self._session.begin(call.request(), answer, call.leave_queue)
+
+    def _repeating(self, call: RelayedCall, *, sent: bool) -> Answerer:
+        generation = call.route.generation
+        return lambda request: self._service.answer_lost(request, generation, sent=sent)
 
     def _failing(self, failure: RpcError | NoAnswer) -> Answerer:
         """Answers with what is known already."""
@@ -274,8 +281,6 @@ class CallRelay:
         """It is not open any more, for the client and for the upstream."""
         self._session.open.pop(call.id, None)
         call.route.end(call)
-        if call.queue is not None:
-            call.queue.leave()
 
     # Calls of which nothing is heard.
 
@@ -339,10 +344,18 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
                 return
         call_id = b"%d" % self.id if isinstance(self.id, int) else msgspec.json.encode(self.id)
         relay.output.queue(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (call_id, outcome.result))
+        if self.queue is not None:
+            self.leave_queue()
         if self.record is not None:
             self.record.end_with(outcome.result)
         if relay.proven != self.route.generation:
             relay.worked(self.route.generation)
+
+    def leave_queue(self) -> None:
+        """It does not run any more: a restart need not wait for it."""
+        queue, self.queue = self.queue, None
+        if queue is not None:
+            queue.leave()
 
     def turn_over(self, *, more: bool = False) -> None:
         if more and self.relay.has_calls:

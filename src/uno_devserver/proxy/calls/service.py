@@ -71,9 +71,9 @@ class ProxyService:
     def answer(self, call: Call) -> Answering:
         return self.observed(call, self._answer(call))
 
-    def answer_again(self, call: Call) -> Answering:
-        """Repeat a call of a tool whose upstream ended while it ran it."""
-        return self.observed(call, self._answer_again(call))
+    def answer_lost(self, call: Call, generation: int, *, sent: bool) -> Answering:
+        """Go on with a relayed call whose upstream, of that generation, is gone; `sent`: that may have run it."""
+        return self.observed(call, self._answer_lost(call, Request(call.method, call.params, generation, int(sent))))
 
     def observed(self, call: Call, answering: Answering) -> Answering:
         """The same, followed by whoever looks on."""
@@ -95,9 +95,9 @@ class ProxyService:
         except NoAnswer as none:
             return none.answer(method)
 
-    async def _answer_again(self, call: Call) -> Result | msgspec.Raw:
+    async def _answer_lost(self, call: Call, request: Request) -> Result | msgspec.Raw:
         try:
-            return await self.forwarding.run(call, Request(call.method, call.params, sent=1))
+            return await self.forwarding.run_lost(call, request)
         except NoAnswer as none:
             return none.answer(call.method)
 

@@ -50,19 +50,21 @@ def watch_client(parent: int, end: Callable[[str], None]) -> None:
         end(f"the process {ended.pid} ({ended.name}), which we belong to, has ended")
 
 
-def watch_input(source: int, end: Callable[[str], None]) -> None:
-    """Block until the input is closed, then call `end`, unless the main thread notices first; it may hang."""
-    if not hasattr(select, "poll"):  # Windows, where a thread of its own reads the input
+def watch_ends(source: int, sink: int, reads: Callable[[], int], end: Callable[[str], None]) -> None:
+    """Call `end` when the client has closed our output; or our input, and the main thread, which reads it, hangs.
+
+    `reads` counts how often that has read.
+    """
+    if not hasattr(select, "poll"):  # Windows: there a thread reads, and only writing tells
         return
     closed = select.poll()
-    closed.register(source, 0)  # its end is reported in any case
-    closed.poll()
-    unread = select.poll()
-    unread.register(source, select.POLLIN)
-    deadline = time.monotonic() + READ_REST_SECONDS
-    while time.monotonic() < deadline and dict(unread.poll(0)).get(source, 0) & select.POLLIN:
-        time.sleep(NOTICE_SECONDS)  # something is left to be read
-    time.sleep(NOTICE_SECONDS)
+    closed.register(source, 0)  # that they are closed is reported in any case
+    closed.register(sink, 0)
+    if source not in dict(closed.poll()):
+        end("the client does not read any more")
+    before = -1
+    while before != (before := reads()):  # something may be left to be read
+        time.sleep(NOTICE_SECONDS)
     end("the client closed our input")
 
 

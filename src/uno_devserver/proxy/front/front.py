@@ -88,6 +88,7 @@ class Front:
         self._engine: Engine | None = None
         self._relay: CallRelay | None = None
         self._held: list[Callable[[Engine], None]] = []  # until there is an engine
+        self._wants_engine = False  # something came that only the engine can answer, or that it has to know
         self._failure = ""  # why there is none any more
         self._client: ClientInfo | None = None  # who spoke last, in either era
         self._version: str | None = None  # what was agreed on, in the handshake era
@@ -130,6 +131,9 @@ class Front:
             relay.flush()
         if self._output.queued:
             self._output.flush()
+        if self._wants_engine:
+            self._wants_engine = False
+            self._needs_engine()  # behind the answers
 
     def _take(self, line: bytes | TooLong) -> None:
         if isinstance(line, TooLong):
@@ -157,7 +161,7 @@ class Front:
             self._take_message(call)
         else:
             self._held.append(lambda _: self.take([line]))
-            self._needs_engine()
+            self._wants_engine = True
 
     def _take_message(self, message: Message) -> None:
         reply = self._reply(message)
@@ -180,7 +184,7 @@ class Front:
     def _pass_on(self, message: Message) -> None:
         self._tell(lambda engine: engine.take(message))
         if isinstance(message, RpcRequest):
-            self._needs_engine()
+            self._wants_engine = True
         elif isinstance(message, RpcNotification) and message.method == "notifications/cancelled":
             self._batches.cancelled(message.params.get("requestId"))
 
@@ -257,8 +261,7 @@ class Front:
         if request.method in _TIMED:
             self._state.timeline.mark(request.method)
         then = _list_read if request.method in LISTS else None
-        if then is not None:
-            self._needs_engine()
+        self._wants_engine = self._wants_engine or then is not None
         return _Reply(answer_line(request.id, result, spliced), then)
 
     def _meet(self, client: ClientInfo) -> None:

@@ -39,6 +39,7 @@ class ClientInput:
         self._handle = handle
         self._splitter = LineSplitter(limit)
         self.ended = False
+        self.reads = 0  # counts them
 
     def wait(self, milliseconds: int) -> bool:
         """Until there is something to read, `wake` was called, or the time is over; whether something happened."""
@@ -54,6 +55,10 @@ class ClientInput:
     def read(self) -> list[bytes | TooLong]:
         """The lines that came."""
         raise NotImplementedError
+
+    def is_closed(self) -> bool:
+        """Whether the client has closed it, although something may be left to read."""
+        return False
 
     def attach(self, loop: AbstractEventLoop, readable: Callable[[], None]) -> None:
         """From now on the loop, which runs in this thread, calls `readable` when there is something to read."""
@@ -107,7 +112,13 @@ class PolledInput(ClientInput):
             return []
         except OSError:  # a socket whose other end was closed with something unread
             data = b""
+        self.reads += 1
         return self._splitter.feed(data) if data else self._end()
+
+    def is_closed(self) -> bool:
+        closed = select.poll()
+        closed.register(self._handle, 0)
+        return bool(closed.poll(0))
 
     def attach(self, loop: AbstractEventLoop, readable: Callable[[], None]) -> None:
         self._readable = True

@@ -16,6 +16,10 @@ from collections import deque
 from ...issues import UserError
 from ...system.log import log
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 # What a client may leave unread before nothing more of it is read: four of the longest messages.
 FULL_BYTES = 64 * 1024 * 1024
 # What the upstream says meanwhile comes on top. A client that leaves that much will not read again.
@@ -51,10 +55,19 @@ def give_back(sink: int) -> None:
 
 
 class ClientOutput:
-    def __init__(self, handle: int, full_bytes: int = FULL_BYTES, give_up_bytes: int = GIVE_UP_BYTES) -> None:
+    def __init__(
+        self,
+        handle: int,
+        full_bytes: int = FULL_BYTES,
+        give_up_bytes: int = GIVE_UP_BYTES,
+        *,
+        lost: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`lost` is called once, from any thread, when the client is gone or was given up."""
         self._handle = handle
         self._full_bytes = full_bytes
         self._give_up_bytes = give_up_bytes
+        self._lost = lost
         self._lock = _thread.allocate_lock()
         self._idle = _thread.allocate_lock()  # held while the thread has something to write
         self.queued: list[bytes] = []  # lines for the next `flush`
@@ -106,7 +119,7 @@ class ClientOutput:
         except BlockingIOError:
             pass
         except OSError:
-            self.gone = True
+            self._lose()
         return rest
 
     def _leave(self, rest: memoryview) -> None:
@@ -149,7 +162,12 @@ class ClientOutput:
         return True
 
     def _give_up(self) -> None:
-        self.gone = True
         self._waiting.clear()
         self._held = 0
         self.full = False
+        self._lose()
+
+    def _lose(self) -> None:
+        if not self.gone:
+            self.gone = True
+            self._lost()

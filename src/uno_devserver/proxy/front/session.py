@@ -19,6 +19,7 @@ from ...protocol.eras import HANDSHAKE_VERSIONS, MODERN_VERSIONS, NEWEST_HANDSHA
 from ...protocol.followed import Followed
 from ...protocol.handshake import Handshake
 from ...protocol.jsonrpc import (
+    BUSY,
     INTERNAL_ERROR,
     INVALID_REQUEST,
     STOPPED,
@@ -98,13 +99,15 @@ class ClientSession:
         else:
             self.session.client = client  # some clients shake hands again
 
-    def begin(self, request: RpcRequest, answer: Answerer | None = None) -> None:
-        """Run it to its answer; `answer`: who gives that instead of the service."""
+    def begin(
+        self, request: RpcRequest, answer: Answerer | None = None, ended: Callable[[], None] | None = None
+    ) -> None:
+        """Run it to its answer; `answer`: who gives that instead of the service. `ended` is called when it is over."""
         if request.id in self.open:
             message = "A request with this id still runs; it goes on, and this one does not begin."
             self._write(error_message(request.id, RpcError(INVALID_REQUEST, message)))
             return
-        line = _Request(self._write, request.id, self.open)
+        line = _Request(self._write, request.id, self.open, ended)
         try:
             self._begin(request, line, answer)
         except RpcError as error:
@@ -136,6 +139,8 @@ class ClientSession:
     def _begin(self, request: RpcRequest, line: _Request, answer: Answerer | None) -> None:
         if self._closed:
             raise RpcError(STOPPED, "The server is stopping.")
+        if len(self.open) > self.limit:
+            raise RpcError(BUSY, f"{self.limit} requests of this client run already.")
         if not has_envelope(request.params):
             # Without a handshake, too: there is only one client, and nothing to mistake it for.
             call = HandshakeCall(self.session or self._open(UNKNOWN_CLIENT), request, line)
@@ -207,8 +212,11 @@ class _Line:
 class _Request(_Line):
     """A request that runs in a task, until it is answered."""
 
-    def __init__(self, write: Write, request_id: Id, running: dict[Id, OpenRequest]) -> None:
+    def __init__(
+        self, write: Write, request_id: Id, running: dict[Id, OpenRequest], ended: Callable[[], None] | None
+    ) -> None:
         super().__init__(write)
+        self._ended = ended
         self.withdraw: Callable[[], object] = self.end  # what is to be done when the client cancels it
         self._id = request_id
         self._running = running
@@ -223,5 +231,8 @@ class _Request(_Line):
 
     def end(self) -> None:
         super().end()
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            ended()
         if self._running.get(self._id) is self:  # a client that cancelled it may have used its id again
             del self._running[self._id]

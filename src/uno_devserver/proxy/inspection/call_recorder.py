@@ -165,23 +165,6 @@ class Recorder:
 class Record:
     """One call. Its texts are made when they are first told, so that the call itself is not delayed."""
 
-    __slots__ = (
-        "_arguments",
-        "_outcome",
-        "_ran",
-        "_recorder",
-        "_since",
-        "_total",
-        "_waited",
-        "at",
-        "client",
-        "id",
-        "method",
-        "name",
-        "state",
-        "why",
-    )
-
     def __init__(
         self,
         recorder: Recorder,
