@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 OPEN_SECONDS = 15.0  # the page is there a second after the start; a busy machine takes longer
 POLL_SECONDS = 0.1  # within which Ctrl+C is heeded
 LAST_LINES = 10
+LAST_WORDS_SECONDS = 1.0  # from the end of the process to the end of its output
 WAITING_LINES = 10_000  # that nobody has read yet: a terminal may be held, and the proxy must not be
 NO_PAGE = "InspectorNotServed"
 NOT_STARTED = "HostNotStarted"  # that it is so, where another issue says why
@@ -50,6 +51,7 @@ class AttendedProxy:
             creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
         )
         self._printed: queue.Queue[str | None] = queue.Queue(WAITING_LINES)  # None: its end
+        self._all_read = False
         self._left_out = 0  # lines for which there was no room
         self._last: deque[str] = deque(maxlen=LAST_LINES)
         self._trouble: Mapping[str, str] | None = None  # what was told of it
@@ -90,14 +92,16 @@ class AttendedProxy:
         return True
 
     def end(self) -> int:
-        """With all that it started; its exit code."""
+        """With all that it started, when what it said is shown; its exit code."""
         assert self._process.stdin
         self._process.stdin.close()
         try:
-            return self._process.wait(GRACE_SECONDS)
+            code = self._process.wait(GRACE_SECONDS)
         except subprocess.TimeoutExpired:  # it hangs; the Host that it may have started sees that it has gone
             self._process.kill()
-            return self._process.wait()
+            code = self._process.wait()
+        self._show_the_rest()
+        return code
 
     def has_no_place(self) -> bool:
         """Whether it goes on without a page, since no port is free."""
@@ -128,12 +132,22 @@ class AttendedProxy:
         issues = status.get("issues")
         return issues if isinstance(issues, list) and (state is None or status.get("state") == state.value) else []
 
+    def _show_the_rest(self) -> None:
+        """What it said last says why it ended; another thread reads it, and may be behind."""
+        deadline = time.monotonic() + LAST_WORDS_SECONDS
+        while time.monotonic() < deadline and (line := self._next()) is not None:
+            self._show(line)
+
     def _next(self) -> str | None:
         """What it prints next, empty if that is nothing for now; None at its end."""
+        if self._all_read:
+            return None
         try:
-            return self._printed.get(timeout=POLL_SECONDS)
+            line = self._printed.get(timeout=POLL_SECONDS)
         except queue.Empty:
             return ""
+        self._all_read = line is None
+        return line
 
     def _show(self, line: str) -> None:
         if self._left_out:

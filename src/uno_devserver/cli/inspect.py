@@ -9,8 +9,10 @@ import os
 import re
 import time
 
-from ..instances.membership import same_place
+from ..instances.membership import is_inside, same_place
 from ..issues import UserError
+from ..proxy.health.status_file import running_proxies, status_of
+from ..proxy.reload.subject import NOT_YET
 from ..system.folders import folders
 from ..system.log import INFORMATION, level_named, log
 from ..system.values import Value
@@ -19,7 +21,7 @@ from ..workspace.resolver import resolve
 from .directory import absolute
 from .numbers import MAX_PORT, number
 from .results import Result
-from .workspace_proxies import proxies_of
+from .workspace_proxies import belongs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
 
 START_SECONDS = 10.0  # a proxy that takes longer for its first start is not waited for
 POLL_SECONDS = 0.02
-STARTING = frozenset({"Initializing", "Discovering", "Launching", "Connecting", "Connected"})
+STARTING = frozenset({"Initializing", "Discovering", "Launching", "Connecting", "Connected", "Reconnecting"})
 ASK_SECONDS = 5.0  # a proxy opens its page in some 50 ms
 # All pages are on this machine; what files say may be anything.
 _ADDRESS = re.compile(r"http://localhost:(\d{1,5})/\S*")
@@ -47,7 +49,7 @@ def run(invocation: Invocation) -> Result:
     workspace = _workspace(invocation)
     port = _port(invocation, workspace)
     _agree(workspace)
-    proxies = sorted(map(_started, proxies_of(workspace)), key=lambda status: not _is_at(status, workspace))
+    proxies = _proxies(workspace)
     page = _open_page(proxies) or _asked_for(proxies, port)
     if page is not None:
         _show(page, invocation)
@@ -85,14 +87,31 @@ def _agree(workspace: Workspace) -> None:
 # Of a proxy that runs.
 
 
+def _proxies(workspace: Workspace) -> list[Status]:
+    """Those of the workspace, when their first start is over; first the ones of its own folder.
+
+    One that just starts in a folder above may be one of them: it has not said yet which workspace it serves.
+    """
+    found = [
+        _started(status)
+        for status in running_proxies(folders().state)
+        if belongs(status, workspace) or (_is_starting(status) and _is_above(status, workspace))
+    ]
+    return sorted(
+        (status for status in found if belongs(status, workspace)), key=lambda status: not _is_at(status, workspace)
+    )
+
+
+def _is_above(status: Status, workspace: Workspace) -> bool:
+    return is_inside(workspace.working_directory, str(status.get("directory")))
+
+
 def _is_at(status: Status, workspace: Workspace) -> bool:
     return same_place(str(status.get("directory")), workspace.working_directory)
 
 
 def _started(status: Status) -> Status:
     """The status of a proxy when its first start is over, which decides whether it can be asked; bounded in time."""
-    from ..proxy.health.status_file import status_of
-
     pid, deadline = status["processId"], time.monotonic() + START_SECONDS
     assert isinstance(pid, int)  # else it would be no status of a running proxy
     while _is_starting(status) and time.monotonic() < deadline:
@@ -103,8 +122,8 @@ def _started(status: Status) -> Status:
 
 def _is_starting(status: Status) -> bool:
     """Whether its start may still open a page or a control channel."""
-    decided = ("inspector", "controlChannel", "hotReload", "hotReloadOff", "fallback")
-    starts = status.get("state") in STARTING and not any(status.get(name) for name in decided)
+    decided = [status.get(name) for name in ("inspector", "controlChannel", "hotReload", "hotReloadOff", "fallback")]
+    starts = status.get("state") in STARTING and not any(each and each != NOT_YET for each in decided)
     return starts or status.get("opensInspector") is True
 
 

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
 
 
 def proxies_of(workspace: Workspace) -> list[Status]:
-    """Those of its folder and of folders in it; a proxy that just starts is known by the folder it was started in."""
-    homes = (workspace.working_directory, workspace.requested_directory)
-    return [
-        status
-        for status in running_proxies(folders().state)
-        if isinstance(place := status.get("directory"), str)
-        and (any(same_place(place, home) for home in homes) or is_inside(place, homes[0]))
-    ]
+    """Those of its folder and of folders in it."""
+    return [status for status in running_proxies(folders().state) if belongs(status, workspace)]
+
+
+def belongs(status: Status, workspace: Workspace) -> bool:
+    """Whether it is a proxy of the workspace; one that just starts is known by the folder it was started in."""
+    place, homes = status.get("directory"), (workspace.working_directory, workspace.requested_directory)
+    if not isinstance(place, str):
+        return False
+    return any(same_place(place, home) for home in homes) or is_inside(place, homes[0])

@@ -116,6 +116,7 @@ class ProxyFacts(Value):
     wait_calls: bool = False
     http_endpoint: str | None = None  # where MCP is served over HTTP, too
     inspector: str | None = None  # the URL of its page, with the token
+    inspector_undecided: bool = True  # whether the page opens by itself is looked at when the first start is over
     clients: tuple[str, ...] = ()  # as they call themselves
     servers: tuple[ActiveServer, ...] = ()  # all Hosts of this machine, as last seen
     control_channel: str | None = None  # the path on which this proxy is asked for new code; None: it owns no upstream

@@ -18,7 +18,7 @@ META = "io.modelcontextprotocol/"
 @asynchronous
 async def test_a_modern_client_asks_who_the_server_is_and_needs_nothing_else() -> None:
     wire = Wire(TestPeer("ide", roots={}))
-    begin = asyncio.ensure_future(wire.connection.begin(wire, modern_first=True))
+    begin = asyncio.ensure_future(wire.begin(modern_first=True))
 
     discover = await wire.next()
     wire.answer(discover, {**DISCOVERED, "_meta": {f"{META}serverInfo": {"name": "s", "version": "2"}}})
@@ -39,7 +39,7 @@ async def test_a_modern_client_asks_who_the_server_is_and_needs_nothing_else() -
 @asynchronous
 async def test_a_handshake_client_initializes_and_says_that_it_is_done() -> None:
     wire = Wire(TestPeer("ide", sampling={}))
-    begin = asyncio.ensure_future(wire.connection.begin(wire, modern_first=False))
+    begin = asyncio.ensure_future(wire.begin(modern_first=False))
 
     initialize = await wire.next()
     wire.answer(initialize, initialized("2024-11-05"))
@@ -57,7 +57,7 @@ async def test_a_handshake_client_initializes_and_says_that_it_is_done() -> None
 @asynchronous
 async def test_a_server_that_refuses_the_modern_question_is_initialized(code: int) -> None:
     wire = Wire(TestPeer(modern=True))
-    begin = asyncio.ensure_future(wire.connection.begin(wire, modern_first=True))
+    begin = asyncio.ensure_future(wire.begin(modern_first=True))
 
     wire.refuse(await wire.next(), code)
     initialize = await wire.next()
@@ -71,7 +71,7 @@ async def test_a_server_that_refuses_the_modern_question_is_initialized(code: in
 @asynchronous
 async def test_a_server_that_knows_the_modern_question_but_no_modern_version_is_initialized() -> None:
     wire = Wire(TestPeer(modern=True))
-    begin = asyncio.ensure_future(wire.connection.begin(wire, modern_first=True))
+    begin = asyncio.ensure_future(wire.begin(modern_first=True))
 
     wire.answer(await wire.next(), {"supportedVersions": ["2025-11-25"], "capabilities": {}})
     wire.answer(await wire.next(), initialized())
@@ -84,7 +84,7 @@ async def test_a_server_that_knows_the_modern_question_but_no_modern_version_is_
 @asynchronous
 async def test_a_server_that_refuses_to_be_initialized_is_asked_in_the_modern_way(code: int) -> None:
     wire = Wire(TestPeer())
-    begin = asyncio.ensure_future(wire.connection.begin(wire, modern_first=False))
+    begin = asyncio.ensure_future(wire.begin(modern_first=False))
 
     wire.refuse(await wire.next(), code)
     wire.answer(await wire.next(), DISCOVERED)
@@ -98,7 +98,7 @@ async def test_a_server_that_refuses_to_be_initialized_is_asked_in_the_modern_wa
 @asynchronous
 async def test_a_server_that_refuses_both_eras_is_refused_with_its_own_words(modern_first: bool) -> None:
     wire = Wire(TestPeer())
-    begin = asyncio.ensure_future(wire.connection.begin(wire, modern_first=modern_first))
+    begin = asyncio.ensure_future(wire.begin(modern_first=modern_first))
 
     for _ in range(2):
         request = await wire.next()
@@ -114,7 +114,7 @@ async def test_a_server_that_refuses_both_eras_is_refused_with_its_own_words(mod
 async def test_an_echo_is_no_server(modern_first: bool) -> None:
     peer = TestPeer()
     wire = Wire(peer)
-    begin = asyncio.ensure_future(wire.connection.begin(wire, modern_first=modern_first))
+    begin = asyncio.ensure_future(wire.begin(modern_first=modern_first))
 
     for _ in range(2):
         wire.say(**(await wire.next()))
@@ -127,7 +127,7 @@ async def test_an_echo_is_no_server(modern_first: bool) -> None:
 @asynchronous
 async def test_a_server_of_an_unknown_version_is_refused() -> None:
     wire = Wire(TestPeer())
-    begin = asyncio.ensure_future(wire.connection.begin(wire, modern_first=False))
+    begin = asyncio.ensure_future(wire.begin(modern_first=False))
 
     wire.answer(await wire.next(), initialized("1999-01-01"))
     wire.refuse(await wire.next(), -32601)
@@ -140,7 +140,7 @@ async def test_a_server_of_an_unknown_version_is_refused() -> None:
 async def test_nothing_else_is_said_to_a_server_that_takes_its_time() -> None:
     """It may be about to answer, and has then agreed to that era."""
     wire = Wire(TestPeer(modern=True))
-    begin = asyncio.ensure_future(wire.connection.begin(wire, modern_first=True))
+    begin = asyncio.ensure_future(wire.begin(modern_first=True))
 
     discover = await wire.next()
     await wire.nothing()
@@ -155,7 +155,7 @@ async def test_nothing_else_is_said_to_a_server_that_takes_its_time() -> None:
 async def test_what_a_server_says_before_it_answers_is_heard() -> None:
     peer = TestPeer()
     wire = Wire(peer)
-    begin = asyncio.ensure_future(wire.connection.begin(wire, modern_first=False))
+    begin = asyncio.ensure_future(wire.begin(modern_first=False))
     initialize = await wire.next()
 
     wire.say(method="notifications/message", params={"level": "info", "data": "loading"})
@@ -170,7 +170,7 @@ async def test_what_a_server_says_before_it_answers_is_heard() -> None:
 @asynchronous
 async def test_a_server_that_ends_instead_of_answering_is_lost() -> None:
     wire = Wire(TestPeer(modern=True))
-    begin = asyncio.ensure_future(wire.connection.begin(wire, modern_first=True))
+    begin = asyncio.ensure_future(wire.begin(modern_first=True))
     await wire.next()
 
     wire.connection.ended()
@@ -183,7 +183,7 @@ async def test_a_server_that_ends_instead_of_answering_is_lost() -> None:
 @asynchronous
 async def test_a_server_that_ends_over_initialize_did_not_end_over_the_modern_question() -> None:
     wire = Wire(TestPeer(modern=True))
-    begin = asyncio.ensure_future(wire.connection.begin(wire, modern_first=True))
+    begin = asyncio.ensure_future(wire.begin(modern_first=True))
     wire.refuse(await wire.next(), -32601)
     await wire.next()
 
@@ -198,7 +198,7 @@ async def test_a_server_that_ends_over_initialize_did_not_end_over_the_modern_qu
 async def test_who_gives_up_on_initialize_does_not_cancel_it() -> None:
     """The protocol forbids it."""
     wire = Wire(TestPeer())
-    begin = asyncio.ensure_future(wire.connection.begin(wire, modern_first=False))
+    begin = asyncio.ensure_future(wire.begin(modern_first=False))
     await wire.next()
 
     begin.cancel()

@@ -29,6 +29,10 @@ class Wire:
         self._queued: list[Sendable] = []
         self._lines: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
 
+    async def begin(self, *, modern_first: bool) -> None:
+        lines: Any = self
+        await self.connection.begin(lines, modern_first=modern_first)
+
     def queue(self, line: Sendable) -> None:
         if self.gone:
             raise Lost("it is gone", sent=False)
@@ -94,7 +98,7 @@ def initialized(version: str = "2025-11-25", *, logs: bool = True) -> dict[str, 
 async def handshake_wire(peer: Peer, *, logs: bool = True) -> Wire:
     """A conversation that has begun in the handshake era."""
     wire = Wire(peer)
-    begin = asyncio.ensure_future(wire.connection.begin(wire, modern_first=False))
+    begin = asyncio.ensure_future(wire.begin(modern_first=False))
     wire.answer(await wire.next(), initialized(logs=logs))
     await begin
     assert (await wire.next())["method"] == "notifications/initialized"
@@ -103,7 +107,7 @@ async def handshake_wire(peer: Peer, *, logs: bool = True) -> Wire:
 
 async def modern_wire(peer: Peer, **capabilities: Any) -> Wire:
     wire = Wire(peer)
-    begin = asyncio.ensure_future(wire.connection.begin(wire, modern_first=True))
+    begin = asyncio.ensure_future(wire.begin(modern_first=True))
     wire.answer(await wire.next(), {**DISCOVERED, "capabilities": capabilities})
     await begin
     return wire

@@ -707,6 +707,24 @@ async def test_a_call_is_repeated_as_often_as_on_the_general_way() -> None:
         assert len(client.link.asked) == 1 + QUICK.repetitions
 
 
+@asynchronous
+async def test_after_a_loss_the_next_call_goes_over_another_connection_and_the_old_one_is_closed() -> None:
+    async with connected() as client:
+        client.send(client.line("act", 1), client.line("act", 2))
+        first, second = client.link.asked
+        first.lose()
+        await client.answer(1)
+        client.call("act", 3)
+        await until(lambda: len(client.link.asked) == 3)
+
+        old, new = client.link.connections
+        assert client.link.asked[2].connection is new
+        assert not old.closed, "another call still waits there"
+        second.answer()
+        await until(lambda: old.closed)
+        assert len(client.answers(2)) == 1
+
+
 @pytest.mark.parametrize("tool", ["act", "look"])
 @asynchronous
 async def test_a_call_that_the_lost_upstream_never_had_goes_to_the_next(tool: str) -> None:
@@ -1113,6 +1131,19 @@ async def test_calls_beyond_the_concurrency_wait_for_their_turn_in_order() -> No
         for number in (1, 2, 3):
             assert (await client.answer(number))["result"] == {"n": number}
         await until(lambda: is_balanced(client))
+
+
+@asynchronous
+async def test_a_call_that_its_connection_does_not_take_holds_no_place_in_the_queue() -> None:
+    async with connected() as client:
+        client.use_queue(queue_of(ScriptedAuthority(False), concurrency=1))
+        client.link.declines_calls = True
+        for number in (1, 2):
+            client.call("act", number)
+            (await client.next_asked()).answer()
+            await client.answer(number)
+
+        assert is_balanced(client)
 
 
 @asynchronous

@@ -6,13 +6,14 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from support.hosts import is_running
-from uno_devserver.proxy.front.client_watch import client_chain, is_wrapper, watch_client
+from uno_devserver.proxy.front.client_watch import client_chain, is_wrapper, watch_client, watch_ends
 from uno_devserver.system.ancestry import Ancestor
 
 from ..front_process import PATIENCE, command, eventually
@@ -98,9 +99,71 @@ def test_where_there_is_nobody_there_is_nobody_to_watch() -> None:
     assert client_chain([]) == ()
 
 
+# --- closed ends ----------------------------------------------------------------------------------------------------
+
+
+class Ended(Exception):
+    """In place of the end of the process."""
+
+
+def end(reason: str) -> None:
+    raise Ended(reason)
+
+
+class Ends:
+    """Our input and output, and the client's ends of them."""
+
+    def __init__(self) -> None:
+        self.source, self.input = os.pipe()
+        self.output, self.sink = os.pipe()
+
+    def close(self) -> None:
+        for handle in (self.source, self.input, self.output, self.sink):
+            try:
+                os.close(handle)
+            except OSError:
+                pass  # the test has closed it
+
+
+@pytest.fixture
+def ends() -> Iterator[Ends]:
+    both = Ends()
+    yield both
+    both.close()
+
+
+def test_a_client_that_has_closed_our_output_does_not_read_any_more(ends: Ends) -> None:
+    os.close(ends.output)
+
+    with pytest.raises(Ended, match="does not read any more"):
+        watch_ends(ends.source, ends.sink, lambda: 0, end)
+
+
+@pytest.mark.parametrize("unread", [b"", b"something that nobody reads"])
+def test_a_client_that_has_closed_our_input_is_noticed_though_nobody_reads(ends: Ends, unread: bytes) -> None:
+    os.write(ends.input, unread)
+    os.close(ends.input)
+    began = time.monotonic()
+
+    with pytest.raises(Ended, match="closed our input"):
+        watch_ends(ends.source, ends.sink, lambda: 5, end)
+
+    assert time.monotonic() - began < GONE_SECONDS * BUSY
+
+
+def test_as_long_as_the_rest_of_a_closed_input_is_read_it_is_waited_for(ends: Ends) -> None:
+    os.close(ends.input)
+    reads = iter([1, 2, 3, 4, 4, 5])
+
+    with pytest.raises(Ended, match="closed our input"):
+        watch_ends(ends.source, ends.sink, lambda: next(reads), end)
+
+    assert list(reads) == [5]
+
+
 # --- real chains ----------------------------------------------------------------------------------------------------
 
-# Launcher what it is told to, with its own input and output, and waits, as npx does; the rest is in its file's name.
+# Starts what it is told to, with its own input and output, and waits, as npx does; the rest is in its file's name.
 RUNNER = """
 import subprocess, sys
 sys.exit(subprocess.Popen(sys.argv[1:]).wait())

@@ -195,16 +195,18 @@ def test_a_hundred_calls_at_once_get_each_its_own_answer(proxies: Proxies, bench
 @ERAS
 def test_calls_leave_nothing_behind_in_memory(proxies: Proxies, bench: Workbench, modern: bool) -> None:
     client = proxies.connected(modern=modern)
-    text = "x" * 100_000
+    call = {"name": "echo", "arguments": {"text": "x" * 2000}}
 
-    def grown_after(calls: int) -> int:
+    def grown_after(rounds: int) -> int:
         before = psutil.Process(client.process.pid).memory_info().rss
-        for _ in range(calls):
-            assert client.call("echo", text=text) == text
+        for _ in range(rounds):
+            for request in [client.begin("tools/call", call) for _ in range(50)]:
+                assert "result" in client.answer(request)
+                client.forget(request)
         return psutil.Process(client.process.pid).memory_info().rss - before
 
-    grown_after(100)
-    assert grown_after(200) < 100 * len(text)
+    grown_after(20)
+    assert grown_after(60) < 60 * 50 * 1500
 
 
 def test_a_call_with_a_number_that_no_float_holds_is_answered_whatever_becomes_of_the_server(proxies: Proxies) -> None:

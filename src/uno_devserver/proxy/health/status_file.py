@@ -52,7 +52,7 @@ class StatusFile:
             "status": "Unhealthy",
             "issues": [issue],
             "directory": options.directory,
-            "opensInspector": options.inspector_port is not None,
+            "opensInspector": True,
         }
         try:
             write_atomic(self._path, json.dumps(status).encode(), durable=False)
@@ -139,14 +139,8 @@ def _status(facts: ProxyFacts, created: float | None) -> Status:
         "directory": workspace.working_directory if workspace else facts.options.directory,
         "solution": workspace.solution if workspace else None,
         "catalogueWritten": facts.catalogue_written,
-        "opensInspector": _opens_inspector(facts),
+        "opensInspector": facts.inspector_undecided,  # it may still open its page by itself
     }
-
-
-def _opens_inspector(facts: ProxyFacts) -> bool:
-    """Whether the page that was asked for at the start is still to be opened."""
-    failed = any(issue.code == "InspectorNotServed" for issue in facts.issues)
-    return facts.options.inspector_port is not None and facts.inspector is None and not failed
 
 
 def running_proxies(state: str) -> tuple[Status, ...]:

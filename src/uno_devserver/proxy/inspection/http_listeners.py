@@ -128,6 +128,8 @@ class HttpListeners:
         port = await apart(lambda: wanted_port(self._options, workspace, os.environ))
         if port is not None and port != self._refused_port:
             await self.open_inspector(port)
+        if self._state.facts.inspector_undecided:
+            self._state.learn(inspector_undecided=False)
 
     async def _open_inspector(self, port: int) -> Issue | None:
         workspace = self._state.workspace

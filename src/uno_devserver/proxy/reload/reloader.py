@@ -33,7 +33,7 @@ from ..state import ConnectionState
 from ..upstream.configured import ConfiguredUpstream
 from ..upstream.host import HostUpstream
 from ..upstream.host_process import HostProcess
-from .subject import NO_CONFIG, NOT_TRUSTED, Subject, content_at_launch, not_reloaded, subject_of
+from .subject import NO_CONFIG, NOT_TRUSTED, NOT_YET, Subject, content_at_launch, not_reloaded, subject_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from ..workspace.controller import WorkspaceController
 
 CONNECTED, DEGRADED = ConnectionState.CONNECTED, ConnectionState.DEGRADED
-NOT_YET = "no server runs yet"
 
 
 class ReloadLimits(Value):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 NOT_TRUSTED = "the workspace is not trusted ('uno-devserver trust')"
 NO_CONFIG = f"no {CONFIG} says where the code of the command is"
 BEHIND_URL = "the code of a server behind a URL is not known"
+NOT_YET = "no server runs yet"
 _WILDCARDS = re.compile(r"[*?{}\\]")  # of patterns, which have no way to quote them
 
 
