@@ -71,14 +71,14 @@ class Inspecting:
 
 
 def test_the_page_of_a_proxy_that_runs_is_told(trusted: Proxies) -> None:
-    page = inspector_of(trusted.connected("--inspector", "0"))
-    before = trusted.processes()
+    client = trusted.connected("--inspector", "0")
+    page, host = inspector_of(client), client.health()["hostProcessId"]
 
     first, second = (trusted.machine.run("inspect") for _ in range(2))
 
     assert (first.exit_code, first.stdout) == (0, f"{page.url}\n")
     assert (second.exit_code, second.stdout, second.stderr) == (0, f"{page.url}\n", "")
-    assert trusted.processes() == before
+    wait_for(lambda: sorted(trusted.processes()) == sorted([client.process.pid, host]) or None)
 
 
 def test_it_is_the_users_consent_for_a_proxy_that_runs_already(proxies: Proxies) -> None:
@@ -188,7 +188,7 @@ def test_where_no_proxy_runs_one_runs_until_the_command_is_ended(proxies: Proxie
     assert "until this command ends (Ctrl+C)" in errors
     assert "may run from now on: " in errors
     assert "greeting.py" in errors
-    assert proxies.processes() == []
+    wait_for(lambda: proxies.processes() == [] or None)
     assert is_free(page.port)
 
 
@@ -244,7 +244,7 @@ def test_nothing_is_left_when_it_is_interrupted_before_there_is_a_page(proxies: 
     code, _ = inspecting.end()
 
     assert code in (0, 130), "130, unless the page was faster"
-    assert proxies.processes() == []
+    wait_for(lambda: proxies.processes() == [] or None)
 
 
 def test_a_proxy_that_ends_by_itself_is_a_failure_that_shows_its_last_words(proxies: Proxies) -> None:
@@ -269,7 +269,7 @@ def test_where_no_port_is_left_that_is_said_at_once(proxies: Proxies) -> None:
     assert result.exit_code == 1
     assert "The inspector page is not served" in result.stderr
     assert "next: Choose another port with --port; 0 takes any." in result.stderr
-    assert proxies.processes() == []
+    wait_for(lambda: proxies.processes() == [] or None)
 
 
 def test_a_proxy_that_ends_before_it_has_a_page_is_not_blamed_on_the_port(proxies: Proxies) -> None:

@@ -54,8 +54,9 @@ def _processes_of(machine: Machine) -> list[psutil.Process]:
 
 
 def _addins(fields: dict[str, Any]) -> list[dict[str, Any]]:
-    reply = ask(fields["port"], "GET", "/health")
-    addins: list[dict[str, Any]] = reply.json["addIns"]
+    """When all are through; `start` waits for that, too, but only for a second."""
+    wait_for(lambda: not ask(fields["port"], "GET", "/health").json["loading"], "the loading of the add-ins")
+    addins: list[dict[str, Any]] = ask(fields["port"], "GET", "/health").json["addIns"]
     return addins
 
 
@@ -202,7 +203,7 @@ def test_what_is_wrong_with_the_config_is_told_by_each_start(
 def test_a_host_that_was_started_by_hand_is_the_one_of_its_folder(machine: Machine) -> None:
     host = machine.spawn("host", "--httpPort", "0", cwd=machine.home)
     registry = machine.data / "Uno Platform" / "DevServers"
-    wait_for(lambda: (registry / f"devserver-{host.pid}.aux.json").exists(), "the registration")
+    wait_for(lambda: (registry / f"devserver-{host.pid}.json").exists(), "the registration")
 
     found = machine.run("start", "--json", cwd=machine.home)
     stopped = machine.run("stop", cwd=machine.home)

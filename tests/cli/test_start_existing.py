@@ -42,6 +42,11 @@ def _started(workspace: WorkspaceBuilder, *options: str) -> dict[str, Any]:
     return fields
 
 
+def _kill(host: int) -> None:
+    os.kill(host, signal.SIGKILL)
+    wait_for(lambda: not is_running(host), "the end of the Host")
+
+
 def _change_parent(machine: Machine, pid: int, parent: int) -> None:
     path = _entry(machine, pid)
     path.write_text(json.dumps({**json.loads(path.read_text()), "ParentProcessId": parent}))
@@ -115,8 +120,7 @@ def test_a_server_on_the_wanted_port_is_reused_without_a_word(uno: WorkspaceBuil
 
 def test_a_server_that_was_killed_is_not_found_and_leaves_no_trace(uno: WorkspaceBuilder, hosts: StandInHosts) -> None:
     first = _started(uno)
-    os.kill(first["processId"], signal.SIGKILL)
-    wait_for(lambda: not is_running(first["processId"]), "the end of the Host")
+    _kill(first["processId"])
 
     second = _started(uno)
 
@@ -268,7 +272,7 @@ def test_a_server_that_never_answers_and_that_nobody_owns_is_replaced_when_its_t
     with _launched_by_an_ide(uno) as mute:
         hosts.behave(Manners())
 
-        result = uno.machine.run("start", "--json", "--timeoutMs", "400")
+        result = uno.machine.run("start", "--json", "--timeoutMs", "2000")
 
         assert result.json["outcome"] == "started"
         assert not is_running(mute.pid)
@@ -324,7 +328,7 @@ def test_two_starts_at_the_same_moment_end_with_one_host_and_two_successes(
         assert sorted(answer["outcome"] for answer in answers) == ["reused", "started"]
         assert answers[0]["processId"] == answers[1]["processId"]
         assert len(hosts.launches()) == before + 1
-        os.kill(answers[0]["processId"], signal.SIGKILL)
+        _kill(answers[0]["processId"])
 
 
 def test_two_starts_that_spell_the_workspace_differently_end_with_one_host(
@@ -452,8 +456,7 @@ def test_the_log_of_a_server_that_was_killed_is_there_after_the_next_start(
     uno: WorkspaceBuilder, hosts: StandInHosts
 ) -> None:
     first = _started(uno)
-    os.kill(first["processId"], signal.SIGKILL)
-    wait_for(lambda: not is_running(first["processId"]), "the end of the Host")
+    _kill(first["processId"])
     printed = Path(first["logFile"]).read_text()
 
     _started(uno)

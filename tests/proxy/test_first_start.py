@@ -16,9 +16,9 @@ from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.reload.subject import BEHIND_URL, NO_CONFIG
 from uno_devserver.proxy.state import ConnectionState, Timeline
 from uno_devserver.proxy.upstream.base import Upstream
-from uno_devserver.proxy.upstream.command import CommandUpstream
+from uno_devserver.proxy.upstream.command_launch import CommandUpstream
 from uno_devserver.proxy.upstream.configured import ConfiguredUpstream
-from uno_devserver.proxy.upstream.host import HostUpstream
+from uno_devserver.proxy.upstream.host_launch import HostUpstream
 from uno_devserver.proxy.upstream.url import UrlUpstream
 from uno_devserver.workspace.transitions import Transition
 from uno_devserver.workspace.trust import VARIABLE

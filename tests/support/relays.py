@@ -90,6 +90,7 @@ class Asked:
 
     def _settle(self, outcome: Message | Lost) -> None:
         if self.call is not None:
+            self.call.ticket = None  # which holds the call: nobody collects both
             self.call.settle(outcome)
             self.call.turn_over()
 
@@ -142,6 +143,7 @@ class ScriptedConnection:
     def cancel(self, call: PendingCall) -> None:
         asked = call.ticket
         assert isinstance(asked, Asked)
+        call.ticket = None
         asked.cancelled = True
         asked.outcome.cancel()
 

@@ -27,7 +27,7 @@ from uno_devserver.proxy.state import ProxyState
 from uno_devserver.proxy.upstream.base import Ending, Running, StartFailure, StartObserver
 from uno_devserver.proxy.upstream.keeper import Keeper
 from uno_devserver.proxy.upstream.launcher import Launcher
-from uno_devserver.proxy.upstream.lifecycle import Lifecycle, Start, UpstreamLimits
+from uno_devserver.proxy.upstream.restart_policy import Lifecycle, Start, UpstreamLimits
 from uno_devserver.proxy.workspace.controller import WorkspaceController
 
 PATIENCE = 10.0

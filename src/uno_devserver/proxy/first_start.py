@@ -12,7 +12,7 @@ import time
 from ..hotreload.channel_name import channel_name
 from .upstream.choice import named_upstream, uses_config, workspace_upstream
 from .upstream.launcher import Launcher
-from .upstream.lifecycle import Lifecycle, Start
+from .upstream.restart_policy import Lifecycle, Start
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

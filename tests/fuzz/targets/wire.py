@@ -25,7 +25,7 @@ from uno_devserver.protocol.http.reader import RequestReader
 from uno_devserver.protocol.lines import LineSplitter, TooLong
 from uno_devserver.protocol.parties import ClientInfo
 from uno_devserver.protocol.sse import EventReader
-from uno_devserver.proxy.front.front import Front
+from uno_devserver.proxy.front.first_answers import Front
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.own_tools import CAPABILITIES
 from uno_devserver.proxy.state import ProxyState

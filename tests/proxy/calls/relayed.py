@@ -23,7 +23,7 @@ from uno_devserver.protocol.parties import ClientInfo
 from uno_devserver.proxy.calls.call_queue import CallQueue
 from uno_devserver.proxy.calls.relay import CallRelay
 from uno_devserver.proxy.calls.upstream_link import CallLimits
-from uno_devserver.proxy.front.front import Front
+from uno_devserver.proxy.front.first_answers import Front
 from uno_devserver.proxy.front.output import ClientOutput
 from uno_devserver.proxy.front.session import ClientSession
 from uno_devserver.proxy.state import ConnectionState

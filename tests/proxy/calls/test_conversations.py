@@ -21,7 +21,7 @@ from support.relays import (
 )
 from uno_devserver.protocol.client.connection import Lost, Refusal
 from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
-from uno_devserver.proxy.calls.conversations import SILENCE_CHECKS, Caller, SilenceWatch
+from uno_devserver.proxy.calls.silence_timeout import SILENCE_CHECKS, Caller, SilenceWatch
 from uno_devserver.proxy.calls.upstream_link import Unavailable
 
 

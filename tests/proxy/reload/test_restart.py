@@ -24,7 +24,7 @@ from uno_devserver.hotreload.difference import Difference
 from uno_devserver.proxy.calls.service import ProxyService
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.reload.restart import compare
-from uno_devserver.proxy.upstream.command import CommandUpstream
+from uno_devserver.proxy.upstream.command_launch import CommandUpstream
 from uno_devserver.proxy.upstream.command_process import CommandLimits
 
 RUNNER = """

@@ -14,7 +14,7 @@ import msgspec
 from support.hosts import is_running
 from support.mcp_peers import TestPeer
 from uno_devserver.protocol.client.connection import Connection
-from uno_devserver.proxy.upstream.command import CommandUpstream
+from uno_devserver.proxy.upstream.command_launch import CommandUpstream
 from uno_devserver.proxy.upstream.command_process import CommandLimits, CommandProcess
 
 

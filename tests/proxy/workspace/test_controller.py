@@ -19,7 +19,7 @@ from uno_devserver.protocol.service import Params, Result
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.state import ConnectionState, ProxyFacts, UpstreamFacts
 from uno_devserver.proxy.upstream.configured import ConfiguredUpstream
-from uno_devserver.proxy.upstream.host import HostUpstream
+from uno_devserver.proxy.upstream.host_launch import HostUpstream
 from uno_devserver.proxy.workspace import controller as module
 from uno_devserver.proxy.workspace.controller import (
     DEFAULT_LIMITS,

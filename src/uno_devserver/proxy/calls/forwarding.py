@@ -13,10 +13,10 @@ from ...protocol.client.connection import Lost, Refusal
 from ...protocol.jsonrpc import STOPPED, RpcError
 from ...system.values import Value
 from ..state import ConnectionState
-from .conversations import Caller, SilenceWatch
 from .failure_answers import NoAnswer, ended, refused, silent, unavailable, unreachable
-from .progress import report
+from .silence_timeout import Caller, SilenceWatch
 from .upstream_link import Unavailable
+from .waiting_progress import report
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine

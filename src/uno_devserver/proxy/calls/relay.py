@@ -18,8 +18,8 @@ from ...protocol.eras import CAPABILITIES_KEY, CLIENT_KEY, LOG_LEVEL_KEY, VERSIO
 from ...protocol.jsonrpc import RESOURCE_NOT_FOUND, STOPPED, RpcError, RpcRequest, notification_message
 from ...protocol.running import answer_message, stopped
 from ..state import ConnectionState
-from .conversations import SILENCE_CHECKS
 from .failure_answers import NoAnswer, ended, silent
+from .silence_timeout import SILENCE_CHECKS
 
 if TYPE_CHECKING:
     from ...protocol.parties import ClientInfo

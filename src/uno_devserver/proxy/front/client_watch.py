@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CLIENT = "UNO_DEVSERVER_CLIENT"  # the variable with the process id of the client, where that is known
 
-NOTICE_SECONDS = 0.05  # the main thread sees the end of its input at once
+NOTICE_SECONDS = 0.15  # the main thread sees the end of its input at once, unless it works on a long line
 READ_REST_SECONDS = 2.0  # for what the client wrote before it closed the input
 
 # Programs that always run another program.

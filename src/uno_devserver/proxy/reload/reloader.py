@@ -31,7 +31,7 @@ from ...workspace.server_command import server_name
 from ...workspace.trust import refusal
 from ..state import ConnectionState
 from ..upstream.configured import ConfiguredUpstream
-from ..upstream.host import HostUpstream
+from ..upstream.host_launch import HostUpstream
 from ..upstream.host_process import HostProcess
 from .subject import NO_CONFIG, NOT_TRUSTED, NOT_YET, Subject, content_at_launch, not_reloaded, subject_of
 

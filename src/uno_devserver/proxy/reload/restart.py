@@ -18,7 +18,7 @@ from ...protocol.running import Tasks
 from ...system.log import log
 from ...system.threads import apart
 from ..state import ConnectionState
-from ..upstream.host import HostUpstream
+from ..upstream.host_launch import HostUpstream
 from ..upstream.host_process import HostProcess
 from .swap import Swap, SwapFailure
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from ..state import ProxyState
     from ..upstream.base import Upstream
     from ..upstream.keeper import Keeper, Owner
-    from ..upstream.lifecycle import Lifecycle, UpstreamLimits
+    from ..upstream.restart_policy import Lifecycle, UpstreamLimits
 
 CONNECTED, SHUTDOWN = ConnectionState.CONNECTED, ConnectionState.SHUTDOWN
 NOT_WANTED = "The new server is not wanted any more: the workspace has changed, or the proxy ends."

@@ -13,7 +13,7 @@ from ...protocol.running import Tasks
 from ...system.log import log
 from ..upstream.keeper import Connected, Listed, Refused
 from ..upstream.launcher import Failed, Launcher, Launching, Ready, Strayed
-from ..upstream.lifecycle import DEFAULT_LIMITS, UpstreamLimits
+from ..upstream.restart_policy import DEFAULT_LIMITS, UpstreamLimits
 
 if TYPE_CHECKING:
     from collections.abc import Callable

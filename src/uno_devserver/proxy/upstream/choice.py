@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..options import Options
     from .base import Upstream
     from .configured import ConfiguredUpstream
-    from .host import HostUpstream
+    from .host_launch import HostUpstream
 
 
 def named_upstream(options: Options) -> Upstream:
@@ -26,7 +26,7 @@ def named_upstream(options: Options) -> Upstream:
         from .url import UrlUpstream
 
         return UrlUpstream(options.url)
-    from .command import CommandUpstream
+    from .command_launch import CommandUpstream
 
     return CommandUpstream(options.command, options.directory, os.environ, folders().state)
 
@@ -37,7 +37,7 @@ def workspace_upstream(options: Options, workspace: Workspace, channel_name: str
         from .configured import ConfiguredUpstream
 
         return ConfiguredUpstream(workspace, folders(), os.environ, trusts=_trusts)
-    from .host import HostUpstream
+    from .host_launch import HostUpstream
 
     return HostUpstream(
         workspace,

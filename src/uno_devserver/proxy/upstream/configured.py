@@ -15,7 +15,7 @@ from ...workspace.config import read_config
 from ...workspace.server_command import folder_name, given_name, server_command
 from ...workspace.trust import refusal, was_trusted
 from .base import StartFailure
-from .command import CommandUpstream, Named, log_path
+from .command_launch import CommandUpstream, Named, log_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from ..lists.reader import ListReader
 from ..state import ConnectionState, UpstreamFacts
 from .base import Ending
 from .launcher import Failed, Launcher, Launching, Ready, Said, Strayed
-from .lifecycle import DEFAULT_LIMITS, STARTED_AGAIN, Announce, Connect, Lifecycle, Start, Stop, UpstreamLimits
+from .restart_policy import DEFAULT_LIMITS, STARTED_AGAIN, Announce, Connect, Lifecycle, Start, Stop, UpstreamLimits
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from ..workspace.controller import WorkspaceController
     from .base import Running, Upstream
     from .launcher import Report
-    from .lifecycle import Action
+    from .restart_policy import Action
 
 CONNECTED, DEGRADED = ConnectionState.CONNECTED, ConnectionState.DEGRADED
 GIVEN_UP = frozenset({DEGRADED, ConnectionState.SHUTDOWN})  # no upstream comes by itself

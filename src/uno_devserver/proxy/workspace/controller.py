@@ -25,7 +25,7 @@ from ..reload.subject import not_reloaded
 from ..state import ConnectionState
 from ..upstream.choice import workspace_upstream
 from ..upstream.configured import ConfiguredUpstream
-from ..upstream.host import HostUpstream
+from ..upstream.host_launch import HostUpstream
 from ..upstream.host_process import HostProcess
 from .client_roots import RootsQuery, can_be_asked, needs_initialize
 from .tool_results import initialized

@@ -14,7 +14,7 @@ from uno_devserver import __version__
 from uno_devserver.protocol.jsonrpc import RpcNotification, RpcRequest, RpcResponse
 from uno_devserver.protocol.lines import LineSplitter, TooLong
 from uno_devserver.protocol.parties import ClientInfo
-from uno_devserver.proxy.front.front import Front
+from uno_devserver.proxy.front.first_answers import Front
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.own_tools import CAPABILITIES
 from uno_devserver.proxy.state import Lists, ProxyState

@@ -25,7 +25,7 @@ from uno_devserver.instances.start import How, StartObserver, Wish, start
 from uno_devserver.instances.start import Running as Found
 from uno_devserver.issues import UserError
 from uno_devserver.proxy.upstream.base import Ending, StartFailure, how_it_ended
-from uno_devserver.proxy.upstream.host import HostUpstream, launch_failed, user_error
+from uno_devserver.proxy.upstream.host_launch import HostUpstream, launch_failed, user_error
 from uno_devserver.proxy.upstream.host_process import HostLimits, HostProcess, last_lines_of
 from uno_devserver.system.folders import Folders, folders
 from uno_devserver.system.locks import FileLock

@@ -4,7 +4,7 @@ import asyncio
 
 from support.relays import ScriptedCall, tool_call
 from support.virtual_time import run_virtually
-from uno_devserver.proxy.calls.progress import QUEUE_STEP, Progress, report
+from uno_devserver.proxy.calls.waiting_progress import QUEUE_STEP, Progress, report
 
 
 def test_progress_grows_with_every_word() -> None:

@@ -23,7 +23,7 @@ from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.protocol.client.connection import Lost, Refusal
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.proxy.upstream.base import StartFailure
-from uno_devserver.proxy.upstream.command import CommandUpstream
+from uno_devserver.proxy.upstream.command_launch import CommandUpstream
 from uno_devserver.system.log import DEBUG, log
 from uno_devserver.system.programs import candidates
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from uno_devserver.proxy.state import ConnectionState
-from uno_devserver.proxy.upstream.lifecycle import (
+from uno_devserver.proxy.upstream.restart_policy import (
     DEFAULT_LIMITS,
     TRANSITIONS,
     Action,
