@@ -116,7 +116,7 @@ def test_output_is_cut_at_the_limit_and_the_program_goes_on(keep: int) -> None:
 
 
 def test_output_without_end_stops_at_the_time_limit() -> None:
-    outcome = run_python("while True: print('x' * 1000)", seconds=0.3, keep=5000)
+    outcome = run_python("while True: print('x' * 1000)", seconds=2, keep=5000)
 
     assert outcome.exit_code is None
     assert len(outcome.output) == 5000
@@ -130,13 +130,13 @@ def test_a_program_that_closes_its_output_early_is_waited_for() -> None:
 
 def test_the_end_is_noticed_without_waiting_for_the_next_poll() -> None:
     """Between the end of the output and the end of the process there is always a moment."""
-    durations = []
-    for _ in range(8):
+    deadline = time.perf_counter() + NEVER
+    took = POLL_SECONDS
+    while took >= POLL_SECONDS:  # a busy machine
         started = time.perf_counter()
+        assert started < deadline
         run(["/bin/sh", "-c", "exec >&- 2>&-"], cwd="/", environ={}, seconds=NEVER, keep_bytes=1)  # it starts at once
-        durations.append(time.perf_counter() - started)
-
-    assert min(durations) < POLL_SECONDS
+        took = time.perf_counter() - started
 
 
 # --- input --------------------------------------------------------------------------------------------------------
@@ -181,10 +181,10 @@ def test_the_time_limit_stops_the_program_and_its_children(folder: str) -> None:
     file = folder + "/pid"
     code = LEAVE_CHILD.format(file=file) + "print('started', os.getpid(), flush=True)\nsignal.pause()"
 
-    outcome = run_python(code, seconds=0.7)
+    outcome = run_python(code, seconds=2)
 
     assert outcome.exit_code is None
-    assert outcome.problem == "gave no answer within 0.7 s and was stopped"
+    assert outcome.problem == "gave no answer within 2 s and was stopped"
     word, pid = outcome.output.split()
     assert word == b"started"
     assert ended(int(pid))
