@@ -100,10 +100,10 @@ async def test_a_build_that_hangs_is_ended_with_all_that_it_started_and_what_it_
     )
 
     # when it runs
-    error = await run(python(code, tmp_path), tmp_path, seconds=0.5)
+    error = await run(python(code, tmp_path), tmp_path, seconds=2)
 
     # then it is told why it was ended
-    assert error == "half way\nthe build gave no answer within 0.5 s and was stopped."
+    assert error == "half way\nthe build gave no answer within 2 s and was stopped."
     await until(lambda: not any(is_running(int(pid)) for pid in (tmp_path / "pids").read_text().split()))
 
 

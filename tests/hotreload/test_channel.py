@@ -538,7 +538,7 @@ async def test_closing_is_quick_whatever_peers_do() -> None:
         begun = time.monotonic()
         await opened.channel.close()
 
-        assert time.monotonic() - begun < 1.0, "it takes 0.1 s on an idle machine"
+        assert time.monotonic() - begun < 3.0, "it takes 0.1 s on an idle machine"
 
 
 @asynchronous

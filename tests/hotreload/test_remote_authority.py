@@ -122,11 +122,11 @@ async def test_whoever_joins_a_check_that_finds_something_shares_what_it_found()
 async def test_a_build_that_takes_long_is_no_silence() -> None:
     async with open_channel(policy=channels.Policy(progress_seconds=0.05)) as opened:
         opened.authority.goes_on.clear()
-        adopter = Adopter(opened.path, IMPATIENT)
+        adopter = Adopter(opened.path, Policy(silence_seconds=0.8))
         check = asyncio.create_task(adopter.check())
 
         begun = time.monotonic()
-        await until(lambda: time.monotonic() - begun > 3 * IMPATIENT.silence_seconds)
+        await until(lambda: time.monotonic() - begun > 2)
 
         assert not check.done()
         opened.authority.goes_on.set()
@@ -283,7 +283,7 @@ async def test_an_owner_that_is_killed_while_a_check_waits_is_noticed_at_once() 
         with pytest.raises(NoAuthority, match="has closed"):
             await check
 
-        assert time.monotonic() - begun < 1.0, "it takes a millisecond"
+        assert time.monotonic() - begun < AT_ONCE
         await adopter.authority.close()
 
     await with_owner(kill)
@@ -339,7 +339,7 @@ async def test_a_frozen_owner_costs_one_wait_and_then_none_until_it_stirs() -> N
         for _ in range(100):
             with pytest.raises(NoAuthority, match="asked again later"):
                 await adopter.check()
-        assert time.monotonic() - begun < 0.2
+        assert time.monotonic() - begun < AT_ONCE
 
         os.kill(owner.pid, signal.SIGCONT)  # and it goes on telling that it is at it
         await until(lambda: not adopter.authority._is_doubted())

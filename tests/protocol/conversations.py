@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from support.virtual_time import run_virtually
 from uno_devserver.protocol.http.messages import Request, Response, Streaming
 from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RESOURCE_NOT_FOUND, RpcError
 from uno_devserver.protocol.parties import ServerInfo
@@ -30,6 +31,16 @@ def asynchronous(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[...
     @functools.wraps(test)
     def run(*args: Any, **kwargs: Any) -> None:
         asyncio.run(asyncio.wait_for(test(*args, **kwargs), 3 * WAIT_SECONDS))
+
+    return run
+
+
+def in_virtual_time(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run an async test that needs nothing but its loop, by a clock that jumps: a slow machine takes no time of it."""
+
+    @functools.wraps(test)
+    def run(*args: Any, **kwargs: Any) -> None:
+        run_virtually(test(*args, **kwargs))
 
     return run
 

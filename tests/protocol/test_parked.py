@@ -10,7 +10,16 @@ import pytest
 from uno_devserver.protocol.jsonrpc import BUSY, INVALID_PARAMS, INVALID_REQUEST
 from uno_devserver.protocol.service import Call, Result
 
-from .conversations import ModernClient, Reply, ScriptedService, asynchronous, endpoint_of, text, timers
+from .conversations import (
+    ModernClient,
+    Reply,
+    ScriptedService,
+    asynchronous,
+    endpoint_of,
+    in_virtual_time,
+    text,
+    timers,
+)
 
 QUESTION = {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}
 LOST = "Call again without requestState"
@@ -285,7 +294,7 @@ async def test_an_answer_that_meets_the_withdrawal_of_its_question_does_no_harm(
     assert done.json["result"]["content"] == text("without")["content"]
 
 
-@asynchronous
+@in_virtual_time
 async def test_a_call_is_parked_once_however_many_questions_it_asks() -> None:
     async def both(call: Call) -> Result:
         await asyncio.gather(*(call.ask("elicitation/create", QUESTION) for _ in range(2)))

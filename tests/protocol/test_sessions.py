@@ -7,7 +7,7 @@ import asyncio
 from uno_devserver.protocol.jsonrpc import BUSY
 from uno_devserver.protocol.service import Call, Result
 
-from .conversations import Client, ScriptedService, asynchronous, endpoint_of, until
+from .conversations import Client, ScriptedService, asynchronous, endpoint_of, in_virtual_time, until
 
 
 async def _wait(call: Call) -> Result:
@@ -66,7 +66,7 @@ async def test_idle_sessions_expire() -> None:
     assert service.sessions == []
 
 
-@asynchronous
+@in_virtual_time
 async def test_a_session_that_is_used_or_listened_to_does_not_expire() -> None:
     endpoint = endpoint_of(ScriptedService(wait=_wait), session_idle_seconds=0.3, sweep_seconds=0.01)
     listening, calling, idle = Client(endpoint), Client(endpoint), Client(endpoint)

@@ -90,7 +90,7 @@ _PROXY = (
     Option(("--mcp-wait-tools-list",), "Answer tools/list only when the upstream has answered (30 s at most)"),
     Option(("--force-roots-fallback",), "Wait for uno_app_initialize instead of starting in the current folder"),
     Option(("--force-generate-tool-cache",), "Refresh the tool catalogue of the workspace, then exit"),
-    Option(("--wait-calls",), "Hold calls until the upstream is ready, instead of answering that it is not"),
+    Option(("--wait-calls",), "Hold calls until the upstream is ready, and not for two seconds only"),
     Option(("--upstream-url",), "Proxy this MCP server (Streamable HTTP) instead of a Host", value="<url>"),
     Option(("--http",), "Also serve MCP over HTTP on this port of the loopback (0: any)", value="<port>"),
     Option(

@@ -583,14 +583,14 @@ def test_a_body_that_stops_coming_is_given_up(serve: Serve) -> None:
 
 
 def test_a_body_may_take_longer_than_the_idle_time_while_it_comes(serve: Serve) -> None:
-    client = serve(idle_timeout=0.4).client()
+    client = serve(idle_timeout=1.0).client()
     began = time.monotonic()
 
-    client.send(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8\r\n\r\n")
-    while time.monotonic() - began < 0.6:
+    client.send(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 20\r\n\r\n")
+    while time.monotonic() - began < 1.4:
         client.send(b"x")
-        assert not threading.Event().wait(0.1)  # slower than at once, faster than the idle time
-    client.send(b"x" * 8)
+        assert not threading.Event().wait(0.1)  # slower than at once, far faster than the idle time
+    client.send(b"x" * 20)
 
     assert client.reply().status == 200
 
@@ -633,12 +633,12 @@ def test_a_client_that_does_not_take_its_answer_is_given_up(serve: Serve) -> Non
 @pytest.mark.parametrize("connection_header", ["keep-alive", "close"])
 def test_a_client_that_reads_slowly_gets_all_of_its_answer(serve: Serve, connection_header: str) -> None:
     size = 40_000_000  # more than the kernel keeps for us
-    client = serve(answering(bytes(size)), idle_timeout=0.4).client(receive_buffer=65536)
+    client = serve(answering(bytes(size)), idle_timeout=1.0).client(receive_buffer=65536)
     client.request("GET", "/", Connection=connection_header)
     client.head()
     got = 0
 
-    for _ in range(8):  # 0.8 seconds, longer than the timeout
+    for _ in range(14):  # 1.4 seconds, longer than the timeout
         got += len(client.exactly(2_000_000))
         assert not threading.Event().wait(0.1)
     got += len(client.exactly(size - got))

@@ -8,6 +8,7 @@ import socket
 import pytest
 
 from uno_devserver.protocol.http import server as server_module
+from uno_devserver.protocol.http import websocket as websocket_module
 from uno_devserver.protocol.http.listening import open_sockets
 from uno_devserver.protocol.http.messages import Answer, Request, Response, Sink, Streaming, Upgrade, WebSocket
 from uno_devserver.protocol.http.server import HttpServer
@@ -17,7 +18,7 @@ from .serving import PATIENCE, Client, Serve, Signal, answering, echo, until
 from .test_websocket import CLOSE, frame_from, upgraded
 
 GET = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
-AT_ONCE = 0.5  # seconds; generous for a busy machine, and well below every deadline
+AT_ONCE = 2.0  # seconds; generous for a busy machine, and well below every deadline that counts where it is used
 
 
 def test_idle_connections_are_closed_at_once(serve: Serve) -> None:
@@ -228,7 +229,11 @@ def test_a_stream_whose_reader_does_not_read_is_cut_off(serve: Serve) -> None:
 
 
 @pytest.mark.parametrize("answers", [True, False], ids=["polite", "mute"])
-def test_a_websocket_is_told_that_the_server_goes_away(serve: Serve, answers: bool) -> None:
+def test_a_websocket_is_told_that_the_server_goes_away(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, answers: bool
+) -> None:
+    for module in (server_module, websocket_module):
+        monkeypatch.setattr(module, "CLOSE_SECONDS", PATIENCE if answers else 1.0)
     cancelled = Signal()
 
     async def run(websocket: WebSocket) -> None:

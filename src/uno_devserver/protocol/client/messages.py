@@ -42,6 +42,7 @@ _HALVES = re.compile(
 )
 _MESSAGE_BEGINS = b'{"'
 EMBEDDED_TRIES = 10  # a line of a log may hold any number of brackets
+UNREADABLE = "The server has answered, but its answer cannot be read. It begins so:"
 TOO_LONG = "The server has answered, but its answer is longer than what is passed on (64 MiB)."
 _BOM = b"\xef\xbb\xbf"  # .NET's writers put one before their first line
 
@@ -141,7 +142,7 @@ def unreadable_answer(line: bytes | TooLong) -> Message | None:
     answers = "jsonrpc" in members or "result" in members or "error" in members
     if not answers or isinstance(members.get("method"), str) or not isinstance(number, int):
         return None
-    why = TOO_LONG if isinstance(line, TooLong) else "The server has answered, but its answer cannot be read."
+    why = TOO_LONG if isinstance(line, TooLong) else f"{UNREADABLE} {shown(line.decode('utf-8', 'replace'))}"
     error = {"code": INTERNAL_ERROR, "message": why}
     return Message(id=msgspec.Raw(b"%d" % number), error=msgspec.Raw(msgspec.json.encode(error)))
 

@@ -315,7 +315,7 @@ class StdioConnection:
                 log.debug(f"the server writes something to its output that is no message: {garbage}")
                 stray, messages = embedded_message(line)
         if not messages and (answer := unreadable_answer(line)) is not None:
-            messages, stray = [answer], b""
+            messages = [answer]
         for message in messages:
             if message.method is not None:
                 self._said(message)
