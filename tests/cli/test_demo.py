@@ -24,6 +24,7 @@ from uno_devserver.cli.demo.command import typed
 from uno_devserver.cli.demo.texts import ADD_IN, EDIT, FILES
 
 SECONDS = 60  # a run takes one or two; the rest is for machines that have other things to do
+GONE_SECONDS = 2.0
 STEPS = [
     "discovery",
     "tools-before-host",
@@ -69,7 +70,13 @@ class Stand:
         )
 
     def left(self) -> list[str]:
-        """Processes and files of a demo."""
+        """Processes and files of a demo that do not go: what was killed is gone a moment later."""
+        deadline = time.monotonic() + GONE_SECONDS
+        while (found := self._found()) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        return found
+
+    def _found(self) -> list[str]:
         found = []
         for process in psutil.process_iter():
             try:

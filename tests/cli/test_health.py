@@ -11,9 +11,11 @@ import pytest
 from support.files import write
 from support.golden import GOLDEN
 from support.machine import Machine, Result
+from support.servers import Processes
 from support.stand_in_host import Rule, StandInHost, answer, bundled_host, dotnet_host
 from support.workspace import WorkspaceBuilder
 from uno_devserver import __version__
+from uno_devserver.system.processes import process_started
 
 START_SECONDS = 40.0  # what start allows a Host on a busy machine, and a bit
 
@@ -311,6 +313,17 @@ def test_the_log_of_the_host_is_named(plain: WorkspaceBuilder, started: Callable
     [line] = [line for line in plain.machine.run("health").stdout.splitlines() if line.startswith("Log: ")]
 
     assert "Now listening on" in Path(line.removeprefix("Log: ")).read_text()
+
+
+def test_of_a_proxy_that_has_just_started_only_what_it_knows_is_told(machine: Machine, processes: Processes) -> None:
+    pid = processes.start().pid
+    status = {"processId": pid, "created": process_started(pid), "state": "Initializing", "status": "Unhealthy"}
+    about = {"directory": str(machine.workspace), "issues": []}
+    write(machine.state / "proxies" / f"{pid}.json", json.dumps({**status, **about}))
+
+    lines = machine.run("health").stdout.splitlines()
+
+    assert lines[lines.index("Proxies:") :] == ["Proxies:", f"- PID: {pid} (Initializing)"]
 
 
 # --- a Host that does not -------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from support.machine import Machine
 from support.ports import lasting_port
 from support.proxies import PATIENCE, Proxies
 from support.servers import Processes
+from support.workspace import WorkspaceBuilder
 from uno_devserver.system.ports import is_free
 from uno_devserver.system.processes import process_started
 
@@ -130,6 +131,35 @@ def test_it_is_opened_on_the_port_of_the_config_unless_another_is_named(trusted:
     told = trusted.machine.run("inspect", "--json").json
 
     assert (told["processId"], told["port"]) == (client.process.pid, port)
+
+
+def test_a_page_that_a_config_opens_is_waited_for(trusted: Proxies) -> None:
+    """It opens behind the first start; and nobody can ask a proxy without hot reload to open one."""
+    config = {"inspector": {"enabled": True, "port": 0}, "hotReload": {"enabled": False}}
+    write(trusted.machine.workspace / ".devtools" / "host.config.jsonc", json.dumps(config))
+    for _ in range(3):
+        client = trusted.start()
+        client.initialize()
+
+        told = trusted.machine.run("inspect", "--json", "--no-open").json
+
+        assert (told["processId"], told["started"]) == (client.process.pid, False)
+        client.close_stdin()
+        assert client.exit_code() == 0
+
+
+def test_a_proxy_that_just_starts_in_a_folder_above_is_found(machine: Machine) -> None:
+    """It takes the one solution below for its workspace, and says so when it is connected."""
+    machine.environment["UNO_DEVSERVER_TRUST"] = "1"
+    below = WorkspaceBuilder(machine, "below").global_json({"Uno.Sdk": "6.5.31"})
+    below.project("App/App.csproj", restored=False).solution("App.slnx").file(".devtools/addins/greeting.py", ADDIN)
+    with Proxies(machine) as proxies:
+        client = proxies.start("--inspector", "0")
+        client.initialize()
+
+        told = machine.run("inspect", "--json", "--no-open", cwd=below.root).json
+
+        assert (told["processId"], told["directory"]) == (client.process.pid, str(below.root))
 
 
 def test_from_a_folder_inside_the_workspace_it_is_the_same(trusted: Proxies) -> None:

@@ -167,7 +167,7 @@ def test_nothing_is_left_when_it_is_told_to_end(
     output, errors = doctor.communicate(timeout=20)
     assert (doctor.returncode, "Traceback" in errors) == (130, False), errors
     assert json.loads(output)["error"]["code"] == "Interrupted"
-    assert not any(is_running(pid) for pid in notes.starts + notes.children)
+    wait_for(lambda: not any(map(is_running, notes.starts + notes.children)), "the end of all that was started")
     assert os.listdir(machine.temp) == []
 
 

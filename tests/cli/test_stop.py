@@ -13,6 +13,7 @@ from support.files import write
 from support.golden import GOLDEN
 from support.machine import Machine
 from support.servers import IGNORES_SIGTERM, Processes, Registry, StandIn, an_hour_ago
+from uno_devserver.system.processes import process_started
 
 UNO = '{"msbuild-sdks": {"Uno.Sdk": "6.5.31"}}'
 
@@ -253,6 +254,20 @@ def test_a_solution_and_another_choice_contradict_each_other(machine: Machine, o
 
 def test_one_and_all_contradict_each_other(machine: Machine) -> None:
     assert machine.run("stop", "--all", "--pid", "1").exit_code == 2
+
+
+def test_a_proxy_that_has_just_started_its_host_is_known_as_the_one_that_starts_it_again(
+    machine: Machine, registry: Registry, processes: Processes
+) -> None:
+    """Its status names the Host when that is connected, and not before."""
+    proxy, host = processes.start(), processes.start()
+    status = {"processId": proxy.pid, "created": process_started(proxy.pid), "state": "Initializing"}
+    write(machine.state / "proxies" / f"{proxy.pid}.json", json.dumps(status))
+    registry.sign_in(host.pid, workspace=machine.workspace, parent_process_id=proxy.pid)
+
+    [result] = machine.run("stop", "--json").json["results"]
+
+    assert result["startedAgainBy"] == [{"processId": proxy.pid, "clients": None}]
 
 
 # --- servers that misbehave ---------------------------------------------------------------------------------------

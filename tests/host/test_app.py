@@ -171,6 +171,34 @@ def test_whoever_gets_an_answer_finds_it_in_the_registry(tmp_path: Path) -> None
         assert "entries before it answers: 1" in host.output
 
 
+def test_whoever_finds_it_in_the_registry_learns_which_folder_it_serves(tmp_path: Path) -> None:
+    lines = (
+        "from uno_devserver.host import app",
+        "register = app.register",
+        "def checked(folder, entry):",
+        "    print('knows its folder before it is found:', app.has_sidecar(folder, entry.process_id))",
+        "    return register(folder, entry)",
+        "app.register = checked",
+    )
+    with changed(BundledHost(tmp_path, "--addins", ";"), *lines) as host:
+        assert "knows its folder before it is found: True" in host.output
+        sidecar = host.entry.with_suffix(".aux.json")
+        assert json.loads(sidecar.read_text("utf-8"))["WorkspaceDirectory"] == str(tmp_path)
+
+
+def test_what_its_launcher_has_recorded_stays(tmp_path: Path) -> None:
+    lines = (
+        "from uno_devserver.host import app",
+        "def faster(folder, pid):",
+        "    app.write_sidecar(folder, pid, ide_channel=None, workspace='/of the launcher', log_file='/its.log')",
+        "    return False",
+        "app.has_sidecar = faster  # it was written a moment after the look",
+    )
+    with changed(BundledHost(tmp_path, "--addins", ";"), *lines) as host:
+        sidecar = json.loads(host.entry.with_suffix(".aux.json").read_text("utf-8"))
+        assert (sidecar["WorkspaceDirectory"], sidecar["LogFile"]) == ("/of the launcher", "/its.log")
+
+
 def test_a_registry_that_does_not_answer_keeps_it_neither_from_serving_nor_from_ending(tmp_path: Path) -> None:
     hang = "app.register = app.unregister = lambda *_: threading.Event().wait()"
     lines = ("import threading", "from uno_devserver.host import app", "app.REGISTRY_SECONDS = 0.1", hang)

@@ -224,6 +224,19 @@ def test_garbage_goes_when_no_process_can_be_writing_it(folder: Registry, proces
     assert pruned == Pruned(removed=(str(stale),), unreadable=tuple(sorted([str(kept), str(nameless)])))
 
 
+def test_an_entry_that_is_just_being_written_counts(
+    folder: Registry, processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A .NET Host writes it in place; whoever looks in that moment must not start a second Host."""
+    server = folder.sign_in(processes.start().pid)
+    path = folder.folder / f"devserver-{server.process_id}.json"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:40])
+    monkeypatch.setattr(time, "sleep", lambda _: path.write_bytes(whole))
+
+    assert [one.process_id for one in running_servers(str(folder))] == [server.process_id]
+
+
 def test_files_of_others_are_not_touched(folder: Registry) -> None:
     folder.file("other.json", "x")
     folder.file("devserver-1.json.tmp", "x")

@@ -102,7 +102,7 @@ def test_a_server_has_somewhat_longer_than_its_client_waits(
 def test_what_stands_where_only_messages_belong_is_shown(tmp_path: Path) -> None:
     command = (sys.executable, "-c", "print('Welcome to my tool!', flush=True); input(); input()")
 
-    trial = try_command(command[0], start(command, tmp_path), IMPATIENT)
+    trial = try_command(command[0], start(command, tmp_path), 2 * IMPATIENT)
 
     assert trial.problem.startswith("It ")
     assert "On its output, where only MCP belongs, it printed: Welcome to my tool!" in trial.problem

@@ -21,7 +21,8 @@ def proxy_lines(status: Status) -> Iterator[str]:
     upstream = _object(status.get("upstream"))
     if upstream:
         yield f"  Upstream: {_upstream(upstream)}"
-    yield f"  Tools: {status.get('toolCount')}, {_origin(status)}"
+    if "toolCount" in status:  # one that has just started does not know it yet
+        yield f"  Tools: {status['toolCount']}, {_origin(status)}"
     if status.get("httpEndpoint"):
         yield f"  HTTP: {status['httpEndpoint']}"
     if status.get("inspector"):

@@ -22,6 +22,8 @@ from .entries import (
     texts,
 )
 
+UNFINISHED_SECONDS = 0.02  # within which an entry that is being written is whole
+
 
 class Pruned(Value):
     """What is in the registry after its stale entries were removed."""
@@ -48,6 +50,7 @@ def survey(folder: str, *, removing: bool) -> Pruned:
     walk = _Walk(folder, removing)
     for name in filter(ENTRY.fullmatch, names):
         walk.look_at_entry(name)
+    walk.look_at_unfinished()
     for name in filter(SIDECAR.fullmatch, names):
         walk.look_at_sidecar(name)
     return walk.result()
@@ -90,11 +93,23 @@ class _Walk:
         self._foreign: list[Server] = []
         self._removed: list[str] = []
         self._unreadable: list[str] = []
+        self._unfinished: list[str] = []  # names
         self._problem = ""
 
-    def look_at_entry(self, name: str) -> None:
+    def look_at_unfinished(self) -> None:
+        """Look again at the files that may have been half an entry: a .NET Host writes its own in place."""
+        if self._unfinished:
+            import time
+
+            time.sleep(UNFINISHED_SECONDS)
+            for name in self._unfinished:
+                self.look_at_entry(name, again=True)
+
+    def look_at_entry(self, name: str, *, again: bool = False) -> None:
         server = server_of(read_members(self._path(name)) or {})
-        if server is None:
+        if server is None and not again and self._names_the_living(name):
+            self._unfinished.append(name)
+        elif server is None:
             gone = (self._names_the_dead(name) and self._remove(name)) or not os.path.lexists(self._path(name))
             self._unreadable += [] if gone else [self._path(name)]
         elif not self._may_be_ours(server.machine, server.user):
@@ -137,9 +152,13 @@ class _Walk:
         return (machine or self._machine) == self._machine and (user or self._user) == self._user
 
     def _names_the_dead(self, name: str) -> bool:
-        """A .NET Host writes its entry in place: what cannot be read may be half an entry of a living process."""
+        """What cannot be read may be half an entry of a living process."""
         pid = process_in_name(name)
         return pid is not None and not self._is_alive(pid)
+
+    def _names_the_living(self, name: str) -> bool:
+        pid = process_in_name(name)
+        return pid is not None and self._is_alive(pid)
 
     def _with_sidecar(self, server: Server, created: float | None) -> Server:
         """The server with what its launcher recorded, unless that was about an earlier process of this id."""

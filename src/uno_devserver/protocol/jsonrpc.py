@@ -166,7 +166,22 @@ def encode(message: Mapping[str, Any]) -> bytes:
             data = data.replace(b"\n", b" ").replace(b"\r", b" ")
         return data
     except UnicodeEncodeError:
-        # A file name that is not valid text becomes half a surrogate pair in Python; the rest of the answer counts.
-        import json
+        return _encoded_with_surrogates(message)
 
-        return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+def _encoded_with_surrogates(message: Mapping[str, Any]) -> bytes:
+    """A file name that is not valid text becomes half a surrogate pair in Python: the rest of the message counts, and
+    its id comes back as it came.
+    """
+    import json
+
+    import msgspec
+
+    def plain(value: object) -> Any:
+        if isinstance(value, msgspec.Raw):
+            return json.loads(bytes(value))
+        raise TypeError(f"{type(value).__name__} is no JSON")
+
+    rest = {key: value for key, value in message.items() if key != "id"}
+    body = json.dumps(rest, ensure_ascii=False, separators=(",", ":"), default=plain).encode("utf-8", "replace")
+    return body if "id" not in message else b'{"id":%b,%b' % (json.dumps(message["id"]).encode(), body[1:])

@@ -88,10 +88,11 @@ def test_at_the_end_the_file_is_gone_and_nothing_comes_after(tmp_path: Path) -> 
     assert os.listdir(tmp_path / "proxies") == []
 
 
+@pytest.mark.parametrize("name", ["uno-devserver", "uno.devserver"])
 def test_a_proxy_can_be_found_before_anything_is_known_of_it(
-    status: StatusFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    status: StatusFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    monkeypatch.setattr(processes_module, "command_line", lambda _: ("/usr/bin/uno-devserver", "mcp", "start"))
+    monkeypatch.setattr(processes_module, "command_line", lambda _: ("python", f"/usr/bin/{name}", "mcp", "start"))
 
     status.write_first(Options("/ws"))
 
@@ -183,6 +184,24 @@ def test_a_process_that_only_has_the_id_of_a_proxy_is_none(tmp_path: Path, proce
     assert running_proxies(str(tmp_path)) == ()
     assert not left.exists()
     assert other.runs
+
+
+def test_a_file_that_is_replaced_while_it_is_judged_stays(
+    status: StatusFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy may get the id of one that was killed, and write its file while somebody removes the old one."""
+    stale = {"processId": os.getpid(), "created": time.time() - 3600, "state": "Connected"}
+    write(own_file(tmp_path), json.dumps(stale))
+
+    def judged(_: int) -> tuple[str, ...]:
+        status.update(FACTS)
+        wait_until(lambda: json.loads(own_file(tmp_path).read_bytes()) != stale)
+        return ()
+
+    monkeypatch.setattr(processes_module, "command_line", judged)
+
+    assert [told["restarts"] for told in running_proxies(str(tmp_path))] == [FACTS.restarts]
+    assert own_file(tmp_path).exists()
 
 
 def test_a_jump_of_the_clock_does_not_make_a_proxy_disappear(tmp_path: Path, processes: Processes) -> None:

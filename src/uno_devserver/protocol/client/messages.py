@@ -42,6 +42,7 @@ _HALVES = re.compile(
 )
 _MESSAGE_BEGINS = b'{"'
 EMBEDDED_TRIES = 10  # a line of a log may hold any number of brackets
+LOOKED_INTO = frozenset({"name", "_meta", "inputResponses", "requestState"})  # of the params of a call
 UNREADABLE = "The server has answered, but its answer cannot be read. It begins so:"
 TOO_LONG = "The server has answered, but its answer is longer than what is passed on (64 MiB)."
 _BOM = b"\xef\xbb\xbf"  # .NET's writers put one before their first line
@@ -95,6 +96,7 @@ class Message(msgspec.Struct, gc=False):
 _one = msgspec.json.Decoder(Message)
 decode = _one.decode  # of one message in which there is nothing unusual; it does not look at the payloads
 _several = msgspec.json.Decoder(list[Message])
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _error = msgspec.json.Decoder(dict[str, Any])
 
 
@@ -127,7 +129,7 @@ def embedded_message(line: bytes) -> tuple[bytes, list[Message]]:
             break
         try:
             messages = read_messages(line[at:])
-            if not any(message.is_empty for message in messages):
+            if all(message.jsonrpc is not ABSENT and not message.is_empty for message in messages):
                 return line[:at], messages
         except Garbage:
             pass
@@ -144,7 +146,20 @@ def unreadable_answer(line: bytes | TooLong) -> Message | None:
         return None
     why = TOO_LONG if isinstance(line, TooLong) else f"{UNREADABLE} {shown(line.decode('utf-8', 'replace'))}"
     error = {"code": INTERNAL_ERROR, "message": why}
-    return Message(id=msgspec.Raw(b"%d" % number), error=msgspec.Raw(msgspec.json.encode(error)))
+    return Message(
+        jsonrpc=msgspec.Raw(b'"2.0"'), id=msgspec.Raw(b"%d" % number), error=msgspec.Raw(msgspec.json.encode(error))
+    )
+
+
+def opened_params(params: bytes | msgspec.Raw) -> dict[str, Any]:
+    """The params of a call, open as far as somebody looks into them; the rest stays the bytes that came."""
+    members: dict[str, Any] = _members.decode(params)
+    for key in LOOKED_INTO & members.keys():
+        try:
+            members[key] = msgspec.json.decode(members[key])
+        except (ValueError, RecursionError):  # a number that no float can hold: it is the server's to refuse
+            pass
+    return members
 
 
 def encode_token(token: object) -> bytes:

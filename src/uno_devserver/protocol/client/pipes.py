@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections import deque
 from typing import IO, TYPE_CHECKING, Protocol
 
 from ..jsonrpc import BUSY, RpcError
@@ -61,7 +60,7 @@ class PipeLines:
         self._broken = broken
         self._splitter = LineSplitter(MAX_LINE_BYTES)
         self._queued: list[Sendable] = []  # in this turn of the loop
-        self._waiting: deque[Sendable] = deque()  # for room in the pipe
+        self._waiting: dict[Sendable, None] = {}  # for room in the pipe, in their order
         self._waiting_bytes = 0
         self._rest: bytes | memoryview = b""  # of a line that the pipe has taken a part of
         self._ends: _RawPipes | _Transports
@@ -95,7 +94,7 @@ class PipeLines:
         written = self._ends.write(data)
         if written == len(data):
             for line in queued:
-                line.sent = True
+                line.sent, line.data = True, b""
         else:
             self._keep_rest(queued, written)
 
@@ -112,7 +111,7 @@ class PipeLines:
         """Do not send it, if that is still possible."""
         if line not in self._waiting:
             return False
-        self._waiting.remove(line)
+        del self._waiting[line]
         self._waiting_bytes -= len(line.data)
         return True
 
@@ -129,16 +128,16 @@ class PipeLines:
         """The pipe has taken so many bytes of these lines; what it has not taken comes before all that waits."""
         for number, line in enumerate(lines):
             if written <= 0:
-                self._waiting.extendleft(reversed(lines[number:]))
+                self._waiting = {**dict.fromkeys(lines[number:]), **self._waiting}
                 self._waiting_bytes += sum(len(line.data) for line in lines[number:])
                 return
-            line.sent = True
-            if written < len(line.data):
-                self._rest = memoryview(line.data)[written:]
-            written -= len(line.data)
+            data, line.data, line.sent = line.data, b"", True
+            if written < len(data):
+                self._rest = memoryview(data)[written:]
+            written -= len(data)
 
     def _wait_for_room(self, lines: list[Sendable]) -> None:
-        self._waiting.extend(lines)
+        self._waiting.update(dict.fromkeys(lines))
         self._waiting_bytes += sum(len(line.data) for line in lines)
 
     # What the pipes report.
@@ -161,9 +160,13 @@ class PipeLines:
             return
         lines: list[Sendable] = []
         size = 0
-        while self._waiting and size < PIPE_BYTES:
-            lines.append(self._waiting.popleft())
-            size += len(lines[-1].data)
+        for line in self._waiting:
+            if size >= PIPE_BYTES:
+                break
+            lines.append(line)
+            size += len(line.data)
+        for line in lines:
+            del self._waiting[line]
         self._waiting_bytes -= size
         self._keep_rest(lines, self._ends.write(b"".join([line.data for line in lines])))
 

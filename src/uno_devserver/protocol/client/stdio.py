@@ -7,10 +7,11 @@ waits for it, once. Whatever else the server writes does no harm. When it says n
 from __future__ import annotations
 
 import asyncio
+import traceback
 from asyncio import FIRST_COMPLETED
 from typing import TYPE_CHECKING, Any
 
-from ...system.log import log
+from ...system.log import ERROR, log
 from ..eras import SUBSCRIPTION_KEY
 from ..jsonrpc import RpcError, notification_message, shown
 from ..lines import TooLong
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 CANCELLED = "notifications/cancelled"
 PROGRESS = "notifications/progress"
 LOGGED = "notifications/message"
+UNNAMED = (b"", b"null")  # the id of an answer to a request whose own could not be read
 OUR_TOKEN = "uno-devserver-"  # noqa: S105  # the beginning of progress tokens that replace a client's own
 NO_MODERN_NOTIFICATIONS = frozenset({"notifications/initialized", "notifications/roots/list_changed"})
 ACKNOWLEDGE_SECONDS = 10.0  # a subscription counts from its acknowledgement on, which servers give at once
@@ -336,7 +338,10 @@ class StdioConnection:
             if not isinstance(call, _Request):
                 del self._waiting[number]
                 self._tokens.pop(call.progress_token, None)
-            call.settle(Lost(f"The server has gone {when}.", sent=call.sent))
+            try:
+                call.settle(Lost(f"The server has gone {when}.", sent=call.sent))
+            except Exception:  # a defect of ours; the others are told all the same
+                log.write(ERROR, f"a call could not be told that its server has gone:\n{traceback.format_exc()}")
 
     def _said(self, message: Message) -> None:
         if message.is_question:
@@ -354,16 +359,17 @@ class StdioConnection:
     def _answered(self, message: Message, line: bytes | TooLong) -> PendingCall | None:
         """Settle the request that waits for it; the call, if that is its own line."""
         key = bytes(message.id)
-        nameless = key in (b"", b"null")
-        if message.result is ABSENT and message.error is ABSENT and (message.jsonrpc is ABSENT or nameless):
+        if message.result is ABSENT and message.error is ABSENT and (message.jsonrpc is ABSENT or key in UNNAMED):
             if isinstance(line, bytes):
                 self._strayed(line)  # a log in JSON, most likely, whatever its `id` means
             return None
         call = self._waiting.pop(key, None)
-        if call is None and nameless and len(self._waiting) == 1:
-            _, call = self._waiting.popitem()  # it could not read the number of what it complains about
+        if call is None:
+            call = self._unnamed(key, message)
         if call is None:
             log.debug(f"the server answers {shown(key.decode())}, for which nobody waits (any more)")
+            if message.jsonrpc is ABSENT and isinstance(line, bytes):
+                self._strayed(line)
             return None
         call.settle(message)
         if isinstance(call, _Request):
@@ -371,6 +377,14 @@ class StdioConnection:
         if call.progress_token:
             self._tokens.pop(call.progress_token, None)
         return call
+
+    def _unnamed(self, key: bytes, message: Message) -> _Request | PendingCall | None:
+        """The request that an answer without its number belongs to: a text that holds it, or an error without one."""
+        if key.startswith(b'"'):  # some servers turn numbers into texts
+            return self._waiting.pop(key.strip(b'"'), None)
+        complains = key in UNNAMED and message.jsonrpc is not ABSENT and bytes(message.error).startswith(b"{")
+        # It could not read the number of what it complains about.
+        return self._waiting.popitem()[1] if complains and len(self._waiting) == 1 else None
 
     def _asked_peer(self) -> Peer:
         """Nothing tells to which request a question belongs; where there is only one, it is that."""

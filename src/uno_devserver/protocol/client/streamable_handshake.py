@@ -28,7 +28,15 @@ from ..jsonrpc import (
 )
 from ..sse import EVENT_STREAM, EventReader
 from .connection import Lost, Refusal, Server
-from .messages import Message, initialize_params, initialized_server, request_bytes, result_in, without_envelope
+from .messages import (
+    Message,
+    initialize_params,
+    initialized_server,
+    opened_params,
+    request_bytes,
+    result_in,
+    without_envelope,
+)
 from .questions import Questions
 from .streamable_calls import HttpCall
 from .streamable_endpoint import COMMON_HEADERS, Cut, Endpoint, NotMcp, hear_events, media_type
@@ -102,13 +110,7 @@ class HandshakeConnection:
         try:
             return await self._call(session, method, params, peer)
         except _SessionGone:
-            session = await self._renewed(session)
-        try:
-            return await self._call(session, method, params, peer)
-        except _SessionGone as gone:
-            if not gone.certain:
-                raise gone.why from None
-            raise Lost(f"The server at {self._endpoint.url} forgets its sessions: {gone}", sent=False) from None
+            return await self._call_again(session, method, params, peer)
 
     def send(self, call: PendingCall, name: str, params: bytes) -> bool:  # noqa: ARG002
         if self._closed:
@@ -236,8 +238,17 @@ class HandshakeConnection:
         try:
             return await self._result(session, reply, request_id, call)
         except _SessionGone:
-            await self._renewed(session)
-            return await self.request("tools/call", msgspec.json.decode(params), call)
+            return await self._call_again(session, "tools/call", opened_params(params), call)
+
+    async def _call_again(self, forgotten: _Session, method: str, params: Params, peer: Peer) -> msgspec.Raw:
+        """The same request once more, in a new session."""
+        session = await self._renewed(forgotten)
+        try:
+            return await self._call(session, method, params, peer)
+        except _SessionGone as gone:
+            if not gone.certain:
+                raise gone.why from None
+            raise Lost(f"The server at {self._endpoint.url} forgets its sessions: {gone}", sent=False) from None
 
     def _tell_cancelled(self, request_id: int) -> None:
         cancelled = {"requestId": request_id, "reason": "The client does not want to know any more."}

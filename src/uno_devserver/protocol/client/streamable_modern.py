@@ -23,6 +23,7 @@ from .messages import (
     Message,
     discovered_server,
     object_in,
+    opened_params,
     params_of,
     request_bytes,
     result_in,
@@ -148,7 +149,7 @@ class ModernConnection:
         except RpcError as error:
             if error.code != HEADER_MISMATCH:
                 raise
-            return await self._call("tools/call", msgspec.json.decode(params), call)  # it was refused unseen
+            return await self._call("tools/call", opened_params(params), call)  # it was refused unseen
 
     async def _result(self, reply: Reply, request_id: int, peer: Peer) -> msgspec.Raw:
         try:

@@ -8,12 +8,12 @@ goes the general way, as a decoded request. A relayed call that gets no answer g
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ...protocol.client.connection import Lost
-from ...protocol.client.messages import ABSENT, Message, result_in
+from ...protocol.client.messages import ABSENT, Message, opened_params, result_in
 from ...protocol.eras import CAPABILITIES_KEY, CLIENT_KEY, LOG_LEVEL_KEY, VERSION_KEY, envelope_of, wants_log
 from ...protocol.jsonrpc import RESOURCE_NOT_FOUND, STOPPED, RpcError, RpcRequest, notification_message
 from ...protocol.running import answer_message, stopped
@@ -79,8 +79,6 @@ class _Error(msgspec.Struct, gc=False):
 _envelope = msgspec.json.Decoder(_Envelope).decode
 _params = msgspec.json.Decoder(_Params).decode
 _error = msgspec.json.Decoder(_Error).decode
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-LOOKED_INTO = frozenset({"name", "_meta", "inputResponses", "requestState"})
 
 
 class CallRelay:
@@ -108,6 +106,8 @@ class CallRelay:
         try:
             if not line.isascii():
                 line.decode()  # payloads are passed on without being decoded
+            if b"\r" in line:
+                line = line.replace(b"\r", b" ")  # white space, but some servers take it for the end of the line
             message = _envelope(line)
             params = _params(message.params)
         except (ValueError, RecursionError):
@@ -125,7 +125,7 @@ class CallRelay:
             or self._forwarding.arranging is not None
             or not self._relays(message, params, route)
         ):
-            return RpcRequest(message.id, message.method, _opened(message.params))
+            return RpcRequest(message.id, message.method, opened_params(message.params))
         return None
 
     def flush(self) -> None:
@@ -326,7 +326,7 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
     questions: int = 0  # of the upstream that wait for the client
 
     def request(self) -> RpcRequest:
-        return RpcRequest(self.id, "tools/call", _opened(self.params))
+        return RpcRequest(self.id, "tools/call", opened_params(self.params))
 
     # What the upstream says.
 
@@ -401,11 +401,3 @@ def _is_error(raw: msgspec.Raw) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _opened(params: msgspec.Raw) -> dict[str, Any]:
-    """The params of a call as the general way needs them: what nobody looks into stays the bytes that came."""
-    members: dict[str, Any] = _members(params)
-    for key in LOOKED_INTO & members.keys():
-        members[key] = msgspec.json.decode(members[key])
-    return members

@@ -120,12 +120,16 @@ class Front:
         """What the client wrote at once."""
         relay = self._relay
         for line in lines:
-            if relay is None or isinstance(line, TooLong) or _CALL not in line:
-                self._take(line)
-            elif isinstance(declined := relay.take(line), bytes):
-                self._take(declined)
-            elif declined is not None:
-                self._take_message(declined)
+            try:
+                if relay is None or isinstance(line, TooLong) or _CALL not in line:
+                    self._take(line)
+                elif isinstance(declined := relay.take(line), bytes):
+                    self._take(declined)
+                elif declined is not None:
+                    self._take_message(declined)
+            except Exception as error:  # a defect of ours costs this message, and no other
+                members = line.members if isinstance(line, TooLong) else readable_members(line)
+                self._refuse(members, _unexpected(error))
         # What was gathered goes out together.
         if relay is not None:
             relay.flush()

@@ -27,6 +27,7 @@ GIVE_UP_BYTES = 4 * FULL_BYTES
 POLLS = hasattr(select, "poll")  # Windows does not, so there everything is left to the thread
 # A pipe that says it is writable takes this much without waiting.
 PIECE_BYTES = getattr(select, "PIPE_BUF", 4096)
+JOINED_BYTES = 64 * 1024  # of lines that wait for the thread
 RETRY_MS = 1000  # where somebody has made the descriptor non-blocking, and it is full: asking again is only for safety
 
 
@@ -71,7 +72,7 @@ class ClientOutput:
         self._lock = _thread.allocate_lock()
         self._idle = _thread.allocate_lock()  # held while the thread has something to write
         self.queued: list[bytes] = []  # lines for the next `flush`
-        self._waiting: deque[memoryview] = deque()  # for the thread
+        self._waiting: deque[bytearray] = deque()  # for the thread
         self._held = 0
         self._room = None
         if POLLS:
@@ -129,7 +130,11 @@ class ClientOutput:
             log.warn(f"The client has left {self._held:,} bytes unread. It is taken for gone.")
             self._give_up()
             return
-        self._waiting.append(rest)
+        last = self._waiting[-1] if len(self._waiting) > 1 else None  # the first one is being written
+        if last is not None and len(last) + len(rest) <= JOINED_BYTES:
+            last += rest  # an object for each small line would take more memory than the lines
+        else:
+            self._waiting.append(bytearray(rest))
         if len(self._waiting) == 1:
             self._idle.acquire()
             _thread.start_new_thread(self._write_all, ())
@@ -142,7 +147,7 @@ class ClientOutput:
                     self._idle.release()
                     return
                 line = self._waiting[0]
-            written = self._write_waiting(line)
+            written = self._write_waiting(memoryview(line))
             with self._lock:
                 if not written:
                     self._give_up()

@@ -217,7 +217,7 @@ class _Request(_Line):
     ) -> None:
         super().__init__(write)
         self._ended = ended
-        self.withdraw: Callable[[], object] = self.end  # what is to be done when the client cancels it
+        self.withdraw: Callable[[], object] = _nothing  # what is to be done when the client cancels it
         self._id = request_id
         self._running = running
         running[request_id] = self
@@ -231,8 +231,13 @@ class _Request(_Line):
 
     def end(self) -> None:
         super().end()
+        self.withdraw = _nothing  # which held the call, and that held this
         ended, self._ended = self._ended, None
         if ended is not None:
             ended()
         if self._running.get(self._id) is self:  # a client that cancelled it may have used its id again
             del self._running[self._id]
+
+
+def _nothing() -> None:
+    pass

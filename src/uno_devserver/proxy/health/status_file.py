@@ -161,7 +161,7 @@ def status_of(state: str, pid: int) -> Status | None:
 
 def remove_stale(state: str) -> list[str]:
     """Remove the files of proxies that were killed; returns their paths. Never raises."""
-    return [path for pid, path in _files(state) if not _is_of(pid, _content(path).get("created")) and _remove(path)]
+    return [path for pid, path in _files(state) if _current(path, pid) is None and _remove(path)]
 
 
 def _files(state: str) -> list[tuple[int, str]]:
@@ -174,15 +174,39 @@ def _files(state: str) -> list[tuple[int, str]]:
 
 
 def _read(path: str, pid: int) -> Status | None:
-    status = _content(path)
-    if not _is_of(pid, status.pop("created", None)):
+    status = _current(path, pid)
+    if status is None:
         _remove(path)
         return None
+    del status["created"]
     if status.get("processId") != pid:
         return None  # it is not a status, but the process lives, and will write one
     written = _seconds(status.pop("catalogueWritten", None))
     age = None if written is None else max(0.0, round(time.time() - written, 1))
     return {**status, "catalogueAgeSeconds": age}
+
+
+def _current(path: str, pid: int) -> Status | None:
+    """What the file holds, if its process runs; None: it is stale, and was so until a moment ago.
+
+    Judging takes milliseconds, in which another process may get the id and replace the file.
+    """
+    while True:
+        identity, status = _identity(path), _content(path)
+        status.setdefault("created", None)
+        if _is_of(pid, status["created"]):
+            return status
+        if _identity(path) == identity:
+            return None
+
+
+def _identity(path: str) -> tuple[int, int, int] | None:
+    """Differs for every file that was at this path; None: there is none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_mtime_ns
 
 
 def _content(path: str) -> Status:

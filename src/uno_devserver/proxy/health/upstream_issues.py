@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...instances.host_kind import HostKind
 from ...issues import ADDINS_DO, REMEDIES, Issue, fatal, warning
+from ...system.text import visible
 from ...workspace.addins import FOLDER as ADDINS
 from ..state import ConnectionState
 from .status_file import STARTING, STARTING_STEP
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 NOT_TRUSTED = "WorkspaceNotTrusted"
 CRASHED = "HostCrashed"
 QUOTED_LINES = 20  # of the last output: Node prints a dozen lines after the error itself
+STRAY_CHARACTERS = 200  # of a line that is no message: enough to recognise it
 QUOTED_CHARACTERS = 2000  # of these lines together; `lastExit` has all of them
 STOPPED_CODES = (0, -15)  # the exit codes of a server that was stopped on purpose
 
@@ -193,7 +195,7 @@ def _stray_output(facts: ProxyFacts) -> Iterator[Issue]:
     upstream = facts.upstream
     if upstream is None or not upstream.stray_line:
         return
-    printed = f"'{upstream.stray_line[:QUOTED_CHARACTERS]}' on its standard output, which is not an MCP message"
+    printed = f"'{visible(upstream.stray_line)[:STRAY_CHARACTERS]}' on its standard output, which is not an MCP message"
     if facts.connected:
         step = "Let the server print to stderr what is for people; standard output belongs to MCP."
         yield warning("UpstreamError", f"{facts.upstream_name} has printed {printed}.", step)
