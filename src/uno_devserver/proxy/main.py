@@ -262,8 +262,7 @@ class Proxy:
             self._runs.acquire(timeout=ENGINE_SECONDS)
         else:
             self._front.close(ENDED)
-        if self._begun:
-            _end_children()  # what just starts, or does not let itself be ended in time
+        _end_children()  # what just starts, or does not let itself be ended in time
         self._state.close()
         self._output.wait(OUTPUT_SECONDS)
         # Threads may hang, and nothing is left that would have to be closed. A catalogue was not made then.
@@ -295,7 +294,8 @@ def first_state(options: Options) -> ProxyState:
 
 
 def _end_children() -> None:
-    """By force, if the engine has started any."""
+    """By force, if any were started."""
     child = sys.modules.get("uno_devserver.instances.child")
-    if child is not None:
-        child.end_all()
+    end_all = getattr(child, "end_all", None)  # while it is being imported there is none, and no child either
+    if end_all is not None:
+        end_all()
