@@ -252,6 +252,13 @@ class Proxy:
     def _end(self, reason: str) -> None:
         """Stop the engine and end the process. From any thread; whoever comes second waits here for the end."""
         self._ending.acquire()
+        try:
+            self._stop(reason)
+        finally:
+            # Threads may hang, and nothing is left that would have to be closed. A catalogue was not made then.
+            os._exit(1 if self._options.only_catalogue else 0)
+
+    def _stop(self, reason: str) -> None:
         log.debug(f"Ending: {reason}.")
         loop, engine = self._loop, self._engine
         if loop is not None and engine is not None:
@@ -262,11 +269,10 @@ class Proxy:
             self._runs.acquire(timeout=ENGINE_SECONDS)
         else:
             self._front.close(ENDED)
-        _end_children()  # what just starts, or does not let itself be ended in time
+        _end_children()  # what does not let itself be ended in time
         self._state.close()
         self._output.wait(OUTPUT_SECONDS)
-        # Threads may hang, and nothing is left that would have to be closed. A catalogue was not made then.
-        os._exit(1 if self._options.only_catalogue else 0)
+        _end_children()  # what the first start has launched meanwhile
 
 
 def first_state(options: Options) -> ProxyState:
@@ -294,8 +300,7 @@ def first_state(options: Options) -> ProxyState:
 
 
 def _end_children() -> None:
-    """By force, if any were started."""
-    child = sys.modules.get("uno_devserver.instances.child")
-    end_all = getattr(child, "end_all", None)  # while it is being imported there is none, and no child either
+    """By force, if there are any. A thread that just imports what starts them has not started any."""
+    end_all = getattr(sys.modules.get("uno_devserver.instances.child"), "end_all", None)
     if end_all is not None:
         end_all()
