@@ -91,6 +91,7 @@ class CallRelay:
         self._link = link
         self._service = service
         self._session = session
+        self.open = session.open  # the client's requests that are not answered, by their ids
         self.output = output
         self._forwarding = service.forwarding
         self._conversations = service.conversations
@@ -114,8 +115,8 @@ class CallRelay:
             return line
         if message.method != "tools/call" or message.jsonrpc != "2.0" or message.id is None:
             return line
-        state, session = self._state, self._session
-        if params.name in state.own_tools or message.id in session.open or len(session.open) >= session.limit:
+        state, is_open = self._state, self.open
+        if params.name in state.own_tools or message.id in is_open or len(is_open) >= self._session.limit:
             return line
         route = self._route(params)
         if (
@@ -185,7 +186,7 @@ class CallRelay:
         observer = self._forwarding.observer
         if observer is not None:
             call.record = observer.begin("tools/call", params.name, call.client, message.params)
-        self._session.open[call.id] = call
+        self.open[call.id] = call
         route.callers[call] = None
         self._unwritten = route
         if self._silence_timer is None:
@@ -225,7 +226,7 @@ class CallRelay:
 
     @property
     def has_calls(self) -> bool:
-        return bool(self._session.open)
+        return bool(self.open)
 
     @property
     def log_level(self) -> str | None:
@@ -279,7 +280,7 @@ class CallRelay:
 
     def end(self, call: RelayedCall) -> None:
         """It is not open any more, for the client and for the upstream."""
-        self._session.open.pop(call.id, None)
+        self.open.pop(call.id, None)
         call.route.end(call)
 
     # Calls of which nothing is heard.
@@ -291,7 +292,7 @@ class CallRelay:
     def _check_silence(self) -> None:
         self._silence_timer = None
         latest = self.loop.time() - self._limits.silence_seconds
-        calls = [call for call in self._session.open.values() if isinstance(call, RelayedCall)]
+        calls = [call for call in self.open.values() if isinstance(call, RelayedCall)]
         for call in calls:
             if call.heard_at <= latest and not call.questions:
                 self.end(call)
@@ -332,7 +333,8 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
 
     def settle(self, outcome: Message | Lost | RpcError) -> None:
         relay = self.relay
-        relay.end(self)
+        relay.open.pop(self.id, None)
+        self.route.end(self)
         if not isinstance(outcome, Message):
             relay.lose(self, outcome) if isinstance(outcome, Lost) else relay.failed(self, outcome)
             return

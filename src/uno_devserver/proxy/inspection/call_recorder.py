@@ -179,7 +179,7 @@ class Record:
         self.id = number
         self.method = method
         self.name = name
-        self.client = cut(client.name or "unknown", LONGEST_CLIENT)
+        self._client = client
         self.at = time.time()
         self.state = RUNNING
         self.why = ""
@@ -216,6 +216,11 @@ class Record:
         self.state, self.why = state, why
 
     def end(self, state: str, outcome: str | Result | msgspec.Raw, now: float) -> None:
+        if state == DONE and self.state == RUNNING:  # as a rule, and then quickly
+            self._ran = (self._ran or 0.0) + now - self._since
+            self._total = self._waited + self._ran
+            self.state, self._outcome = state, outcome
+            return
         self.move(state, self.why if state == RESTARTING else "", now)
         if state == RESTARTING:  # it was answered without being run: all of its time was waiting
             self._waited, self._ran = self._waited + (self._ran or 0.0), None
@@ -238,7 +243,7 @@ class Record:
             "id": self.id,
             "method": cut(self.method, LONGEST_CLIENT),
             "name": self.name,
-            "client": self.client,
+            "client": cut(self._client.name or "unknown", LONGEST_CLIENT),
             "state": self.state,
             "why": self.why,
             "at": self.at,
