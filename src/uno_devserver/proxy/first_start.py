@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .upstream.base import Upstream
     from .workspace.decisions import Decision, WorkspaceDecisions
 
-# Until there is a process. Whoever imports meanwhile takes the processor from the one who launches.
+# Until there is a process: importing meanwhile would take the processor from the thread that launches.
 LAUNCH_SECONDS = 0.2
 
 

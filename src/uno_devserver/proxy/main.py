@@ -131,7 +131,7 @@ class Proxy:
             from . import engine  # noqa: F401
 
             self._first = first
-        except BaseException as error:  # also an exit: somebody still waits for answers
+        except BaseException as error:  # also an exit: the client still waits for answers
             self._first = error
         finally:
             if without_tls:
@@ -209,7 +209,7 @@ class Proxy:
         _thread.start_new_thread(self._end, ("the client does not read any more",))
 
     def _fail(self, failure: BaseException) -> None:
-        """Nothing can be passed on any more: whoever tries is told why, and so is whoever asks how we are."""
+        """Answer without the engine from now on; requests that need it are refused with the reason."""
         import traceback
 
         from ..issues import fatal
@@ -250,7 +250,7 @@ class Proxy:
                 signal.signal(number, lambda *_: _thread.start_new_thread(self._end, ("a signal asked for it",)))
 
     def _end(self, reason: str) -> None:
-        """Stop the engine and end the process. From any thread; whoever comes second waits here for the end."""
+        """Stop the engine and end the process. Safe from any thread; a second caller waits here for the end."""
         self._ending.acquire()
         try:
             self._stop(reason)
@@ -278,7 +278,7 @@ class Proxy:
 def first_state(options: Options) -> ProxyState:
     """What is known before anything has been looked at: our own tools, and what the upstream had the last time."""
     catalogue, state_folder = None, folders().state
-    if not options.force_fallback:  # then nobody knows yet which workspace it will be
+    if not options.force_fallback:  # then the workspace is not known yet
         catalogue, problem = load(state_folder, identity_of(options))
         if problem:
             log.warn(problem)
@@ -295,7 +295,7 @@ def first_state(options: Options) -> ProxyState:
         status_file=status_file,
     )
     if status_file is not None:
-        status_file.write_first(options)  # before the first answer: whoever has that finds the proxy
+        status_file.write_first(options)  # before the first answer, so that its receiver finds the proxy
     return state
 
 

@@ -111,7 +111,7 @@ class ProxyFacts(Value):
     catalogue_sdk: str | None = None  # the Uno SDK that the workspace had then
     timeline: tuple[tuple[str, int], ...] = ()  # what was reached, in milliseconds after the process began
     fallback: bool = False  # waits for uno_app_initialize
-    trusted: bool | None = None  # whether code of the workspace may run; None: there is none, or nobody looked
+    trusted: bool | None = None  # whether code of the workspace may run; None: there is none, or it was not looked for
     refusal: str = "the user has not agreed to it"  # why not, where it may not
     wait_calls: bool = False
     http_endpoint: str | None = None  # where MCP is served over HTTP, too

@@ -106,7 +106,7 @@ class Conversation:
         tasks: Tasks,
         limits: CallLimits,
     ) -> None:
-        """`noticed` takes what concerns everybody, and says whether it did."""
+        """`noticed` takes notifications that concern all clients, and returns whether this was one."""
         self.log_level: str | None = None  # that the client has chosen; a modern one with its requests
         self._session = session
         self._modern = session.client.protocol_version in MODERN_VERSIONS
@@ -154,7 +154,7 @@ class Conversation:
         await self._aside(self._open, "a new connection")
 
     async def tell(self, method: str, params: Params) -> None:
-        """Pass a notification on, if there is anybody to hear it."""
+        """Pass a notification on to the upstream, if one is connected."""
         if self._link.state is ConnectionState.CONNECTED:
             await self._aside(partial(self._tell, method, params), method)
 
@@ -187,7 +187,7 @@ class Conversation:
             if old_answers:
                 self.leave(self.route)
             else:
-                # Whoever still waits for an answer must learn that there will be none.
+                # Requests that still wait over it are lost.
                 self.close(self.route)
                 self.route = None
         if connected and self._begun and self.route is None and not self._modern:
@@ -208,7 +208,7 @@ class Conversation:
             self.pass_on(method, params)
 
     def pass_on(self, method: str, params: Params) -> None:
-        """To the client, and nobody else. A modern one listens to its requests only."""
+        """Notify this client only. A modern one listens to its requests only."""
         listener = self._last_caller() if self._modern else None
         (listener or self._session).notify(method, params)
 
@@ -312,7 +312,7 @@ class Conversations:
         self._modern: dict[Who, Conversation] = {}  # the one that was longest not used first
         self.own_client = ClientInfo(state.server.name, state.server.version, {}, MODERN_VERSIONS[0])
         self._watch = self._begin(_Watcher(self.own_client))
-        self._followed: dict[str, int] = {}  # how many endpoints have somebody who follows it
+        self._followed: dict[str, int] = {}  # how many endpoints follow it for a client
         self._following = asyncio.Lock()  # the upstream is told one thing after the other, and the last is right
 
     def of(self, session: Session) -> Conversation:
@@ -371,7 +371,7 @@ class Conversations:
             raise refusals[uri]
 
     def noticed(self, method: str, params: Params) -> bool:
-        """Whether a notification of the upstream concerned everybody, and has been passed on."""
+        """Pass on a notification that concerns all clients; whether this was one."""
         if method in LIST_CHANGES:
             self._link.lists_changed()
         elif method == "notifications/resources/updated":
@@ -435,7 +435,7 @@ class _Watcher:
         self.client = client
 
     def notify(self, method: str, params: Params | None = None) -> None:  # noqa: ARG002
-        log.debug(f"'{method}' was dropped: it is for nobody")
+        log.debug(f"'{method}' was dropped: it belongs to no client")
 
     async def ask(self, method: str, params: Params) -> Result:  # noqa: ARG002
         raise RpcError(INVALID_REQUEST, f"There is nobody to ask for '{method}'.")

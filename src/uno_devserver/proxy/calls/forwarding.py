@@ -1,4 +1,4 @@
-"""One request on its way to the upstream, across whatever happens to that: exactly one outcome, and a true one.
+"""Forwards one request to the upstream, through restarts and crashes: it has exactly one outcome, and a true one.
 
 A request that never reached an upstream goes to the next. One that did, and whose upstream ended, is only repeated if
 doing it twice is as good as doing it once; else its client is told that the outcome is unknown.
@@ -89,7 +89,7 @@ class Forwarding:
         self.queue = queue
 
     def observe(self, observer: Observer | None) -> None:
-        """Who looks on from now on; calls that are under way are not followed."""
+        """Record calls from now on, or no longer; calls that are under way are not recorded."""
         self.observer = observer
 
     def await_reloader(self, known: asyncio.Future[None]) -> None:
@@ -97,9 +97,9 @@ class Forwarding:
         self.arranging = known
 
     async def _run_first(self, call: Call, request: Request) -> msgspec.Raw | Result:
-        """Before it is known who watches the code: who waits for the first start does not run on old code either.
+        """A request that comes before it is known whether code is reloaded waits for that, so as not to run on old code.
 
-        Where that begins when there is an upstream, whoever has waited for one is not kept any longer.
+        Where hot reload begins only when there is an upstream, calls that waited for one do not wait for it, too.
         """
         arranging = self.arranging
         problem = None
@@ -131,7 +131,7 @@ class Forwarding:
     async def _run_unless(
         self, problem: NoAnswer, queue: CallQueue | None, call: Call, request: Request
     ) -> msgspec.Raw | Result:
-        """An upstream that does not start may never have been built: who passes the queue has that done first."""
+        """Pass the queue, which builds the code first: an upstream that does not start may never have been built."""
 
         async def run() -> msgspec.Raw | Result:
             if self._link.state is ConnectionState.DEGRADED:
@@ -171,7 +171,7 @@ class Forwarding:
                         raise ended(method, params, losses.sent) from None
             except RpcError as error:
                 if error.code != STOPPED or not self.may_repeat(method, params):
-                    raise  # one that stops says itself that nobody knows the outcome
+                    raise  # a server that stops says itself that the outcome is unknown
                 losses = losses or _Losses(self._limits)
                 losses.one_more_sent()
                 if losses.sent > self._limits.repetitions:
@@ -189,7 +189,7 @@ class Forwarding:
             await self._wait_for_another(call, generation, losses, method, params)
 
     async def await_upstream(self, call: Call, seconds: float) -> None:
-        """Returns when there is one; NoAnswer when there is none in time, or none will come by itself."""
+        """Wait for an upstream; NoAnswer if there is none in time, or none will come by itself."""
         if self._link.state is ConnectionState.DEGRADED:
             await self._link.reconsider()
             self._link.wanted()
@@ -204,7 +204,7 @@ class Forwarding:
         self._goes_on(call)
 
     async def _hold(self, call: Call) -> None:
-        """Returns when there is an upstream, if requests wait for it; else raises, after a crash not at once."""
+        """Wait for the upstream as long as calls wait; NoAnswer if it does not come."""
         if self._link.state is ConnectionState.DEGRADED:
             await self._link.reconsider()
         seconds = self._limits.hold_seconds if self.waits else self._grace()
@@ -241,12 +241,12 @@ class Forwarding:
     async def _wait_for_another(
         self, call: Call, generation: int, losses: _Losses, method: str, params: Params
     ) -> None:
-        """Returns when a new try is worth while; NoAnswer when it will not be."""
+        """Wait until the request can be tried again; NoAnswer if it cannot."""
         link = self._link
         self._waits(call, FOR_ANOTHER)
         link.lost(generation)
         if link.generation == generation and link.state is ConnectionState.CONNECTED:
-            # Perhaps it was only this connection; perhaps nobody but us knows yet that the upstream is gone.
+            # Perhaps only this connection broke; perhaps the end of the upstream has not been noticed yet.
             await asyncio.sleep(losses.pause())
         rest = losses.rest()
         if rest > 0 and (link.state is ConnectionState.CONNECTED or await link.until_connected(rest)):
@@ -263,7 +263,7 @@ class Forwarding:
 
 
 class _Losses:
-    """What became of the tries of one request, and how long it waits for the next."""
+    """The failed tries of one request, and how long it waits for the next."""
 
     def __init__(self, limits: CallLimits, sent: int = 0) -> None:
         self.sent = sent  # how many upstreams had the request when they ended
@@ -279,7 +279,7 @@ class _Losses:
         return self._until - self._loop.time()
 
     def pause(self) -> float:
-        """Longer from time to time."""
+        """Seconds until the next try, longer each time."""
         pause, self._pause = self._pause, min(2 * self._pause, self._limits.longest_pause_seconds)
         return pause
 

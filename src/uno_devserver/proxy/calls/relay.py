@@ -323,7 +323,7 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
     data: bytes = b""
     sent: bool = False
     ticket: object = None
-    record: Record | None = None  # while somebody looks on
+    record: Record | None = None  # while a page is open
     questions: int = 0  # of the upstream that wait for the client
 
     def request(self) -> RpcRequest:

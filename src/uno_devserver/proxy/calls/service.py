@@ -76,7 +76,7 @@ class ProxyService:
         return self.observed(call, self._answer_lost(call, Request(call.method, call.params, generation, int(sent))))
 
     def observed(self, call: Call, answering: Answering) -> Answering:
-        """The same, followed by whoever looks on."""
+        """The same, recorded if a page is open."""
         observer = self.forwarding.observer
         return answering if observer is None else observer.follow(call, answering)
 

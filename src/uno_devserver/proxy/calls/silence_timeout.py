@@ -17,7 +17,7 @@ SILENCE_CHECKS = 10  # within the time that a request may be silent, which is ex
 
 
 class Caller:
-    """Implements `protocol.client.connection.Peer`. Whatever the upstream says shows that it is still at work."""
+    """The peer of one request: passes on what the upstream says, and notes when it said something last."""
 
     __slots__ = ("_call", "_cancelling", "_expired", "_loop", "_questions", "_seconds", "_task", "_until", "client")
 
@@ -29,7 +29,7 @@ class Caller:
         self._until: float | None = None  # when it has been silent for too long; None: that cannot be
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[object] | None = None
-        self._cancelling = 0  # how often somebody else had cancelled it before
+        self._cancelling = 0  # how often others had cancelled it before
         self._expired = False
 
     @property
@@ -71,7 +71,7 @@ class Caller:
 
     def _heard(self) -> None:
         if self._loop is not None:
-            # Whoever is asked may take their time: a person may have to decide.
+            # A question may take its time: a person may have to decide.
             self._until = None if self._questions else self._loop.time() + self._seconds
 
 

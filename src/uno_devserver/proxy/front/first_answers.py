@@ -112,7 +112,7 @@ class Front:
         self._output.flush()
 
     def write(self, line: bytes) -> None:
-        """One message for the client, from whoever answers what was passed on."""
+        """One message for the client, which answers what was passed on."""
         self._batches.write(line)
         self._output.flush()
 
@@ -196,7 +196,7 @@ class Front:
         """Answer what could not be read, as far as one can see what it was."""
         known = members.get("id") if is_id(members.get("id")) else None
         if _is_response(members):
-            # Whoever waits for it is told; the client would take an error for the answer to something of its own.
+            # The part that asked is told; the client would take an error for the answer to a request of its own.
             self._pass_on(RpcResponse(known, None, error_body(error)))
         else:
             self._batches.write(error_line(known if "method" in members else None, error))
@@ -236,7 +236,7 @@ class Front:
                 self._tell(reply.then)
 
     def _reply(self, message: Message, *, alone: bool = True) -> _Reply | None:
-        """What is to be said at once; None where the engine answers, or nobody."""
+        """The answer that needs no engine; None where the engine answers, or no answer is due."""
         if not isinstance(message, RpcRequest):
             return None
         try:

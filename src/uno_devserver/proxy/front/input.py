@@ -108,7 +108,7 @@ class PolledInput(ClientInput):
             return []
         try:
             data = os.read(self._handle, READ_BYTES)
-        except BlockingIOError:  # somebody has made it non-blocking
+        except BlockingIOError:  # another process has made it non-blocking
             return []
         except OSError:  # a socket whose other end was closed with something unread
             data = b""

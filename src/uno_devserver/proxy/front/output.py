@@ -1,7 +1,7 @@
-"""The way to the client: whole lines, in order, from any thread; nobody waits for a client that does not read.
+"""The way to the client: whole lines, in order, from any thread, without waiting for a client that does not read.
 
 Usually a line fits into the pipe and is written at once. What does not fit is left to a thread, and so is everything
-behind it, within a bound. The descriptor stays blocking: it is shared with whoever launched us, and with wrappers.
+behind it, within a bound. The descriptor stays blocking: it is shared with the launcher and with wrappers.
 Cheap to import.
 """
 
@@ -28,7 +28,9 @@ POLLS = hasattr(select, "poll")  # Windows does not, so there everything is left
 # A pipe that says it is writable takes this much without waiting.
 PIECE_BYTES = getattr(select, "PIPE_BUF", 4096)
 JOINED_BYTES = 64 * 1024  # of lines that wait for the thread
-RETRY_MS = 1000  # where somebody has made the descriptor non-blocking, and it is full: asking again is only for safety
+RETRY_MS = (
+    1000  # where another process has made the descriptor non-blocking, and it is full: asking again is only for safety
+)
 
 
 def own_streams() -> tuple[int, int]:
@@ -50,7 +52,7 @@ def own_streams() -> tuple[int, int]:
 
 
 def give_back(sink: int) -> None:
-    """Standard output is as it was: nobody speaks MCP there any more."""
+    """Standard output is what it was: MCP is not spoken there any more."""
     os.dup2(sink, 1)
     sys.stdout = sys.__stdout__
 
@@ -151,7 +153,7 @@ class ClientOutput:
             with self._lock:
                 if not written:
                     self._give_up()
-                elif self._waiting:  # nobody has given up meanwhile
+                elif self._waiting:  # it was not given up meanwhile
                     self._held -= len(self._waiting.popleft())
                     self.full = self._held >= self._full_bytes
 
