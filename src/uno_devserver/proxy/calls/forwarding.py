@@ -97,7 +97,7 @@ class Forwarding:
         self.arranging = known
 
     async def _run_first(self, call: Call, request: Request) -> msgspec.Raw | Result:
-        """A request that comes before it is known whether code is reloaded waits for that, so as not to run on old code.
+        """Wait until it is known whether code is reloaded, so as not to run on old code.
 
         Where hot reload begins only when there is an upstream, calls that waited for one do not wait for it, too.
         """
