@@ -18,6 +18,17 @@ from uno_devserver.instances.host_command import HostArguments, HostProgram, Pro
 from uno_devserver.instances.launch import Launched, LaunchFailure, Observer, Order, Reason, launch
 from uno_devserver.system.ports import free_port, is_free
 
+# Answers everything, on the port that it was told.
+SERVES = r"""
+import socket, sys
+listener = socket.create_server(("127.0.0.1", int(sys.argv[sys.argv.index("--httpPort") + 1])))
+while True:
+    connection, _ = listener.accept()
+    connection.recv(4096)
+    connection.sendall(b"HTTP/1.1 406 No\r\nContent-Length: 0\r\n\r\n")
+    connection.close()
+"""
+
 
 class Witness(Observer):
     def __init__(self, go_on: Callable[[], bool] = lambda: True) -> None:
@@ -68,14 +79,22 @@ def test_a_launched_host_is_the_child_it_serves_and_ends_when_it_is_stopped(laun
     assert is_free(launched.port)
 
 
-def test_there_is_time_for_other_work_between_the_spawn_and_the_readiness(order: Order) -> None:
-    witness = Witness()
+def test_there_is_time_for_other_work_between_the_spawn_and_the_readiness(order: Order, tmp_path: Path) -> None:
+    go = tmp_path / "go"
 
-    launched = launch(order, witness)
+    class Working(Witness):
+        def spawned(self, child: Child, port: int) -> None:
+            super().spawned(child, port)
+            go.touch()  # the Host does not listen before this work is done
+
+    witness = Working()
+    waiting = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)\n"
+
+    launched = launch(_script(order, tmp_path / "host.py", waiting + SERVES), witness)
 
     launched.child.stop()
     assert [child.pid for child in witness.children] == [launched.process_id]
-    assert witness.was_free  # it was called before the Host listened
+    assert witness.was_free
 
 
 def test_a_launch_that_is_given_up_leaves_no_process(order: Order) -> None:
@@ -199,18 +218,12 @@ def test_a_host_that_somebody_stops_while_it_starts_is_not_started_again(
     assert len(witness.children) == attempts
 
 
-DIES_OF_ADDINS = """
+DIES_OF_ADDINS = f"""
 import sys
 if sys.argv[sys.argv.index("--addins") + 1] != ";":
     print("an add-in killed it", flush=True)
     sys.exit(7)
-import socket
-listener = socket.create_server(("127.0.0.1", int(sys.argv[sys.argv.index("--httpPort") + 1])))
-while True:
-    connection, _ = listener.accept()
-    connection.recv(4096)
-    connection.sendall(b"HTTP/1.1 406 No\\r\\nContent-Length: 0\\r\\n\\r\\n")
-    connection.close()
+{SERVES}
 """
 
 

@@ -64,6 +64,7 @@ class PipeLines:
         self._waiting_bytes = 0
         self._rest: bytes | memoryview = b""  # of a line that the pipe has taken a part of
         self._ends: _RawPipes | _Transports
+        self._ended = False
         self.over = asyncio.Event()  # nothing more will be heard
 
     async def open(self, source: IO[bytes], sink: IO[bytes]) -> None:
@@ -75,7 +76,7 @@ class PipeLines:
 
     def queue(self, line: Sendable) -> None:
         """Send it with the next `flush`, now or when there is room. Lost or RpcError(BUSY): nothing goes out."""
-        if self._ends.closed or self.over.is_set():
+        if self._ends.closed or self._ended:
             raise Lost("The server takes no more messages.", sent=False)
         if self._waiting_bytes and self._waiting_bytes + len(line.data) > MAX_WAITING_BYTES:
             raise RpcError(BUSY, DOES_NOT_READ)
@@ -148,6 +149,7 @@ class PipeLines:
     def took_end(self) -> None:
         if not self.over.is_set():
             self._hearer.heard(self._splitter.finish())
+            self._ended = True
             self.over.set()
             self._hearer.ended()
             self._broken()

@@ -46,7 +46,7 @@ Who = tuple[str | None, str | None, bytes]
 class Route:
     """A conversation's connection to the upstream of one generation, and the requests that use it."""
 
-    __slots__ = ("_usage", "callers", "closed", "connection", "conversation", "generation", "left", "modern")
+    __slots__ = ("callers", "closed", "connection", "conversation", "generation", "left", "modern", "usage")
 
     def __init__(
         self, conversation: Conversation, connection: Connection, generation: int, usage: dict[int, Usage]
@@ -58,16 +58,19 @@ class Route:
         self.callers: dict[Peer, None] = {}  # in the order in which they came
         self.left = False  # nothing new goes over it
         self.closed = False
-        self._usage = usage.setdefault(generation, Usage())
-        self._usage.routes.append(self)
+        self.usage = usage.setdefault(generation, Usage())
+        self.usage.routes.append(self)
 
     def end(self, caller: Peer) -> None:
         """The request of this caller, which was put into `callers`, is over."""
         del self.callers[caller]
-        if self.left or self._usage.unused is not None:
-            if self.left and not self.callers:
-                self.conversation.close(self)
-            self._usage.check()
+        self.check()
+
+    def check(self) -> None:
+        """Close it if nothing uses it any more, and tell those who wait for that."""
+        if self.left and not self.callers:
+            self.conversation.close(self)
+        self.usage.check()
 
     def leave(self) -> None:
         """Nothing new goes over it; it is closed when those who use it are done."""
@@ -75,7 +78,7 @@ class Route:
 
     def forget(self) -> None:
         """It is closed: requests that still wait for an answer over it are lost."""
-        self._usage.routes.remove(self)
+        self.usage.routes.remove(self)
 
 
 class Usage:

@@ -334,7 +334,10 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
     def settle(self, outcome: Message | Lost | RpcError) -> None:
         relay = self.relay
         relay.open.pop(self.id, None)
-        self.route.end(self)
+        route = self.route
+        del route.callers[self]
+        if route.left or route.usage.unused is not None:
+            route.check()
         if not isinstance(outcome, Message):
             relay.lose(self, outcome) if isinstance(outcome, Lost) else relay.failed(self, outcome)
             return
@@ -345,7 +348,7 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
                 relay.failed(self, error, outcome.error)
                 return
         call_id = b"%d" % self.id if isinstance(self.id, int) else msgspec.json.encode(self.id)
-        relay.output.queue(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (call_id, outcome.result))
+        relay.output.queued.append(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (call_id, outcome.result))
         if self.queue is not None:
             self.leave_queue()
         if self.record is not None:

@@ -200,13 +200,13 @@ def _current(path: str, pid: int) -> Status | None:
             return None
 
 
-def _identity(path: str) -> tuple[int, int, int] | None:
-    """Differs for every file that was at this path; None: there is none."""
+def _identity(path: str) -> tuple[int, int] | None:
+    """Differs for a file that has replaced another; None: there is none."""
     try:
         status = os.stat(path)
     except OSError:
         return None
-    return status.st_dev, status.st_ino, status.st_mtime_ns
+    return status.st_dev, status.st_ino
 
 
 def _content(path: str) -> Status:
