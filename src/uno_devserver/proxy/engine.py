@@ -295,7 +295,9 @@ class Engine:
             self._loop.call_later(FIRST_CALLS_SECONDS, lambda: self._tasks.start(self._look_for_code()))
         else:
             reloader_known = self._begin_reload()
-            if self._state.facts.trusted:  # else nothing of the workspace runs that could be edited
+            facts = self._state.facts
+            found = facts.upstream is not None and not facts.upstream.owned  # its owner may watch its code
+            if facts.trusted or found:  # else nothing of the workspace runs that could be edited
                 self._service.forwarding.await_reloader(reloader_known)
 
     # What the workspace says. Implements `workspace.controller.Owner`.
