@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from protocol.conversations import asynchronous, until
+from protocol.conversations import asynchronous, in_virtual_time, until
 from support.relays import (
     MODERN,
     QUICK,
@@ -678,7 +678,7 @@ async def test_whatever_is_heard_gives_the_upstream_the_full_time_again() -> Non
     assert call.heard == [("notifications/message", {"level": "debug"})]
 
 
-@asynchronous
+@in_virtual_time
 async def test_while_somebody_is_asked_nobody_is_silent() -> None:
     call = tool_call()
     call.reply = asyncio.get_running_loop().create_future()
@@ -695,7 +695,7 @@ async def test_while_somebody_is_asked_nobody_is_silent() -> None:
     assert await trial.task > 0.1
 
 
-@asynchronous
+@in_virtual_time
 async def test_a_refused_question_ends_the_time_to_think() -> None:
     call = tool_call()
     call.reply = asyncio.get_running_loop().create_future()

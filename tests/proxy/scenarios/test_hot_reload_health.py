@@ -204,7 +204,11 @@ def test_a_host_without_add_ins_has_no_tools_whoever_is_asked(proxies: Proxies) 
     (proxies.machine.workspace / ".devtools" / "addins").mkdir(parents=True)
     client = proxies.connected()
 
-    report = told(proxies).json
+    def connected() -> Any:
+        report = told(proxies).json
+        return report if [proxy["state"] for proxy in report["proxies"]] == ["Connected"] else None
+
+    report = poll(connected, "a status of the proxy that is connected")
 
     assert (report["hostKind"], report["toolCount"], report["proxies"][0]["toolCount"]) == ("bundled", 0, 0)
     assert client.health()["toolCount"] == 0

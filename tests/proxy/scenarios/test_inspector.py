@@ -22,7 +22,8 @@ from support.ports import lasting_port
 from support.proxies import Message, Proxies, ProxyClient
 from uno_devserver.system.ports import is_free
 
-GONE_SECONDS = 1.0  # it takes a tenth of that, unless the machine is busy
+GONE_SECONDS = 1.0  # what is promised; on a machine that has nothing else to do it takes a tenth of it
+BUSY = 3.0  # how much longer it may take where other tests run at the same time
 CONFIG = ".devtools/host.config.jsonc"
 
 
@@ -57,9 +58,10 @@ def test_where_no_port_is_left_the_proxy_goes_on_and_says_so(proxies: Proxies, b
     with last_port_taken() as port:
         client = proxies.connected("--inspector", str(port))
 
-        report = client.wait_health(lambda report: report["issues"], "aware of the port")
+        report = client.wait_health(
+            lambda report: [issue["code"] for issue in report["issues"]] == ["InspectorNotServed"], "aware of the port"
+        )
 
-    assert [issue["code"] for issue in report["issues"]] == ["InspectorNotServed"]
     assert report["proxy"]["inspector"] is None
     assert client.call("echo", text="here") == "here"
 
@@ -182,7 +184,7 @@ def test_neither_pages_nor_a_tool_that_runs_through_one_keep_the_proxy(
 
         client.close_stdin()
 
-        assert client.exit_code(GONE_SECONDS) == 0
+        assert client.exit_code(GONE_SECONDS * BUSY) == 0
         assert is_free(page.port)
         assert b"outcome is unknown" in calling.result().body
 

@@ -64,7 +64,6 @@ def test_a_kill_of_the_host_and_its_healing_are_seen(proxies: Proxies, bench: Wo
 
         os.kill(host, signal.SIGKILL)
 
-        page.hear("health", lambda report: report["proxy"]["lastExit"])
         healed = page.hear(
             "health", lambda report: report["proxy"]["state"] == "Connected" and report["proxy"]["generation"] == 2
         )
@@ -72,8 +71,6 @@ def test_a_kill_of_the_host_and_its_healing_are_seen(proxies: Proxies, bench: Wo
         client.answer(held)
         done = page.hear("call", is_named("hold_again", "done"))
 
-    states = [report["proxy"]["state"] for report in page.all("health")]
-    assert {"Reconnecting", "Launching", "Connecting"}.intersection(states), "that it was lost was told first"
     assert healed["hostProcessId"] not in (None, host)
     assert healed["proxy"]["lastExit"]["exitCode"] == -signal.SIGKILL
     assert done["outcome"] == "held"

@@ -153,7 +153,7 @@ async def test_when_stop_returns_the_host_is_gone_and_signed_out(place: Place) -
 
     await running.stop()
 
-    assert time.monotonic() - begun < 1.0, "it takes 50 ms on an idle machine"
+    assert time.monotonic() - begun < 3.0, "it takes 50 ms on an idle machine"
     assert not is_running(running.process_id)
     assert place.registered == []
 

