@@ -38,8 +38,13 @@ def test_it_is_opened_on_the_port_that_was_asked_for_and_everybody_is_told(proxi
 
     assert page.port == port
     assert f"Inspector: {page.url}\n" in client.stderr
-    (listed,) = bench.machine.run("list", "--json").json["proxies"]
-    assert (listed["inspector"], listed["processId"]) == (page.url, client.process.pid)
+
+    def listed() -> object:
+        """As others see it: a moment after it was opened."""
+        (proxy,) = bench.machine.run("list", "--json").json["proxies"]
+        return (proxy["inspector"], proxy["processId"]) == (page.url, client.process.pid)
+
+    assert wait_for(listed)
     assert f"  Inspector: {page.url}" in bench.machine.run("health").stdout.splitlines()
 
 
