@@ -7,6 +7,7 @@ that belongs to the group.
 
 from __future__ import annotations
 
+import _thread
 import os
 import sys
 
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 POLL_SECONDS = 0.05  # the end of the output is noticed at once; this only counts where something holds it open
+BEGIN_SECONDS = 0.1  # for a program that is just being started; a busy machine takes 20 ms
 KILL_SECONDS = 0.5  # a killed process goes at once, except while the kernel waits for a disk
 ENDING = "was given up, because this process is ending"
 GIVEN_UP = "was given up"
 
+_beginning = _thread.allocate_lock()  # held while a program is started: it has to be known before all are ended
 _running: set[subprocess.Popen[bytes]] = set()
 _may_run = True
 
@@ -60,29 +63,30 @@ def run(
     import time
 
     deadline = time.monotonic() + seconds
-    if _ending():
-        return Outcome(None, b"", ENDING)
     process = None
     output = bytearray()
     interrupts = _Interrupts()
     try:
         try:
-            process = subprocess.Popen(
-                list(arguments),
-                cwd=cwd,
-                env=dict(environ),
-                stdin=subprocess.PIPE if input_bytes or input_stays else subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT if with_errors else subprocess.DEVNULL,
-                bufsize=0,
-                start_new_session=True,
-                creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
-            )
+            with _beginning:
+                if _ending():
+                    return Outcome(None, b"", ENDING)
+                process = subprocess.Popen(
+                    list(arguments),
+                    cwd=cwd,
+                    env=dict(environ),
+                    stdin=subprocess.PIPE if input_bytes or input_stays else subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT if with_errors else subprocess.DEVNULL,
+                    bufsize=0,
+                    start_new_session=True,
+                    creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+                )
+                _running.add(process)
         except (OSError, ValueError) as error:
             return Outcome(None, b"", f"could not be started: {error}")
         finally:
             interrupts.release()
-        _running.add(process)
         # On threads, because something that the program left running could hold a pipe open for ever.
         reader = threading.Thread(target=_read, args=(process, output, keep_bytes, hear), daemon=True)
         reader.start()
@@ -137,8 +141,11 @@ def stop_all() -> None:
     """End what threads of this process are running, and let nothing more begin: for a process that ends."""
     global _may_run
     _may_run = False
+    held = _beginning.acquire(timeout=BEGIN_SECONDS)
     for process in tuple(_running):
         _kill(process)
+    if held:
+        _beginning.release()
 
 
 def _ending() -> bool:
