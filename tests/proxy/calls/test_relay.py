@@ -1414,3 +1414,17 @@ async def test_routes_that_are_closed_are_not_kept() -> None:
 
         (usage,) = client.service.conversations._usage.values()
         assert len(usage.routes) == 1
+
+
+@asynchronous
+async def test_calls_are_relayed_as_soon_as_it_is_known_who_reloads_the_code() -> None:
+    async with connected() as client:
+        known: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        client.service.forwarding.await_reloader(known)
+        client.use_queue(queue_of(ScriptedAuthority(False)))
+        known.set_result(None)
+        await turns()
+
+        client.call("echo")
+
+        assert client.asked.relayed

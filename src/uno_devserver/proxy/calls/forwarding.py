@@ -95,6 +95,11 @@ class Forwarding:
     def await_reloader(self, known: asyncio.Future[None]) -> None:
         """Calls wait until this is done: then it is known whether there is a queue."""
         self.arranging = known
+        known.add_done_callback(self._reloader_is_known)
+
+    def _reloader_is_known(self, known: asyncio.Future[None]) -> None:
+        if self.arranging is known:
+            self.arranging = None
 
     async def _run_first(self, call: Call, request: Request) -> msgspec.Raw | Result:
         """Wait until it is known whether code is reloaded, so as not to run on old code.
