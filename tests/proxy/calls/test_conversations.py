@@ -666,7 +666,7 @@ async def test_a_try_of_which_nothing_is_heard_is_given_up_and_not_much_later() 
     assert task.cancelling() == 0
 
 
-@asynchronous
+@in_virtual_time
 async def test_whatever_is_heard_gives_the_upstream_the_full_time_again() -> None:
     call = tool_call()
     trial = Trial(call)

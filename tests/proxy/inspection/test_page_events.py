@@ -19,11 +19,11 @@ from support.files import snapshot
 from support.relays import Scene, tool_call
 from support.servers import Processes, Registry
 from uno_devserver import __version__
-from uno_devserver.inspector.feed import Feed
+from uno_devserver.inspector.feed import MOST_WAITING, Feed
 from uno_devserver.protocol.http.messages import Streaming
 from uno_devserver.protocol.sse import EventReader
 from uno_devserver.proxy.inspection import page_events as module
-from uno_devserver.proxy.inspection.call_recorder import Recorder
+from uno_devserver.proxy.inspection.call_recorder import REMEMBERED, Recorder
 from uno_devserver.proxy.inspection.log_feed import LogFeed
 from uno_devserver.proxy.inspection.page_events import PageEvents, machine_servers
 from uno_devserver.proxy.options import Options
@@ -389,15 +389,14 @@ async def test_a_page_that_does_not_read_slows_no_call(tmp_path: Path) -> None:
         await asyncio.gather(slow.hears("snapshot"), quick.hears("snapshot"))
         slow.reads.clear()
 
-        for number in range(5000):
-            await made.scene.start(tool_call(f"tool-{number}"))
-            if number % 1000 == 0:
-                await quick.hears("call", _is_of(f"tool-{number}"))
-        await quick.hears("call", _is_of("tool-4999"))
+        for batch in range(MOST_WAITING // REMEMBERED + 2):  # of calls that are told at once, whatever the machine
+            for number in range(REMEMBERED):
+                await made.scene.start(tool_call(f"tool-{batch}-{number}"))
+            await quick.hears("call", _is_of(last := f"tool-{batch}-{REMEMBERED - 1}"))
         slow.reads.set()
 
-        caught_up = await slow.hears("snapshot", lambda snapshot: len(snapshot["calls"]) == 200)
-        assert caught_up["calls"][-1]["name"] == "tool-4999"
+        caught_up = await slow.hears("snapshot", lambda snapshot: len(snapshot["calls"]) == REMEMBERED)
+        assert caught_up["calls"][-1]["name"] == last
 
 
 def _is_of(name: str) -> Callable[[Any], bool]:

@@ -589,7 +589,7 @@ def test_a_typed_command_without_a_config_has_nothing_of_hot_reload_until_it_sta
     os.kill(client.health()["hostProcessId"], signal.SIGKILL)
     client.wait_connected(2)
 
-    assert "no .devtools/host.config.jsonc" in client.health()["proxy"]["hotReloadOff"]
+    poll(lambda: "no .devtools/host.config.jsonc" in (client.health()["proxy"]["hotReloadOff"] or ""), "told why")
     assert "uno_devserver.proxy.engine" in client.stderr
     assert "uno_devserver.proxy.reload.reloader" not in client.stderr
 
