@@ -15,8 +15,7 @@ from ..proxy.options import INSPECTOR_PORT, Options
 from ..proxy.own_tools import ALWAYS_OURS
 from ..system.folders import folders
 from ..system.log import log
-from .directory import absolute
-from .numbers import MAX_PORT, number
+from .parse import MAX_PORT, absolute
 from .results import Result
 
 TYPE_CHECKING = False
@@ -64,15 +63,15 @@ def _options(invocation: Invocation) -> Options:
     return Options(
         absolute(named or "."),
         named is not None,
-        number(invocation, "port", 1, MAX_PORT) or 0,
+        invocation.number("port", 1, MAX_PORT) or 0,
         invocation.child,
         url,
         invocation.on("mcp-wait-tools-list"),
         invocation.on("force-roots-fallback"),
         invocation.on("force-generate-tool-cache"),
         invocation.on("wait-calls"),
-        number(invocation, "http", 0, MAX_PORT),
-        INSPECTOR_PORT if invocation.on("inspector") else number(invocation, "inspector", 0, MAX_PORT),
+        invocation.number("http", 0, MAX_PORT),
+        INSPECTOR_PORT if invocation.on("inspector") else invocation.number("inspector", 0, MAX_PORT),
         invocation.forwarded,
     )
 
