@@ -16,11 +16,11 @@ from ..proxy.own_tools import ALWAYS_OURS
 from ..system.folders import folders
 from ..system.log import log
 from .parse import MAX_PORT, absolute
-from .results import Result
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .parse import Invocation
+    from .results import Result
 
 
 def start(invocation: Invocation) -> Result:
@@ -38,6 +38,8 @@ def start(invocation: Invocation) -> Result:
 
 def _kept(options: Options, begun: float) -> Result:
     """What --force-generate-tool-cache has made."""
+    from .results import Result
+
     state, identity = folders().state, identity_of(options)
     path = path_of(state, identity)
     catalogue, _ = load(state, identity)
