@@ -86,7 +86,7 @@ class Restarter:
         obstacle = await self._obstacle()
         if obstacle:
             return Restarted(False, obstacle, kept=keeper.state is CONNECTED)
-        before = self._publisher.tools
+        before = self._publisher.offered.tools
         self._state.forget_upstream()
         keeper.upstream.renegotiate()
         announcement = f"{keeper.named} is restarted with the new code."
@@ -129,7 +129,7 @@ class Restarter:
             # A Host: apps and IDEs know it by its port, which two cannot have. It may finish its requests first.
             await keeper.until_unused()
             return await self._renew(0.0)
-        before = self._publisher.tools
+        before = self._publisher.offered.tools
         try:
             await self._run_swap(upstream)
         except SwapFailure as failure:
@@ -163,7 +163,7 @@ class Restarter:
         return Restarted(False, str(failure), failure.last_lines, kept=True)
 
     def _compared(self, before: Entries) -> Restarted:
-        difference = compare(before, self._publisher.tools)
+        difference = compare(before, self._publisher.offered.tools)
         log.info(f"{self._keeper.named} runs the new code; {difference}.")
         return Restarted(True, lists=difference.verdict, tools=difference)
 

@@ -331,7 +331,6 @@ class Keeper:
         log.debug(f"Connection state: {before.value} -> {state.value}")
         self._state.learn(state=state, restarts=self._lifecycle.restarts)
         if before is CONNECTED:
-            self._publisher.outdated()
             self._state.learn(lists_fresh=False)
         if CONNECTED in (before, state):
             self._owner.upstream_changed()
@@ -510,7 +509,6 @@ class Keeper:
 
     def _publish_lists(self, listed: Listed) -> None:
         self._publisher.take(listed.lists, listed.server)
-        self._state.learn(tool_count=self._publisher.tool_count, lists_fresh=True)
         self._owner.lists_were_read()
 
 
@@ -599,8 +597,7 @@ class SupervisedUpstream:
     async def _converse(self) -> None:
         client = await self._client()
         peer = self._shared_peer if self.running.endpoint is None else None
-        modern = client.protocol_version in MODERN_VERSIONS
-        self.reader = ListReader(self.running, peer, client, modern_first=modern, take=self._on_lists)
+        self.reader = ListReader(self.running, peer, client, take=self._on_lists)
         try:
             await self.reader.run(self._on_connected)
         except Refusal as refusal:

@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from ...workspace.resolver import Workspace
     from ..calls.forwarding import Forwarding
     from ..engine import Announcements
-    from ..lists.publisher import ListPublisher, LoadedCatalogue
+    from ..lists.catalogue import Catalogue, Identity
+    from ..lists.publisher import ListPublisher
     from ..options import Options
     from ..state import ProxyState
     from ..upstream.base import Running
@@ -205,14 +206,8 @@ class WorkspaceController:
             decision, self._config = view.decision, effective_config(self._config, view.config)
             self._state.workspace = decision.workspace
             self._looked_at, self._issues = looked_at, decision.issues
-            if view.kept is not None and self._publisher.switch(view.kept):
-                found = view.kept.catalogue
-                self._state.learn(
-                    tool_count=self._publisher.tool_count,
-                    lists_fresh=False,
-                    catalogue_written=found.saved_at if found else None,
-                    catalogue_sdk=found.sdk_version if found else None,
-                )
+            if view.kept is not None:
+                self._publisher.switch(*view.kept)
             await self._carry_out(view)
             self._update()
         self.look()
@@ -431,7 +426,7 @@ class DiskView(Value):
     trusted: bool
     refusal: str  # why it is not trusted: the end of a sentence
     sources: int  # the key of the add-ins' files
-    kept: LoadedCatalogue | None
+    kept: tuple[Identity, Catalogue | None] | None
 
 
 def view_disk(operation: Callable[[], Decision], publisher: ListPublisher) -> DiskView:
