@@ -134,7 +134,6 @@ class Engine:
 
             assert first.decision is not None
             self.workspace = WorkspaceController(
-                self,
                 options,
                 first.decisions,
                 first.decision,
@@ -145,6 +144,8 @@ class Engine:
                 publisher=self._publisher,
                 forwarding=self._service.forwarding,
                 announcements=self._announcements,
+                changed=self._workspace_changed,
+                reload_code=self._reload_code,
             )
         first.launcher.reports.open(self._loop, self.keeper.reported)
 
@@ -300,14 +301,14 @@ class Engine:
             if facts.trusted or found:  # else nothing of the workspace runs that could be edited
                 self._service.forwarding.await_reloader(reloader_known)
 
-    # What the workspace says. Implements `workspace.controller.Owner`.
+    # What the workspace says.
 
-    def workspace_looked_at(self) -> None:
+    def _workspace_changed(self) -> None:
         if self._reloader is not None:
             self._reloader.look()
             self._listeners.look()
 
-    def reload_code(self) -> bool:
+    def _reload_code(self) -> bool:
         return self._reloader is not None and self._reloader.reload()
 
     # New code.

@@ -15,10 +15,8 @@ from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.parties import ClientInfo
 from uno_devserver.proxy.workspace.client_roots import (
     MAX_ROOTS,
-    RootPaths,
-    RootsQuery,
+    ask_roots,
     can_be_asked,
-    needs_initialize,
     read_roots,
 )
 
@@ -59,18 +57,6 @@ def test_only_a_client_of_the_handshake_era_can_be_asked_outside_a_call(version:
     assert not can_be_asked(_client({}, version))
 
 
-@pytest.mark.parametrize("resolved", [True, False])
-@pytest.mark.parametrize("roots", [True, False])
-@pytest.mark.parametrize("started", [True, False])
-def test_the_workspace_has_to_be_told_only_where_nothing_else_will_tell(
-    resolved: bool, roots: bool, started: bool
-) -> None:
-    nothing_else = (resolved, roots, started) == (False, False, False)
-
-    assert needs_initialize(forced=False, resolved=resolved, roots=roots, started=started) is nothing_else
-    assert needs_initialize(forced=True, resolved=resolved, roots=roots, started=started)
-
-
 # --- what an answer means --------------------------------------------------------------------------------------------
 
 
@@ -96,7 +82,7 @@ def test_the_workspace_has_to_be_told_only_where_nothing_else_will_tell(
     ],
 )
 def test_a_root_becomes_a_path(uri: str, path: str) -> None:
-    assert read_roots(_answer(uri), "/current", "linux") == RootPaths((path,), ())
+    assert read_roots(_answer(uri), "/current", "linux") == ([path], [])
 
 
 @pytest.mark.parametrize(
@@ -113,7 +99,7 @@ def test_a_root_becomes_a_path(uri: str, path: str) -> None:
     ],
 )
 def test_a_root_becomes_a_path_of_windows(uri: str, path: str) -> None:
-    assert read_roots(_answer(uri), r"D:\current", "win32") == RootPaths((path,), ())
+    assert read_roots(_answer(uri), r"D:\current", "win32") == ([path], [])
 
 
 @pytest.mark.parametrize(
@@ -132,28 +118,28 @@ def test_a_root_becomes_a_path_of_windows(uri: str, path: str) -> None:
     ],
 )
 def test_what_is_no_local_folder_is_left_out_with_a_sentence(uri: object, reason: str) -> None:
-    named = read_roots(_answer(uri, "/good"), "/current", "linux")
+    paths, problems = read_roots(_answer(uri, "/good"), "/current", "linux")
 
-    assert named == RootPaths(("/good",), (f"The client's root {uri!r} cannot be used: {reason}.",))
+    assert (paths, problems) == (["/good"], [f"The client's root {uri!r} cannot be used: {reason}."])
 
 
 @pytest.mark.parametrize("answer", [None, [], "x", {}, {"roots": None}, {"roots": {}}, {"roots": "file:///a"}])
 def test_an_ill_formed_answer_names_nothing(answer: object) -> None:
-    assert read_roots(answer, "/") == RootPaths((), ("The client's answer to roots/list holds no list of roots.",))
+    assert read_roots(answer, "/") == ([], ["The client's answer to roots/list holds no list of roots."])
 
 
 def test_an_entry_that_is_no_object_is_left_out() -> None:
-    named = read_roots({"roots": ["file:///a", 3, None, {"uri": "/good"}]}, "/")
+    paths, problems = read_roots({"roots": ["file:///a", 3, None, {"uri": "/good"}]}, "/")
 
-    assert (named.paths, len(named.problems)) == (("/good",), 3)
+    assert (paths, len(problems)) == (["/good"], 3)
 
 
 def test_a_client_without_a_folder_names_none() -> None:
-    assert read_roots({"roots": []}, "/") == RootPaths((), ())
+    assert read_roots({"roots": []}, "/") == ([], [])
 
 
 def test_an_endless_list_is_read_to_its_beginning_only() -> None:
-    assert len(read_roots(_answer(*("/a",) * 10_000), "/").paths) == MAX_ROOTS
+    assert len(read_roots(_answer(*("/a",) * 10_000), "/")[0]) == MAX_ROOTS
 
 
 JSON = st.recursive(
@@ -166,9 +152,9 @@ JSON = st.recursive(
 def test_any_answer_can_be_read(answer: object, platform: str) -> None:
     current = r"C:\here" if platform == "win32" else "/here"
 
-    named = read_roots(answer, current, platform)
+    paths, _ = read_roots(answer, current, platform)
 
-    assert all(path.startswith("/") or platform == "win32" for path in named.paths)
+    assert all(path.startswith("/") or platform == "win32" for path in paths)
 
 
 # --- asking ----------------------------------------------------------------------------------------------------------
@@ -195,13 +181,8 @@ async def _never() -> Any:
 
 
 def _inquire(reply: Callable[[], Any], seconds: float = PATIENCE) -> tuple[_Session, object | None]:
-    async def conversation() -> tuple[_Session, object | None]:
-        session = _Session(reply)
-        taken: asyncio.Future[object | None] = asyncio.get_running_loop().create_future()
-        RootsQuery(seconds).ask(session, taken.set_result)
-        return session, await asyncio.wait_for(taken, PATIENCE)
-
-    return asyncio.run(conversation())
+    session = _Session(reply)
+    return session, asyncio.run(ask_roots(session, seconds))
 
 
 def test_the_answer_is_handed_over() -> None:
@@ -228,41 +209,3 @@ def test_a_client_that_refuses_has_named_nothing(capsys: pytest.CaptureFixture[s
 
     assert taken is None
     assert "did not name them: Method not found" in capsys.readouterr().err
-
-
-def test_whoever_asks_goes_on_at_once_and_a_new_question_replaces_the_one_that_waits() -> None:
-    async def conversation() -> list[object | None]:
-        taken: list[object | None] = []
-        answered = asyncio.Event()
-
-        async def reply() -> Any:
-            return _answer("file:///new")
-
-        def take(answer: object | None) -> None:
-            taken.append(answer)
-            answered.set()
-
-        inquiry = RootsQuery(PATIENCE)
-        inquiry.ask(_Session(_never), take)
-        await asyncio.sleep(0)  # it waits by now
-        inquiry.ask(_Session(reply), take)
-        await asyncio.wait_for(answered.wait(), PATIENCE)
-        return taken
-
-    assert asyncio.run(conversation()) == [_answer("file:///new")]
-
-
-def test_after_the_end_nobody_is_told() -> None:
-    async def conversation() -> list[object | None]:
-        taken: list[object | None] = []
-        inquiry = RootsQuery(PATIENCE)
-        inquiry.ask(_Session(_never), taken.append)
-        await asyncio.sleep(0)
-        inquiry.close()
-        inquiry.close()
-        async with asyncio.timeout(PATIENCE):
-            while len(asyncio.all_tasks()) > 1:  # this one is the other
-                await asyncio.sleep(0)
-        return taken
-
-    assert asyncio.run(conversation()) == []

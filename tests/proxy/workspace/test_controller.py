@@ -16,6 +16,7 @@ from support.relays import ScriptedSession
 from support.upstreams import Kept, Lists, ScriptedRunning, ScriptedUpstream
 from uno_devserver.instances.probe import HostAddIn, Probe
 from uno_devserver.protocol.service import Params, Result
+from uno_devserver.proxy.engine import Announcements
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.state import ConnectionState, ProxyFacts, UpstreamFacts
 from uno_devserver.proxy.upstream.configured import ConfiguredUpstream
@@ -23,7 +24,6 @@ from uno_devserver.proxy.upstream.host_launch import HostUpstream
 from uno_devserver.proxy.workspace import controller as module
 from uno_devserver.proxy.workspace.controller import (
     DEFAULT_LIMITS,
-    RepairRestart,
     WorkspaceController,
     WorkspaceLimits,
     effective_config,
@@ -70,7 +70,6 @@ class World:
         self.kept = Kept(folder.parent, self.hosts, self.options, begins=begins)
         self.forwarding = SimpleNamespace(waits=False)
         self.controller = self.kept.workspace = WorkspaceController(
-            self,
             self.options,
             decisions,
             first,
@@ -81,17 +80,11 @@ class World:
             publisher=self.kept.publisher,
             forwarding=self.forwarding,  # type: ignore[arg-type]
             announcements=self.kept.announcements,
+            changed=self._changed,
+            reload_code=lambda: False,
             limits=limits,
         )
         self.controller.begin()
-
-    # What the controller says. Implements `workspace.controller.Owner`.
-
-    def workspace_looked_at(self) -> None:
-        self.looks += 1
-
-    def reload_code(self) -> bool:
-        return False
 
     @property
     def tools(self) -> str:
@@ -100,6 +93,9 @@ class World:
     async def close(self) -> None:
         self.controller.close()
         await self.kept.keeper.close()
+
+    def _changed(self) -> None:
+        self.looks += 1
 
     def _host_for(self, _: Options, workspace: Any, channel_name: str) -> Hosts:
         self.served.append(workspace.working_directory)
@@ -179,6 +175,50 @@ async def test_the_clients_roots_are_asked_for_and_what_they_name_is_served(
 
 
 @asynchronous
+async def test_a_new_question_for_the_roots_replaces_the_one_that_waits(
+    empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(empty, monkeypatch)
+    there = workspace_at(tmp_path / "there")
+    world.controller.met(Rooted())
+    first = world.controller._asking
+    await asyncio.sleep(0)  # it waits by now
+
+    world.controller.met(Rooted(there))
+
+    await world.kept.until_state("Connected")
+    assert first is not None
+    assert first.cancelled()
+    assert world.served == [str(there)]
+    await world.close()
+
+
+@asynchronous
+async def test_a_client_that_never_names_its_roots_is_given_up(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(empty, monkeypatch, WorkspaceLimits(roots_seconds=0.01))
+
+    world.controller.met(Rooted())
+    assert not world.kept.keeper.fallback
+
+    await world.kept.until(lambda: world.kept.keeper.fallback)
+    await world.close()
+
+
+@asynchronous
+async def test_at_the_end_nobody_is_asked_for_roots_any_more(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(empty, monkeypatch)
+    world.controller.met(Rooted())
+    asking = world.controller._asking
+    await asyncio.sleep(0)
+
+    await world.close()
+
+    assert asking is not None
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+
+@asynchronous
 async def test_a_client_that_does_not_answer_delays_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(workspace_at(tmp_path / "ws"), monkeypatch)
 
@@ -201,7 +241,7 @@ async def test_initialize_starts_the_workspace_it_names_and_waits_for_it(
 
     assert (told["status"], told["toolCount"]) == ("ready", 1)
     assert world.served == [str(there)]
-    assert world.controller.fallback is False
+    assert world.kept.facts.fallback is False
     await world.close()
 
 
@@ -398,8 +438,11 @@ class Upstream:
 
 
 class RepairWorld:
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, state: ConnectionState, **facts: Any) -> None:
+    """A controller beside a keeper in a given state, which counts what is asked of it."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, state: ConnectionState, **facts: Any) -> None:
         monkeypatch.setattr(module, "HostUpstream", Upstream)
+        monkeypatch.setattr(module, "workspace_upstream", lambda *_: Upstream())
         self.restarts = self.looks = self.wishes = self.reloads = 0
         self.watched = False  # whether somebody watches the code
         self.rest = 0.0
@@ -407,18 +450,33 @@ class RepairWorld:
         keeper: Any = SimpleNamespace(
             state=state,
             upstream=self.upstream,
+            running=None,
             retry_due_in=lambda: self.rest,
             wanted=lambda: self._count("wishes"),
+            begin=lambda _: self._count("restarts"),
         )
         owned = UpstreamFacts(owned=facts.pop("owned", True))
-        known: Any = SimpleNamespace(facts=ProxyFacts(Options("/ws"), upstream=owned, **facts))
-        self.repair = RepairRestart(
-            keeper,
-            known,
-            look_again=lambda: self._count("looks"),
-            reload=self._reload,
-            restart=lambda: self._count("restarts"),
+        options = Options(str(folder))
+        known: Any = SimpleNamespace(facts=ProxyFacts(options, upstream=owned, **facts))
+        unused: Any = None
+        decisions = WorkspaceDecisions(options)
+        self.controller = WorkspaceController(
+            options,
+            decisions,
+            decisions.initial(),
+            time.time(),
+            "channel",
+            keeper=keeper,
+            state=known,
+            publisher=unused,
+            forwarding=unused,
+            announcements=Announcements(lambda *_: None),
+            changed=lambda: None,
+            reload_code=self._reload,
+            limits=WorkspaceLimits(greeting_seconds=600),
         )
+        self.controller._no_client.cancel()
+        monkeypatch.setattr(self.controller, "_changed", lambda: self._count("looks"))
 
     @property
     def done(self) -> tuple[int, int, int]:
@@ -446,23 +504,24 @@ class RepairWorld:
 )
 @asynchronous
 async def test_a_host_that_runs_is_only_started_again_for_an_add_in_that_it_lacks(
-    monkeypatch: pytest.MonkeyPatch, facts: dict[str, Any], sources: int, restarts: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, facts: dict[str, Any], sources: int, restarts: int
 ) -> None:
-    world = RepairWorld(monkeypatch, ConnectionState.CONNECTED, **facts)
+    world = RepairWorld(tmp_path, monkeypatch, ConnectionState.CONNECTED, **facts)
 
-    world.repair.saved(sources)
+    world.controller._repair(sources)
 
     assert world.done == (restarts, 0, 0)
 
 
 @asynchronous
 async def test_where_somebody_watches_the_code_one_save_is_one_restart_of_theirs(
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world = RepairWorld(monkeypatch, ConnectionState.CONNECTED, host=BROKEN)
+    world = RepairWorld(tmp_path, monkeypatch, ConnectionState.CONNECTED, host=BROKEN)
     world.watched = True
 
-    world.repair.saved(EDITED)
+    world.controller._repair(EDITED)
 
     assert world.done == (0, 0, 0)
     assert world.reloads == 1
@@ -470,10 +529,12 @@ async def test_where_somebody_watches_the_code_one_save_is_one_restart_of_theirs
 
 @pytest.mark.parametrize("sources", [LAUNCHED, EDITED])
 @asynchronous
-async def test_where_nothing_works_any_file_is_worth_an_attempt(monkeypatch: pytest.MonkeyPatch, sources: int) -> None:
-    world = RepairWorld(monkeypatch, ConnectionState.DEGRADED)
+async def test_where_nothing_works_any_file_is_worth_an_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sources: int
+) -> None:
+    world = RepairWorld(tmp_path, monkeypatch, ConnectionState.DEGRADED)
 
-    world.repair.saved(sources)
+    world.controller._repair(sources)
 
     assert world.done == (0, 1, 0)
 
@@ -481,14 +542,14 @@ async def test_where_nothing_works_any_file_is_worth_an_attempt(monkeypatch: pyt
 @pytest.mark.parametrize("state", [ConnectionState.CONNECTED, ConnectionState.DEGRADED, ConnectionState.LAUNCHING])
 @asynchronous
 async def test_what_is_saved_too_early_is_remembered_once(
-    monkeypatch: pytest.MonkeyPatch, state: ConnectionState
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: ConnectionState
 ) -> None:
-    world = RepairWorld(monkeypatch, state, host=BROKEN)
+    world = RepairWorld(tmp_path, monkeypatch, state, host=BROKEN)
     world.rest = 0.01
     before = timers()
 
-    world.repair.saved(EDITED)
-    world.repair.saved(EDITED)
+    world.controller._repair(EDITED)
+    world.controller._repair(EDITED)
 
     assert world.done == (0, 0, 0)
     assert timers() == before + 1
@@ -496,14 +557,14 @@ async def test_what_is_saved_too_early_is_remembered_once(
 
 
 @asynchronous
-async def test_at_the_end_nothing_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = RepairWorld(monkeypatch, ConnectionState.DEGRADED)
+async def test_at_the_end_nothing_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = RepairWorld(tmp_path, monkeypatch, ConnectionState.DEGRADED)
     world.rest = 60.0
     before = timers()
-    world.repair.saved(EDITED)
+    world.controller._repair(EDITED)
     assert timers() == before + 1
 
-    world.repair.close()
+    world.controller.close()
 
     assert timers() == before
 
@@ -511,13 +572,12 @@ async def test_at_the_end_nothing_is_remembered(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(("known", "wishes"), [(LAUNCHED, 1), (0, 0), (None, 0)])
 @asynchronous
 async def test_what_was_saved_during_a_start_is_noticed_when_it_is_through(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, known: int | None, wishes: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: int | None, wishes: int
 ) -> None:
-    world = RepairWorld(monkeypatch, ConnectionState.DEGRADED)
+    world = RepairWorld(tmp_path, monkeypatch, ConnectionState.DEGRADED)
     world.upstream.sources = known  # and the folder, which has no add-ins, has the key 0
-    workspace: Any = SimpleNamespace(working_directory=str(tmp_path))
 
-    await world.repair.catch_up(workspace)
+    await world.controller.ask_host()
 
     assert world.wishes == wishes
 

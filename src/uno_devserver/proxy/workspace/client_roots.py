@@ -1,8 +1,4 @@
-"""The client's roots: whether it has any, the `roots/list` request, and the local paths that an answer names.
-
-Reading an answer is pure, with the platform as a parameter. The request runs in the background and is bounded in time;
-without a usable answer nothing changes.
-"""
+"""The client's roots: whether it has any, the `roots/list` request, and the local paths that an answer names."""
 
 from __future__ import annotations
 
@@ -17,19 +13,14 @@ from typing import TYPE_CHECKING
 
 from ...protocol.eras import MODERN_VERSIONS
 from ...system.log import log
-from ...system.values import Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ...protocol.parties import ClientInfo
     from ...protocol.service import Session
 
 
 METHOD = "roots/list"
 
-# Clients answer within milliseconds. Until one is given up, its user does not see uno_app_initialize.
-ANSWER_SECONDS = 10.0
 MAX_ROOTS = 64  # each is looked up on disk; the first that exists counts anyway
 
 
@@ -38,55 +29,26 @@ def can_be_asked(client: ClientInfo) -> bool:
     return isinstance(client.capabilities.get("roots"), Mapping) and client.protocol_version not in MODERN_VERSIONS
 
 
-def needs_initialize(*, forced: bool, resolved: bool, roots: bool, started: bool) -> bool:
-    """Whether the workspace has to be named by uno_app_initialize: an option says so, or nothing else names it.
+async def ask_roots(session: Session, seconds: float) -> object | None:
+    """The client's answer to `roots/list`; None, and a line in the log, without one."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await session.ask(METHOD, {})
+    except TimeoutError:
+        log.warn(f"The client has roots, but did not answer {METHOD} within {seconds:g} s.")
+    except Exception as error:  # the client refuses, or has gone
+        log.warn(f"The client has roots, but did not name them: {error}.")
+    return None
 
-    `roots`: the client has been asked and has not answered yet.
+
+def read_roots(answer: object, current: str, platform: str = sys.platform) -> tuple[list[str], list[str]]:
+    """The local paths that an answer names, in its order, and a sentence for each root that is not a local path.
+
+    `current` is the folder that relative paths start from.
     """
-    return forced or not (resolved or roots or started)
-
-
-class RootsQuery:
-    """Asks a client for its roots, one request at a time."""
-
-    def __init__(self, seconds: float = ANSWER_SECONDS) -> None:
-        self._seconds = seconds
-        self._task: asyncio.Task[None] | None = None
-
-    def ask(self, session: Session, take: Callable[[object | None], None]) -> None:
-        """Call `take` with the answer, or None without one. A request that is still open is given up."""
-        self.close()
-        self._task = asyncio.get_running_loop().create_task(self._ask(session, take))
-
-    def close(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            self._task = None
-
-    async def _ask(self, session: Session, take: Callable[[object | None], None]) -> None:
-        answer: object | None = None
-        try:
-            async with asyncio.timeout(self._seconds):
-                answer = await session.ask(METHOD, {})
-        except TimeoutError:
-            log.warn(f"The client has roots, but did not answer {METHOD} within {self._seconds:g} s.")
-        except Exception as error:  # the client refuses, or has gone
-            log.warn(f"The client has roots, but did not name them: {error}.")
-        take(answer)
-
-
-class RootPaths(Value):
-    """The local paths that an answer names, in its order, and a sentence for each root that is not a local path."""
-
-    paths: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
-
-
-def read_roots(answer: object, current: str, platform: str = sys.platform) -> RootPaths:
-    """`current` is the folder that relative paths start from."""
     roots = answer.get("roots") if isinstance(answer, Mapping) else None
     if not isinstance(roots, list):
-        return RootPaths((), (f"The client's answer to {METHOD} holds no list of roots.",))
+        return [], [f"The client's answer to {METHOD} holds no list of roots."]
     paths, problems = [], []
     for root in roots[:MAX_ROOTS]:
         uri = root.get("uri") if isinstance(root, Mapping) else None
@@ -94,7 +56,7 @@ def read_roots(answer: object, current: str, platform: str = sys.platform) -> Ro
             paths.append(_local_path(uri, current, platform))
         except ValueError as error:
             problems.append(f"The client's root {uri!r} cannot be used: {error}.")
-    return RootPaths(tuple(paths), tuple(problems))
+    return paths, problems
 
 
 def _local_path(uri: object, current: str, platform: str) -> str:

@@ -37,7 +37,6 @@ class WorkspaceDecisions:
     def __init__(self, options: Options) -> None:
         self.workspace = _unresolved(options.directory)
         self.named = not options.force_fallback  # False: the folder of the process means nothing; an agent names it
-        self._issues: tuple[Issue, ...] = ()
         self._explicit = options.explicit
         self._chosen: str | None = None  # the solution that the user has selected
         self._identity: Identity | None = None
@@ -71,9 +70,9 @@ class WorkspaceDecisions:
                 return self._decision(Transition.REFRESH)
             due = self._transition(new, Trigger.ROOTS, started=started)
             if due is Transition.DIAGNOSE and self.workspace.resolved:
-                self._in_roots, self._issues = new, (_roots_elsewhere(new, self.workspace),)
+                self._in_roots = new
                 return self._decision(due)
-            self._in_roots, self._issues = None, ()
+            self._in_roots = None
             if new is not self.workspace:
                 self._explicit = False
                 self._serve(new)
@@ -86,7 +85,7 @@ class WorkspaceDecisions:
         from .tool_results import initialization_rejected, initialized
 
         with self._lock:
-            problem = _wrong_directory(directory) or (_wrong_solution(solution) if solution else None)
+            problem = _wrong_directory(directory) or (_not_absolute(solution, "the solution") if solution else None)
             if problem:
                 return self._decision(Transition.REFRESH, initialization_rejected(directory, problem))
             new = resolve(directory, explicit=True)
@@ -105,11 +104,10 @@ class WorkspaceDecisions:
         from .tool_results import selected, selection_rejected
 
         with self._lock:
-            problem = _wrong_solution(solution)
+            problem = _not_absolute(solution, "the solution")
             if problem is None and not self.named:
-                problem = _unusable(
-                    "The workspace is not known yet.", "Call uno_app_initialize with its directory first."
-                )
+                step = "Call uno_app_initialize with its directory first."
+                problem = _unusable("The workspace is not known yet.", step)
             if problem:
                 return self._decision(Transition.REFRESH, selection_rejected(problem))
             # Searched again: the solution may have been created a moment ago.
@@ -136,13 +134,11 @@ class WorkspaceDecisions:
         """The workspace that is served if a root means it; else the first root with a workspace; else the first."""
         from .client_roots import read_roots  # imports asyncio, which the first start of a Host does not wait for
 
-        named = read_roots(answer, absolute("."))
-        missing = [path for path in named.paths if not os.path.isdir(path)]
-        for problem in named.problems:
+        paths, problems = read_roots(answer, absolute("."))
+        missing = [path for path in paths if not os.path.isdir(path)]
+        for problem in (*problems, *(f"The client's root {path} is no folder on this machine." for path in missing)):
             log.warn(problem)
-        for path in missing:
-            log.warn(f"The client's root {path} is no folder on this machine.")
-        found = [self._resolve(path, explicit=False) for path in named.paths if path not in missing]
+        found = [self._resolve(path, explicit=False) for path in paths if path not in missing]
         if any(self._confirms(workspace) for workspace in found):
             return self.workspace
         first = next((workspace for workspace in found if workspace.resolved), found[0] if found else None)
@@ -162,17 +158,18 @@ class WorkspaceDecisions:
 
     def _choose(self, workspace: Workspace, solution: str | None) -> None:
         """Serve what the user has named; the client's roots do not matter any more."""
-        self._chosen, self._in_roots, self._issues = solution, None, ()
+        self._chosen, self._in_roots = solution, None
         self._serve(workspace)
 
     def _serve(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self._identity = _identity(workspace)
         if self._in_roots is not None and self._identity == _identity(self._in_roots):
-            self._in_roots, self._issues = None, ()
+            self._in_roots = None
 
     def _decision(self, due: Transition, result: dict[str, Any] | None = None) -> Decision:
-        return Decision(due, self.workspace, self._issues, result)
+        issues = (_roots_elsewhere(self._in_roots, self.workspace),) if self._in_roots is not None else ()
+        return Decision(due, self.workspace, issues, result)
 
 
 def _identity(workspace: Workspace) -> Identity | None:
@@ -204,17 +201,15 @@ def _roots_elsewhere(named: Workspace, served: Workspace) -> Issue:
 
 
 def _wrong_directory(directory: str) -> Issue | None:
-    if not os.path.isabs(directory):
-        return _unusable(f"'{directory}' is no absolute path.", "Name the workspace's folder by its absolute path.")
-    if not os.path.isdir(directory):
+    if os.path.isabs(directory) and not os.path.isdir(directory):
         return _unusable(f"There is no folder {directory}.", "Name a folder that exists.")
-    return None
+    return _not_absolute(directory, "the workspace's folder")
 
 
-def _wrong_solution(solution: str) -> Issue | None:
-    if not os.path.isabs(solution):
-        return _unusable(f"'{solution}' is no absolute path.", "Name the solution by its absolute path.")
-    return None
+def _not_absolute(path: str, what: str) -> Issue | None:
+    if os.path.isabs(path):
+        return None
+    return _unusable(f"'{path}' is no absolute path.", f"Name {what} by its absolute path.")
 
 
 def _unusable(message: str, remedy: str) -> Issue:

@@ -1,6 +1,6 @@
 """The results of uno_app_initialize and uno_app_select_solution.
 
-Pure. Members and status values are those of the .NET proxy; the messages say what was done and what to do next.
+Members and status values are those of the .NET proxy; the messages say what was done and what to do next.
 """
 
 from __future__ import annotations
@@ -31,12 +31,19 @@ _SELECTED = {
 def selected(workspace: Workspace, due: Transition) -> dict[str, Any]:
     status, action, what = _SELECTED[due]
     hint = "" if due is Transition.REFRESH else " Call uno_health to see when it is ready."
-    message = f"{workspace.solution} {what}.{hint}"
-    return _selection(status, workspace.solution, workspace.effective_directory, action, message, workspace.issues)
+    return {
+        "status": status,
+        "selectedSolutionPath": workspace.solution,
+        "effectiveWorkspaceDirectory": workspace.effective_directory,
+        "devServerAction": action,
+        "message": f"{workspace.solution} {what}.{hint}",
+        "issues": _json(workspace.issues),
+    }
 
 
 def selection_rejected(*issues: Issue) -> dict[str, Any]:
-    return _selection(REJECTED, None, None, "None", _explained(issues), _as_warnings(issues))
+    nothing = {"selectedSolutionPath": None, "effectiveWorkspaceDirectory": None, "devServerAction": "None"}
+    return {"status": REJECTED, **nothing, **_rejection(issues)}
 
 
 def initialized(
@@ -58,54 +65,28 @@ def initialized(
     else:
         status = "starting"
         message = "The DevServer is still starting. Call uno_discover_tools, which waits for it, or uno_health."
-    return _initialization(status, workspace.requested_directory, tool_count, message, issues)
-
-
-def initialization_rejected(directory: str, *issues: Issue) -> dict[str, Any]:
-    return _initialization(REJECTED, directory, 0, _explained(issues), _as_warnings(issues))
-
-
-def _selection(
-    status: str, solution: str | None, directory: str | None, action: str, message: str, issues: Iterable[Issue]
-) -> dict[str, Any]:
     return {
         "status": status,
-        "selectedSolutionPath": solution,
-        "effectiveWorkspaceDirectory": directory,
-        "devServerAction": action,
-        "message": message,
-        "issues": _json(issues),
-    }
-
-
-def _initialization(
-    status: str, directory: str, tool_count: int, message: str, issues: Iterable[Issue]
-) -> dict[str, Any]:
-    return {
-        "status": status,
-        "workspaceDirectory": directory,
+        "workspaceDirectory": workspace.requested_directory,
         "toolCount": tool_count,
         "message": message,
         "issues": _json(issues),
     }
 
 
+def initialization_rejected(directory: str, *issues: Issue) -> dict[str, Any]:
+    return {"status": REJECTED, "workspaceDirectory": directory, "toolCount": 0, **_rejection(issues)}
+
+
+def _rejection(issues: Iterable[Issue]) -> dict[str, Any]:
+    """A rejected request keeps what is served, so none of its issues is fatal."""
+    warnings = [issue.replace(severity=Severity.WARNING) for issue in issues]
+    return {"message": _explained(warnings), "issues": _json(warnings)}
+
+
 def _explained(issues: Iterable[Issue]) -> str:
     return " ".join(f"{issue.message} {issue.remediation}" for issue in map(with_proxy_step, issues))
 
 
-def _as_warnings(issues: Iterable[Issue]) -> tuple[Issue, ...]:
-    """A rejected request keeps what is served, so none of its issues is fatal."""
-    return tuple(issue.replace(severity=Severity.WARNING) for issue in issues)
-
-
 def _json(issues: Iterable[Issue]) -> list[dict[str, str]] | None:
-    return [
-        {
-            "code": issue.code,
-            "severity": issue.severity.value,
-            "message": issue.message,
-            "remediation": issue.remediation,
-        }
-        for issue in map(with_proxy_step, issues)
-    ] or None
+    return [with_proxy_step(issue).to_json() for issue in issues] or None
