@@ -132,11 +132,9 @@ class Engine:
         if first.decisions is not None:
             from .workspace.controller import WorkspaceController
 
-            assert first.decision is not None
             self.workspace = WorkspaceController(
                 options,
                 first.decisions,
-                first.decision,
                 first.looked_at,
                 first.channel_name,
                 keeper=self.keeper,

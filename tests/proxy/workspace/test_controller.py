@@ -72,7 +72,6 @@ class World:
         self.controller = self.kept.workspace = WorkspaceController(
             self.options,
             decisions,
-            first,
             time.time(),
             "channel",
             keeper=self.kept.keeper,
@@ -395,6 +394,21 @@ async def test_decisions_are_carried_out_one_after_the_other(tmp_path: Path, mon
 
 
 @asynchronous
+async def test_a_call_that_is_cancelled_has_its_decision_carried_out_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = workspace_at(tmp_path / "one"), workspace_at(tmp_path / "two")
+    world = World(one, monkeypatch)
+    call = asyncio.ensure_future(world.kept.keeper.set_workspace(str(two), None))
+    await asyncio.sleep(0)  # it is being decided
+
+    call.cancel()
+
+    await world.kept.until(lambda: world.served == [str(two)])
+    await world.close()
+
+
+@asynchronous
 async def test_the_tool_that_selects_a_solution_is_listed_where_there_is_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -463,7 +477,6 @@ class RepairWorld:
         self.controller = WorkspaceController(
             options,
             decisions,
-            decisions.initial(),
             time.time(),
             "channel",
             keeper=keeper,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -492,25 +491,3 @@ def _recorded(name: str, status: str) -> dict[str, Any]:
             if found.get("status") == status:
                 return dict(found)
     raise AssertionError(f"{name} holds no result with the status {status}")
-
-
-def test_two_operations_at_once_leave_one_outcome(folder: Path) -> None:
-    _uno(folder, "A.slnx", "B.slnx")
-    workspaces = _served(folder)
-    decisions: list[Decision] = []
-    threads = [
-        threading.Thread(target=lambda n=name: decisions.append(workspaces.select(str(folder / n), started=True)))
-        for name in ("A.slnx", "B.slnx") * 5
-    ]
-
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    # One after the other: the first starts a server, and from then on each change goes from one to the other.
-    transitions = [(decision.transition, decision.workspace.solution) for decision in decisions]
-    to_a, to_b = (transitions.count((RESTART, str(folder / name))) for name in ("A.slnx", "B.slnx"))
-    assert sum(due is START for due, _ in transitions) == 1
-    assert abs(to_a - to_b) <= 1
-    assert str(folder) == workspaces.workspace.working_directory

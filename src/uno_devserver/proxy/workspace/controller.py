@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...instances.active import active_servers
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
     from ...discovery.discover import Discovery
     from ...instances.health_report import ActiveServer
+    from ...issues import Issue
     from ...protocol.service import Session
     from ...workspace.config import Config
     from ...workspace.resolver import Workspace
@@ -68,7 +70,6 @@ class WorkspaceController:
         self,
         options: Options,
         decisions: WorkspaceDecisions,
-        first: Decision,
         looked_at: float,
         channel_name: str,
         *,
@@ -81,7 +82,7 @@ class WorkspaceController:
         reload_code: Callable[[], bool],
         limits: WorkspaceLimits = DEFAULT_LIMITS,
     ) -> None:
-        """`first` is being carried out already. `looked_at`: when the workspace was resolved, in seconds since 1970.
+        """The first decision is being carried out already, and was made at `looked_at`, in seconds since 1970.
 
         `changed`: the workspace, its config or its trust may have changed. `reload_code` reloads newer code as a call
         would; False: no code is watched.
@@ -97,8 +98,8 @@ class WorkspaceController:
         self._on_change = changed
         self._reload_code = reload_code
         self._limits = limits
-        self._issues = first.issues
-        self._config = read_config(first.workspace.config)
+        self._issues: tuple[Issue, ...] = ()
+        self._config = read_config(decisions.workspace.config)
         self._looked_at = looked_at
         self._asking: asyncio.Task[None] | None = None  # the client has been asked for its roots
         self._tasks = Tasks()
@@ -143,16 +144,14 @@ class WorkspaceController:
         if answer is None:
             self._update()
         else:
-            self._start_deciding(lambda: self._decisions.roots(answer, started=self._keeper.started))
+            self._decide(partial(self._decisions.roots, answer))
 
     def _changed(self) -> None:
-        self._start_deciding(lambda: self._decisions.rescan(started=self._keeper.started))
+        self._decide(self._decisions.rescan)
 
     async def initialize(self, directory: str, solution: str | None) -> dict[str, Any]:
         """uno_app_initialize: the result, after the server has started or the wait for it is over."""
-        decision = await self._decide(
-            lambda: self._decisions.initialize(directory, solution, started=self._keeper.started)
-        )
+        decision = await asyncio.shield(self._decide(partial(self._decisions.initialize, directory, solution)))
         if decision.result is not None:
             return decision.result
         connected = await self._keeper.until_connected(self._limits.ready_seconds)
@@ -167,9 +166,8 @@ class WorkspaceController:
 
     async def select(self, solution: str, *, force_restart: bool) -> dict[str, Any]:
         """uno_app_select_solution: the result."""
-        decision = await self._decide(
-            lambda: self._decisions.select(solution, started=self._keeper.started, force_restart=force_restart)
-        )
+        operation = partial(self._decisions.select, solution, force_restart=force_restart)
+        decision = await asyncio.shield(self._decide(operation))
         assert decision.result is not None
         return decision.result
 
@@ -186,17 +184,14 @@ class WorkspaceController:
 
     # Decisions.
 
-    def _start_deciding(self, operation: Callable[[], Decision]) -> None:
-        self._tasks.start(self._decide(operation))
+    def _decide(self, operation: Callable[..., Decision]) -> asyncio.Task[Decision]:
+        """Run `operation` in a thread and carry out what it decides, even if the call that asked is cancelled."""
+        return self._tasks.start(self._carry_out(operation))
 
-    async def _decide(self, operation: Callable[[], Decision]) -> Decision:
-        """Run `operation` in a thread and carry out what it decides.
-
-        It reads `keeper.started` when it runs: the decision before may have changed that.
-        """
+    async def _carry_out(self, operation: Callable[..., Decision]) -> Decision:
         async with self._deciding:
-            looked_at = time.time()
-            view = await apart(lambda: view_disk(operation, self._publisher))
+            looked_at, started = time.time(), self._keeper.started
+            view = await apart(lambda: view_disk(operation(started=started), self._publisher))
             decision, self._config = view.decision, effective_config(self._config, view.config)
             self._state.workspace = decision.workspace
             self._looked_at, self._issues = looked_at, decision.issues
@@ -378,9 +373,8 @@ class DiskView(Value):
     kept: tuple[Identity, Catalogue | None] | None
 
 
-def view_disk(operation: Callable[[], Decision], publisher: ListPublisher) -> DiskView:
-    """Run `operation`, and read what its workspace has on disk. Blocks, so it runs in a thread."""
-    decision = operation()
+def view_disk(decision: Decision, publisher: ListPublisher) -> DiskView:
+    """Blocks, so it runs in a thread."""
     workspace = decision.workspace
     folder = workspace.working_directory
     return DiskView(

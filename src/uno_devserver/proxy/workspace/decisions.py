@@ -7,7 +7,6 @@ stops nothing itself. An operation that names an unusable folder or solution kee
 from __future__ import annotations
 
 import os
-from _thread import allocate_lock
 
 from ...issues import Issue, warning
 from ...system.log import log
@@ -32,7 +31,7 @@ class Decision(Value):
 
 
 class WorkspaceDecisions:
-    """Runs one operation at a time; `workspace` may be read from any thread."""
+    """One operation runs at a time, in any thread; `workspace` may be read meanwhile."""
 
     def __init__(self, options: Options) -> None:
         self.workspace = _unresolved(options.directory)
@@ -41,86 +40,80 @@ class WorkspaceDecisions:
         self._chosen: str | None = None  # the solution that the user has selected
         self._identity: Identity | None = None
         self._in_roots: Workspace | None = None  # what the client's roots name, where another workspace is served
-        self._lock = allocate_lock()
 
     def initial(self) -> Decision:
         """Decide for the folder that the proxy was started for."""
-        with self._lock:
-            if not self.named:
-                return self._decision(Transition.REFRESH)
-            self._serve(resolve(self.workspace.requested_directory, explicit=self._explicit))
-            return self._decision(Transition.START if self.workspace.resolved else Transition.DIAGNOSE)
+        if not self.named:
+            return self._decision(Transition.REFRESH)
+        self._serve(resolve(self.workspace.requested_directory, explicit=self._explicit))
+        return self._decision(Transition.START if self.workspace.resolved else Transition.DIAGNOSE)
 
     def rescan(self, *, started: bool) -> Decision:
         """Decide after files have changed."""
-        with self._lock:
-            if not self.named:
-                return self._decision(Transition.REFRESH)
-            new = self._resolve(self.workspace.requested_directory, explicit=self._explicit)
-            new = new.replace(source=self.workspace.source)
-            due = self._transition(new, Trigger.FILE_SYSTEM, started=started)
-            self._serve(new)
-            return self._decision(due)
+        if not self.named:
+            return self._decision(Transition.REFRESH)
+        new = self._resolve(self.workspace.requested_directory, explicit=self._explicit)
+        new = new.replace(source=self.workspace.source)
+        due = self._transition(new, Trigger.FILE_SYSTEM, started=started)
+        self._serve(new)
+        return self._decision(due)
 
     def roots(self, answer: object, *, started: bool) -> Decision:
         """Decide after the client has answered `roots/list`. A different workspace that is served stays."""
-        with self._lock:
-            new = self._workspace_of_roots(answer) if self.named else None
-            if new is None:
-                return self._decision(Transition.REFRESH)
-            due = self._transition(new, Trigger.ROOTS, started=started)
-            if due is Transition.DIAGNOSE and self.workspace.resolved:
-                self._in_roots = new
-                return self._decision(due)
-            self._in_roots = None
-            if new is not self.workspace:
-                self._explicit = False
-                self._serve(new)
-            elif self.workspace.source is SelectionSource.Automatic:
-                self.workspace = self.workspace.replace(source=SelectionSource.RootsConfirmed)
+        new = self._workspace_of_roots(answer) if self.named else None
+        if new is None:
+            return self._decision(Transition.REFRESH)
+        due = self._transition(new, Trigger.ROOTS, started=started)
+        if due is Transition.DIAGNOSE and self.workspace.resolved:
+            self._in_roots = new
             return self._decision(due)
+        self._in_roots = None
+        if new is not self.workspace:
+            self._explicit = False
+            self._serve(new)
+        elif self.workspace.source is SelectionSource.Automatic:
+            self.workspace = self.workspace.replace(source=SelectionSource.RootsConfirmed)
+        return self._decision(due)
 
     def initialize(self, directory: str, solution: str | None, *, started: bool) -> Decision:
         """uno_app_initialize. The result is set where nothing is started; else `initialized` makes it later."""
         from .tool_results import initialization_rejected, initialized
 
-        with self._lock:
-            problem = _wrong_directory(directory) or (_not_absolute(solution, "the solution") if solution else None)
-            if problem:
-                return self._decision(Transition.REFRESH, initialization_rejected(directory, problem))
-            new = resolve(directory, explicit=True)
-            if solution:
-                new = select_solution(new, solution)
-            if not new.resolved and (solution or self.workspace.resolved):
-                return self._decision(Transition.REFRESH, initialization_rejected(directory, *new.issues))
-            due = self._transition(new, Trigger.USER, started=started)
-            self._explicit = self.named = True
-            self._choose(new, new.solution if solution else None)
-            failed = None if new.resolved else initialized(new, tool_count=0, connected=False, degraded=True)
-            return self._decision(due, failed)
+        problem = _wrong_directory(directory) or (_not_absolute(solution, "the solution") if solution else None)
+        if problem:
+            return self._decision(Transition.REFRESH, initialization_rejected(directory, problem))
+        new = resolve(directory, explicit=True)
+        if solution:
+            new = select_solution(new, solution)
+        if not new.resolved and (solution or self.workspace.resolved):
+            return self._decision(Transition.REFRESH, initialization_rejected(directory, *new.issues))
+        due = self._transition(new, Trigger.USER, started=started)
+        self._explicit = self.named = True
+        self._choose(new, new.solution if solution else None)
+        failed = None if new.resolved else initialized(new, tool_count=0, connected=False, degraded=True)
+        return self._decision(due, failed)
 
     def select(self, solution: str, *, started: bool, force_restart: bool = False) -> Decision:
         """uno_app_select_solution."""
         from .tool_results import selected, selection_rejected
 
-        with self._lock:
-            problem = _not_absolute(solution, "the solution")
-            if problem is None and not self.named:
-                step = "Call uno_app_initialize with its directory first."
-                problem = _unusable("The workspace is not known yet.", step)
-            if problem:
-                return self._decision(Transition.REFRESH, selection_rejected(problem))
-            # Searched again: the solution may have been created a moment ago.
-            here = resolve(self.workspace.requested_directory, explicit=self._explicit)
-            new = select_solution(here, solution)
-            if not new.resolved and self._in_roots is not None:
-                there = select_solution(self._in_roots, solution)
-                new = there if there.resolved else new
-            if not new.resolved:
-                return self._decision(Transition.REFRESH, selection_rejected(*new.issues))
-            due = self._transition(new, Trigger.USER, started=started, force_restart=force_restart)
-            self._choose(new, new.solution)
-            return self._decision(due, selected(new, due))
+        problem = _not_absolute(solution, "the solution")
+        if problem is None and not self.named:
+            step = "Call uno_app_initialize with its directory first."
+            problem = _unusable("The workspace is not known yet.", step)
+        if problem:
+            return self._decision(Transition.REFRESH, selection_rejected(problem))
+        # Searched again: the solution may have been created a moment ago.
+        here = resolve(self.workspace.requested_directory, explicit=self._explicit)
+        new = select_solution(here, solution)
+        if not new.resolved and self._in_roots is not None:
+            there = select_solution(self._in_roots, solution)
+            new = there if there.resolved else new
+        if not new.resolved:
+            return self._decision(Transition.REFRESH, selection_rejected(*new.issues))
+        due = self._transition(new, Trigger.USER, started=started, force_restart=force_restart)
+        self._choose(new, new.solution)
+        return self._decision(due, selected(new, due))
 
     def _resolve(self, directory: str, *, explicit: bool) -> Workspace:
         """The workspace of a folder, with the solution that the user has selected while that exists."""
