@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,6 +16,8 @@ from support.files import write
 from support.relays import ScriptedSession
 from support.upstreams import Kept, Lists, ScriptedRunning, ScriptedUpstream
 from uno_devserver.instances.probe import HostAddIn, Probe
+from uno_devserver.protocol.jsonrpc import RpcError
+from uno_devserver.protocol.parties import ClientInfo
 from uno_devserver.protocol.service import Params, Result
 from uno_devserver.proxy.engine import Announcements
 from uno_devserver.proxy.options import Options
@@ -26,6 +29,8 @@ from uno_devserver.proxy.workspace.controller import (
     DEFAULT_LIMITS,
     WorkspaceController,
     WorkspaceLimits,
+    ask_roots,
+    can_be_asked,
     effective_config,
     is_outdated,
 )
@@ -665,3 +670,90 @@ def test_a_config_in_another_place_counts_whether_it_can_be_read_or_not(tmp_path
     now = read_config(str(path))
 
     assert effective_config(FIRST.replace(wait_calls=True), now) is now
+
+
+# --- who has roots ---------------------------------------------------------------------------------------------------
+
+
+def _client(capabilities: dict[str, Any], version: str = "2025-06-18") -> ClientInfo:
+    return ClientInfo("client", "1", capabilities, version)
+
+
+ANSWER = {"roots": [{"uri": "file:///a", "name": "a root"}]}
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "expected"),
+    [
+        ({"roots": {"listChanged": True}}, True),
+        ({"roots": {"listChanged": False}}, True),
+        ({"roots": {}}, True),
+        ({}, False),
+        ({"roots": None}, False),
+        ({"sampling": {}}, False),
+    ],
+)
+def test_a_client_has_roots_if_it_declares_them_even_without_details(
+    capabilities: dict[str, Any], expected: bool
+) -> None:
+    assert can_be_asked(_client(capabilities)) is expected
+
+
+@pytest.mark.parametrize(("version", "expected"), [("2024-11-05", True), ("2025-11-25", True), ("2026-07-28", False)])
+def test_only_a_client_of_the_handshake_era_can_be_asked_outside_a_call(version: str, expected: bool) -> None:
+    assert can_be_asked(_client({"roots": {}}, version)) is expected
+    assert not can_be_asked(_client({}, version))
+
+
+# --- asking ----------------------------------------------------------------------------------------------------------
+
+
+class _Session:
+    """A client as the inquiry sees it; `reply` is what becomes of a question."""
+
+    def __init__(self, reply: Callable[[], Any]) -> None:
+        self.client = _client({"roots": {}})
+        self.asked: list[str] = []
+        self._reply = reply
+
+    def notify(self, method: str, params: object = None) -> None:
+        raise AssertionError("nobody is notified")
+
+    async def ask(self, method: str, params: object) -> Any:
+        self.asked.append(method)
+        return await self._reply()
+
+
+async def _never() -> Any:
+    await asyncio.Event().wait()
+
+
+def _inquire(reply: Callable[[], Any], seconds: float = 10.0) -> tuple[_Session, object | None]:
+    session = _Session(reply)
+    return session, asyncio.run(ask_roots(session, seconds))
+
+
+def test_the_answer_is_handed_over() -> None:
+    async def reply() -> Any:
+        return ANSWER
+
+    session, taken = _inquire(reply)
+
+    assert (session.asked, taken) == (["roots/list"], ANSWER)
+
+
+def test_a_client_that_never_answers_is_given_up_and_that_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
+    _, taken = _inquire(_never, seconds=0.01)
+
+    assert taken is None
+    assert "did not answer roots/list within 0.01 s" in capsys.readouterr().err
+
+
+def test_a_client_that_refuses_has_named_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    async def reply() -> Any:
+        raise RpcError(-32601, "Method not found")
+
+    _, taken = _inquire(reply)
+
+    assert taken is None
+    assert "did not name them: Method not found" in capsys.readouterr().err

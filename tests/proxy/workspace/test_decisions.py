@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from support.files import write
 from support.golden import GOLDEN
 from uno_devserver.discovery.discover import Request, discover
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.workspace.decisions import Decision, WorkspaceDecisions
+from uno_devserver.proxy.workspace.decisions import MAX_ROOTS, Decision, WorkspaceDecisions, read_roots
 from uno_devserver.proxy.workspace.tool_results import initialized
 from uno_devserver.workspace.resolver import ResolutionKind, SelectionSource
 from uno_devserver.workspace.transitions import Transition
@@ -491,3 +494,107 @@ def _recorded(name: str, status: str) -> dict[str, Any]:
             if found.get("status") == status:
                 return dict(found)
     raise AssertionError(f"{name} holds no result with the status {status}")
+
+
+# --- what the answer of a client names
+
+
+def _roots_answer(*uris: object) -> dict[str, Any]:
+    return {"roots": [{"uri": uri, "name": "a root"} for uri in uris]}
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("file:///home/ada/app", "/home/ada/app"),
+        ("file:///home/ada/app/", "/home/ada/app"),
+        ("file://localhost/home/ada", "/home/ada"),
+        ("FILE:/home/ada", "/home/ada"),
+        ("file:///home/ada/my%20app", "/home/ada/my app"),
+        ("file:///home/ada/my app", "/home/ada/my app"),
+        ("file:///home/ada/%C3%BCn%C3%AF", "/home/ada/ünï"),
+        ("file:///home/ada/100%", "/home/ada/100%"),
+        ("file:///home/ada/c%23", "/home/ada/c#"),
+        ("file:///home/ada/c#", "/home/ada/c#"),
+        ("file:///home/ada/%FF", os.fsdecode(b"/home/ada/\xff")),
+        ("file:///home/ada/../eve", "/home/eve"),
+        ("/home/ada", "/home/ada"),
+        ("app", "/current/app"),
+        ("./app/", "/current/app"),
+        ("c", "/current/c"),
+    ],
+)
+def test_a_root_becomes_a_path(uri: str, path: str) -> None:
+    assert read_roots(_roots_answer(uri), "/current", "linux") == ([path], [])
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("file:///c:/Users/ada", r"c:\Users\ada"),
+        ("file:///C%3A/Users/ada%20l", r"C:\Users\ada l"),
+        ("file://localhost/c:/x", r"c:\x"),
+        ("file://server/share/app", r"\\server\share\app"),
+        ("file:///app", r"D:\app"),
+        (r"C:\Users\ada", r"C:\Users\ada"),
+        ("C:/Users/ada/", r"C:\Users\ada"),
+        ("app", r"D:\current\app"),
+    ],
+)
+def test_a_root_becomes_a_path_of_windows(uri: str, path: str) -> None:
+    assert read_roots(_roots_answer(uri), r"D:\current", "win32") == ([path], [])
+
+
+@pytest.mark.parametrize(
+    ("uri", "reason"),
+    [
+        ("https://example.com/app", "only file: URIs name local folders"),
+        ("vscode-remote://ssh/app", "only file: URIs name local folders"),
+        ("file://server/share", "it is on another machine, server"),
+        ("file:app", "it has no absolute path"),
+        ("file://", "it has no absolute path"),
+        ("file:///a%00b", "it holds a NUL character"),
+        ("", "it is no URI"),
+        ("  ", "it is no URI"),
+        (7, "it is no URI"),
+        (None, "it is no URI"),
+    ],
+)
+def test_what_is_no_local_folder_is_left_out_with_a_sentence(uri: object, reason: str) -> None:
+    paths, problems = read_roots(_roots_answer(uri, "/good"), "/current", "linux")
+
+    assert (paths, problems) == (["/good"], [f"The client's root {uri!r} cannot be used: {reason}."])
+
+
+@pytest.mark.parametrize("answer", [None, [], "x", {}, {"roots": None}, {"roots": {}}, {"roots": "file:///a"}])
+def test_an_ill_formed_answer_names_nothing(answer: object) -> None:
+    assert read_roots(answer, "/") == ([], ["The client's answer to roots/list holds no list of roots."])
+
+
+def test_an_entry_that_is_no_object_is_left_out() -> None:
+    paths, problems = read_roots({"roots": ["file:///a", 3, None, {"uri": "/good"}]}, "/")
+
+    assert (paths, len(problems)) == (["/good"], 3)
+
+
+def test_a_client_without_a_folder_names_none() -> None:
+    assert read_roots({"roots": []}, "/") == ([], [])
+
+
+def test_an_endless_list_is_read_to_its_beginning_only() -> None:
+    assert len(read_roots(_roots_answer(*("/a",) * 10_000), "/")[0]) == MAX_ROOTS
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["roots", "uri", "name"]), inner),
+)
+
+
+@given(JSON, st.sampled_from(["linux", "darwin", "win32"]))
+def test_any_answer_can_be_read(answer: object, platform: str) -> None:
+    current = r"C:\here" if platform == "win32" else "/here"
+
+    paths, _ = read_roots(answer, current, platform)
+
+    assert all(path.startswith("/") or platform == "win32" for path in paths)
