@@ -30,7 +30,7 @@ from ..upstream.choice import workspace_upstream
 from ..upstream.configured import ConfiguredUpstream
 from ..upstream.host_launch import HostUpstream
 from ..upstream.host_process import HostProcess
-from .tool_results import initialized
+from .decisions import initialized
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,20 +10,23 @@ import os
 import re
 import sys
 
-from ...issues import Issue, warning
+from ...issues import Issue, Severity, warning
 from ...system.log import log
 from ...system.values import Value
 from ...workspace.globaljson import read_global_json
 from ...workspace.paths import absolute, path_key
 from ...workspace.resolver import ResolutionKind, SelectionSource, Workspace, resolve, select_solution
 from ...workspace.transitions import Identity, Transition, Trigger, transition
+from ..lists.merge import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from ..options import Options
 
+REJECTED = "rejected"  # a result with this status is an error, and nothing was changed
 MAX_ROOTS = 64  # each is looked up on disk; the first that exists counts anyway
 
 
@@ -81,8 +84,6 @@ class WorkspaceDecisions:
 
     def initialize(self, directory: str, solution: str | None, *, started: bool) -> Decision:
         """uno_app_initialize. The result is set where nothing is started; else `initialized` makes it later."""
-        from .tool_results import initialization_rejected, initialized
-
         problem = _wrong_directory(directory) or (_not_absolute(solution, "the solution") if solution else None)
         if problem:
             return self._decision(Transition.REFRESH, initialization_rejected(directory, problem))
@@ -99,8 +100,6 @@ class WorkspaceDecisions:
 
     def select(self, solution: str, *, started: bool, force_restart: bool = False) -> Decision:
         """uno_app_select_solution."""
-        from .tool_results import selected, selection_rejected
-
         problem = _not_absolute(solution, "the solution")
         if problem is None and not self.named:
             step = "Call uno_app_initialize with its directory first."
@@ -265,3 +264,72 @@ def _path_of_file(rest: str, platform: str) -> str:
     if not path.startswith("/"):
         raise ValueError("it has no absolute path")
     return path
+
+
+# The results of uno_app_initialize and uno_app_select_solution. Members and status values are those of the .NET proxy.
+
+# By transition: the status, devServerAction, and the end of the sentence.
+_SELECTED = {
+    Transition.START: ("started", "Start", "is selected, and its DevServer is being started"),
+    Transition.RESTART: ("restarted", "Restart", "is selected, and the DevServer is being restarted for it"),
+    Transition.REFRESH: ("already_selected", "None", "is the one that is served already"),
+}
+
+
+def selected(workspace: Workspace, due: Transition) -> dict[str, Any]:
+    status, action, what = _SELECTED[due]
+    hint = "" if due is Transition.REFRESH else " Call uno_health to see when it is ready."
+    return {
+        "status": status,
+        "selectedSolutionPath": workspace.solution,
+        "effectiveWorkspaceDirectory": workspace.effective_directory,
+        "devServerAction": action,
+        **_explained(workspace.issues, f"{workspace.solution} {what}.{hint}"),
+    }
+
+
+def selection_rejected(*issues: Issue) -> dict[str, Any]:
+    nothing = {"selectedSolutionPath": None, "effectiveWorkspaceDirectory": None, "devServerAction": "None"}
+    return {"status": REJECTED, **nothing, **_explained(_as_warnings(issues))}
+
+
+def initialized(
+    workspace: Workspace,
+    *,
+    tool_count: int,
+    connected: bool,
+    degraded: bool = False,
+    reasons: tuple[Issue, ...] = (),
+) -> dict[str, Any]:
+    """The result after the wait for the upstream; `reasons`: why there is none."""
+    issues = (*reasons, *workspace.issues)
+    if connected:
+        status = "ready"
+        message = f"The DevServer is ready, with {counted(tool_count)}. Use them directly, or through uno_execute_tool."
+    elif degraded:
+        status = "degraded"
+        message = "" if issues else "The DevServer could not be started. Call uno_health for the reason."
+    else:
+        status = "starting"
+        message = "The DevServer is still starting. Call uno_discover_tools, which waits for it, or uno_health."
+    about = {"workspaceDirectory": workspace.requested_directory, "toolCount": tool_count}
+    return {"status": status, **about, **_explained(issues, message)}
+
+
+def initialization_rejected(directory: str, *issues: Issue) -> dict[str, Any]:
+    about = {"workspaceDirectory": directory, "toolCount": 0}
+    return {"status": REJECTED, **about, **_explained(_as_warnings(issues))}
+
+
+def _as_warnings(issues: Iterable[Issue]) -> list[Issue]:
+    """A rejected request keeps what is served, so none of its issues is fatal."""
+    return [issue.replace(severity=Severity.WARNING) for issue in issues]
+
+
+def _explained(issues: Iterable[Issue], message: str = "") -> dict[str, Any]:
+    """The last members of each result; without a message the issues are one."""
+    from ..health.upstream_issues import with_proxy_step  # the first start does not wait for it
+
+    worded = [with_proxy_step(issue) for issue in issues]
+    reasons = " ".join(f"{issue.message} {issue.remediation}" for issue in worded)
+    return {"message": message or reasons, "issues": [issue.to_json() for issue in worded] or None}
