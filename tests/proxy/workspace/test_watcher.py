@@ -211,24 +211,6 @@ def test_a_file_outside_the_workspace_can_be_observed_with_it(root: Path, tmp_pa
     observation.watcher.stop()
 
 
-def test_a_receiver_that_fails_is_told_of_the_next_change_all_the_same(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    observation = Observation(root, NOTIFIED)
-    take = observation.watcher._changed
-
-    def fail(paths: frozenset[str]) -> None:
-        take(paths)
-        raise RuntimeError("no")
-
-    observation.watcher._changed = fail
-    observation.told(write(root / "A.sln", ""))
-    observation.told(write(root / "B.sln", ""))
-
-    observation.watcher.stop()
-    assert "A change of the workspace was not taken: RuntimeError: no." in capsys.readouterr().err
-
-
 # --- without notifications -------------------------------------------------------------------------------------------
 
 

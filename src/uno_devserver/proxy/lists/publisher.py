@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ... import __version__
-from ...protocol.parties import ServerInfo
 from ...system.log import log
 from ..own_tools import capabilities, instructions
 from ..state import LISTS
@@ -65,7 +63,7 @@ class ListPublisher:
     def take(self, read: Mapping[str, Entries], server: Server) -> None:
         """Publish the upstream's lists; those that could not be read are not in `read`, and stay."""
         self._circumstances = self._circumstances.replace(fallback=False)  # the workspace is known: it is served
-        self._offer(self.offered.replace(**read), server.instructions, server.capabilities, fresh=True)
+        self._offer(self.offered.replace(**read), server, fresh=True)
 
     def load(self, workspace: Workspace) -> tuple[Identity, Catalogue | None]:
         """The catalogue of that workspace; None: there is none, or its lists are published already. Reads the disk.
@@ -88,12 +86,9 @@ class ListPublisher:
         self._identity = identity
         fallback = self._circumstances.fallback
         self._circumstances = catalogue.circumstances(self._options, found).replace(fallback=fallback)
-        if found is None:
-            self._offer(Offered(), None, {}, fresh=False)
-            self._state.learn(catalogue_written=None, catalogue_sdk=None)
-        else:
-            self._offer(found.offered, found.instructions, found.capabilities, fresh=False)
-            self._state.learn(catalogue_written=found.saved_at, catalogue_sdk=found.sdk_version)
+        self._offer(found.offered if found else Offered(), found, fresh=False)
+        written, sdk = (found.saved_at, found.sdk_version) if found else (None, None)
+        self._state.learn(catalogue_written=written, catalogue_sdk=sdk)
 
     def list_initialize(self, wanted: bool) -> None:
         """List the tools that name the workspace, or not; once listed they stay until something is served."""
@@ -129,10 +124,7 @@ class ListPublisher:
             self._broadcast(f"notifications/{kind}/list_changed")
 
     def saver(self, server: Server) -> Callable[[str | None], float]:
-        """A function that saves the present lists with a version of the Uno SDK, and returns their time.
-
-        It waits for the disk, so it runs in a thread.
-        """
+        """A function for a thread: saves the present lists with a version of the Uno SDK, and returns their time."""
         identity, now = self._identity, time.time()
         found = Catalogue(
             self.offered,
@@ -151,14 +143,12 @@ class ListPublisher:
 
         return write
 
-    def _offer(
-        self, offered: Offered, their_instructions: str | None, their_capabilities: Mapping[str, Any], *, fresh: bool
-    ) -> None:
+    def _offer(self, offered: Offered, by: Server | Catalogue | None, *, fresh: bool) -> None:
         """`fresh`: the lists come from the upstream that is connected."""
-        state, server = self._state, self._state.server
+        state = self._state
         self.offered = offered
-        state.server = ServerInfo(server.name, __version__, server.title, instructions(their_instructions))
-        state.capabilities = capabilities(their_capabilities)
+        state.server = state.server.replace(instructions=instructions(by.instructions if by else None))
+        state.capabilities = capabilities(by.capabilities if by else {})
         self._publish()
         state.learn(tool_count=self.tool_count, lists_fresh=fresh)
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from ..options import Options
 
-REJECTED = "rejected"  # a result with this status is an error, and nothing was changed
 MAX_ROOTS = 64  # each is looked up on disk; the first that exists counts anyway
 
 
@@ -61,7 +60,7 @@ class WorkspaceDecisions:
             return self._decision(Transition.REFRESH)
         new = self._resolve(self.workspace.requested_directory, explicit=self._explicit)
         new = new.replace(source=self.workspace.source)
-        due = self._transition(new, Trigger.FILE_SYSTEM, started=started)
+        due = self._due(new, Trigger.FILE_SYSTEM, started=started)
         self._serve(new)
         return self._decision(due)
 
@@ -70,7 +69,7 @@ class WorkspaceDecisions:
         new = self._workspace_of_roots(answer) if self.named else None
         if new is None:
             return self._decision(Transition.REFRESH)
-        due = self._transition(new, Trigger.ROOTS, started=started)
+        due = self._due(new, Trigger.ROOTS, started=started)
         if due is Transition.DIAGNOSE and self.workspace.resolved:
             self._in_roots = new
             return self._decision(due)
@@ -92,7 +91,7 @@ class WorkspaceDecisions:
             new = select_solution(new, solution)
         if not new.resolved and (solution or self.workspace.resolved):
             return self._decision(Transition.REFRESH, initialization_rejected(directory, *new.issues))
-        due = self._transition(new, Trigger.USER, started=started)
+        due = self._due(new, Trigger.USER, started=started)
         self._explicit = self.named = True
         self._choose(new, new.solution if solution else None)
         failed = None if new.resolved else initialized(new, tool_count=0, connected=False, degraded=True)
@@ -102,8 +101,7 @@ class WorkspaceDecisions:
         """uno_app_select_solution."""
         problem = _not_absolute(solution, "the solution")
         if problem is None and not self.named:
-            step = "Call uno_app_initialize with its directory first."
-            problem = _unusable("The workspace is not known yet.", step)
+            problem = _unusable("The workspace is not known yet.", "Call uno_app_initialize with its directory first.")
         if problem:
             return self._decision(Transition.REFRESH, selection_rejected(problem))
         # Searched again: the solution may have been created a moment ago.
@@ -114,7 +112,7 @@ class WorkspaceDecisions:
             new = there if there.resolved else new
         if not new.resolved:
             return self._decision(Transition.REFRESH, selection_rejected(*new.issues))
-        due = self._transition(new, Trigger.USER, started=started, force_restart=force_restart)
+        due = self._due(new, Trigger.USER, started=started, force_restart=force_restart)
         self._choose(new, new.solution)
         return self._decision(due, selected(new, due))
 
@@ -145,9 +143,7 @@ class WorkspaceDecisions:
             _identity(root) == served or served.solution in [_key(candidate) for candidate in root.candidates]
         )
 
-    def _transition(
-        self, new: Workspace, trigger: Trigger, *, started: bool, force_restart: bool = False
-    ) -> Transition:
+    def _due(self, new: Workspace, trigger: Trigger, *, started: bool, force_restart: bool = False) -> Transition:
         return transition(self._identity, _identity(new), trigger, started=started, force_restart=force_restart)
 
     def _choose(self, workspace: Workspace, solution: str | None) -> None:
@@ -211,10 +207,7 @@ def _unusable(message: str, remedy: str) -> Issue:
 
 
 def read_roots(answer: object, current: str, platform: str = sys.platform) -> tuple[list[str], list[str]]:
-    """The local paths that an answer names, in its order, and a sentence for each root that is not a local path.
-
-    `current` is the folder that relative paths start from.
-    """
+    """The local paths that an answer names, and a sentence for each other root. Relative paths start at `current`."""
     roots = answer.get("roots") if isinstance(answer, dict) else None
     if not isinstance(roots, list):
         return [], ["The client's answer to roots/list holds no list of roots."]
@@ -290,7 +283,7 @@ def selected(workspace: Workspace, due: Transition) -> dict[str, Any]:
 
 def selection_rejected(*issues: Issue) -> dict[str, Any]:
     nothing = {"selectedSolutionPath": None, "effectiveWorkspaceDirectory": None, "devServerAction": "None"}
-    return {"status": REJECTED, **nothing, **_explained(_as_warnings(issues))}
+    return _rejected(nothing, issues)
 
 
 def initialized(
@@ -317,13 +310,13 @@ def initialized(
 
 
 def initialization_rejected(directory: str, *issues: Issue) -> dict[str, Any]:
-    about = {"workspaceDirectory": directory, "toolCount": 0}
-    return {"status": REJECTED, **about, **_explained(_as_warnings(issues))}
+    return _rejected({"workspaceDirectory": directory, "toolCount": 0}, issues)
 
 
-def _as_warnings(issues: Iterable[Issue]) -> list[Issue]:
-    """A rejected request keeps what is served, so none of its issues is fatal."""
-    return [issue.replace(severity=Severity.WARNING) for issue in issues]
+def _rejected(about: dict[str, Any], issues: Iterable[Issue]) -> dict[str, Any]:
+    """An error for the agent. What is served is kept, so none of the issues is fatal."""
+    warnings = [issue.replace(severity=Severity.WARNING) for issue in issues]
+    return {"status": "rejected", **about, **_explained(warnings)}
 
 
 def _explained(issues: Iterable[Issue], message: str = "") -> dict[str, Any]:

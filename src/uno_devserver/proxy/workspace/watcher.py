@@ -132,13 +132,9 @@ class Watcher:
                 notifier.close()
 
     def _report(self, paths: frozenset[str]) -> None:
-        if not paths or self._interrupted.is_set():
-            return
-        log.debug(f"the workspace changed: {', '.join(sorted(paths)[:NAMED_PATHS])}")
-        try:
+        if paths and not self._interrupted.is_set():
+            log.debug(f"the workspace changed: {', '.join(sorted(paths)[:NAMED_PATHS])}")
             self._changed(paths)
-        except Exception as error:
-            log.warn(f"A change of the workspace was not taken: {type(error).__name__}: {error}.")
 
     def _notifier(self, scope: Scope) -> Any:
         """None where the system gives no notifications."""
