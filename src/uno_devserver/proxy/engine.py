@@ -78,7 +78,7 @@ class Announcements:
 
 
 class Engine:
-    """Implements `front.front.Engine`, and the owners that the keeper, the workspace and hot reload speak to."""
+    """Implements `front.front.Engine`, and the owner that the keeper speaks to."""
 
     def __init__(
         self,

@@ -1,8 +1,7 @@
 """Stores the lists that an upstream offered last, so that a proxy lists tools before it has an upstream.
 
-One file per upstream, replaced as a whole and readable by its user only. A file that cannot be used is skipped with a
-sentence for the log, never an error; a list of tools is never replaced by an empty one. Cheap to import and to read:
-of the lists only the names are looked at.
+One file per upstream, readable by its user only. A file that cannot be used is skipped with a sentence for the log; a
+list of tools is never replaced by an empty one. Cheap to import and to read: of the lists only the names are looked at.
 """
 
 from __future__ import annotations
@@ -75,10 +74,9 @@ def identity_in(directory: str) -> Identity:
 
 
 def circumstances(options: Options, kept: Catalogue | None) -> Circumstances:
-    """Which of our tools make sense, as far as that is known before the workspace is resolved.
+    """Which of our tools make sense, as far as that is known before the workspace is resolved: those of the last time.
 
-    It is taken for what it was. At the very first start a glance at the folder decides; an error lists one tool too
-    many until the workspace is known.
+    At the very first start a glance at the folder decides; an error lists one tool too many for a moment.
     """
     by_workspace, forced = options.uses_host, options.force_fallback
     if kept is not None:

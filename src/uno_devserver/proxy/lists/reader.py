@@ -1,8 +1,7 @@
 """Reads the upstream's lists over the proxy's own connection, and again whenever they may have changed.
 
-All pages of all lists are read at the same time, each entry as the bytes that came. A list that cannot be read is left
-out of the result, not taken for empty; only a server that has no such method has no entries. Pages, entries and times
-are bounded. Where clients have to share one connection, it is this one; else no client takes part in it.
+All lists are read at the same time, within bounds, each entry as the bytes that came. A list that cannot be read is
+left out of the result, not taken for empty. Where clients have to share one connection, it is this one.
 """
 
 from __future__ import annotations
@@ -84,8 +83,7 @@ class ListReader:
     async def run(self, connected: Callable[[Server], None]) -> None:
         """Keep the lists up to date until the server cannot be reached: Lost, Refusal or TimeoutError.
 
-        `connected` is called when the lists have been read for the first time, and after each reconnect. A connection
-        that breaks is made anew: the server may still run.
+        `connected` is called after the first read of each connection. One that breaks is made anew: the server may run.
         """
         attempts = 0
         while True:

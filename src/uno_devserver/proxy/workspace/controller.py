@@ -84,10 +84,9 @@ class WorkspaceController:
         reload_code: Callable[[], bool],
         limits: WorkspaceLimits = DEFAULT_LIMITS,
     ) -> None:
-        """The first decision is being carried out already, and was made at `looked_at`, in seconds since 1970.
+        """The first decision was made at `looked_at`, in seconds since 1970, and is being carried out already.
 
-        `changed`: the workspace, its config or its trust may have changed. `reload_code` reloads newer code as a call
-        would; False: no code is watched.
+        `changed` is called after each look at the workspace. `reload_code`: as a call would; False: none is watched.
         """
         self._options = options
         self._channel_name = channel_name
@@ -345,10 +344,7 @@ class WorkspaceController:
     # The disk.
 
     def look(self) -> None:
-        """Watch the disk from now on, and find packages and other servers in the background.
-
-        Not before the first start is over: that needs the processor.
-        """
+        """Watch the disk, and find packages and other servers. Not before the first start is over, which is busy."""
         if self._watcher is None:
             from .watcher import Watcher
 

@@ -300,8 +300,7 @@ class Scope:
     def _stamp(self, path: str) -> None:
         """Note a file by a hash of its content: one that was only touched has not changed.
 
-        The record of a restore is compared by its status: it may have megabytes, and a restore that brings packages
-        back writes the same content again.
+        Not so the record of a restore: it is large, and a restore that brings packages back writes the same content.
         """
         limit = self._limits.content_bytes
         try:
