@@ -455,9 +455,10 @@ async def test_what_a_call_was_answered_is_not_held_when_nobody_looks_any_more()
     watched.recorder.live = False
     (await watched.scene.next_asked()).answer(large)
     await under_way
+    await asyncio.sleep(TELL_SECONDS)
 
     kept = watched.recorder._ended
-    assert [len(str(record._outcome)) for record in kept] == [MOST_CHARACTERS] * 2
+    assert [len(str(record.outcome)) for record in kept] == [MOST_CHARACTERS] * 2
 
 
 @virtual
@@ -593,11 +594,21 @@ def test_what_is_not_shown_is_not_looked_at(value: Any) -> None:
 
 
 def test_arguments_that_are_nested_too_deep_to_be_followed_are_said_to_be() -> None:
+    deep: list[Any] = []
+    for _ in range(1500):
+        deep = [deep]
+
+    assert arguments_of("tools/call", {"name": "echo", "arguments": {"a": deep}}) == "[JSON that cannot be shown]"
+
+
+def test_of_arguments_that_are_nested_deep_the_beginning_is_shown() -> None:
     deep: dict[str, Any] = {}
     for _ in range(900):
         deep = {"a": deep}
 
-    assert arguments_of("tools/call", {"name": "echo", "arguments": deep}) == "[JSON that cannot be shown]"
+    shown = arguments_of("tools/call", {"name": "echo", "arguments": deep})
+
+    assert (shown[:12], len(shown), shown[-1]) == ('{"a": {"a": ', MOST_CHARACTERS, CUT)
 
 
 # --- what it was answered

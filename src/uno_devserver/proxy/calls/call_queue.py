@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from ...hotreload.authority import Authority, CheckResult, Restarted
     from ...protocol.service import Call, Result
-    from ..inspection.call_recorder import Observer
+    from ..inspection.call_recorder import Recorder
 
     Execute = Callable[[], Awaitable[Result | msgspec.Raw]]
 
@@ -55,7 +55,7 @@ class CallQueue:
         waits: Callable[[], bool],
         name: str,
         serves: Callable[[], bool] = lambda: True,
-        observer: Callable[[], Observer | None] = lambda: None,
+        observer: Callable[[], Recorder | None] = lambda: None,
         source: str | None = None,
         status_seconds: float | None = None,
         limits: CallLimits = DEFAULT_LIMITS,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import msgspec
 
     from ...protocol.service import Call, Params, Result
-    from ..inspection.call_recorder import Observer
+    from ..inspection.call_recorder import Recorder
     from ..state import ProxyState
     from .call_queue import CallQueue
     from .conversations import Conversations
@@ -54,7 +54,7 @@ class Forwarding:
         self.waits = waits  # --wait-calls: hold requests while there is no upstream
         self.queue: CallQueue | None = None  # where code is reloaded: all calls of tools pass it
         self.arranging: asyncio.Future[None] | None = None  # it is being found out whether it is
-        self.observer: Observer | None = None  # who looks on; told only where a request has to wait
+        self.observer: Recorder | None = None  # who looks on; told only where a request has to wait
         self._link = link
         self._state = state
         self._conversations = conversations
@@ -88,7 +88,7 @@ class Forwarding:
         """From now on all calls of tools pass it; None: code is not reloaded."""
         self.queue = queue
 
-    def observe(self, observer: Observer | None) -> None:
+    def observe(self, observer: Recorder | None) -> None:
         """Record calls from now on, or no longer; calls that are under way are not recorded."""
         self.observer = observer
 

@@ -13,7 +13,7 @@ import re
 import time
 from collections import deque
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -23,9 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 
     from ...protocol.parties import ClientInfo
+    from ...protocol.running import Answer
     from ...protocol.service import Call, Params, Result
 
-    Answering = Coroutine[Any, Any, Result | msgspec.Raw]
+    Answering = Coroutine[Any, Any, Answer]
 
 
 REMEMBERED = 200  # calls
@@ -42,112 +43,91 @@ QUEUED, RUNNING, RESTARTING = "queued", "running", "restarting"
 DONE, FAILED, CANCELLED = "done", "failed", "cancelled"
 
 _NAMED_BY = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
-_WITH_ARGUMENTS = frozenset({"tools/call", "prompts/get"})
 
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _value_at = json.JSONDecoder().raw_decode
 _between = re.compile(r"[\s,]*").match
-
-
-class Observer(Protocol):
-    """Follows calls, in the engine's loop. It ignores calls that it does not follow."""
-
-    def begin(self, method: str, name: str, client: ClientInfo, params: msgspec.Raw) -> Record:
-        """Follow a relayed call; its outcome is reported to the record."""
-
-    def follow(self, call: Call, answering: Awaitable[Result | msgspec.Raw]) -> Answering:
-        """The outcome of `answering`, unchanged."""
-
-    def waits(self, call: Call, why: str, *, restarting: bool = False) -> None:
-        """The call does not run for now. `restarting`: because the server is being replaced."""
-
-    def goes_on(self, call: Call) -> None:
-        """The call runs."""
+_json = json.JSONEncoder(ensure_ascii=False, default=str).encode
 
 
 class Recorder:
-    """Calls `tell` with the document of each call that has changed, while `live`. Implements `Observer`."""
+    """Calls `tell` with the document of each call that has changed, while `live`."""
 
     def __init__(self, tell: Callable[[dict[str, Any]], None]) -> None:
+        self.live = False
         self._tell = tell
         self._loop = asyncio.get_running_loop()
-        self._live = False
+        self.now = self._loop.time
         self._last_id = 0
-        self._under_way: dict[object, Record] = {}  # by the call; that of a relayed one by itself
+        self._under_way: dict[object, Record] = {}  # by their keys
         self._ended: deque[Record] = deque(maxlen=REMEMBERED)
         self._changed: dict[int, Record] = {}  # to be told
         self._timer: asyncio.TimerHandle | None = None
 
-    @property
-    def live(self) -> bool:
-        return self._live
-
-    @live.setter
-    def live(self, wanted: bool) -> None:
-        self._live = wanted
-        if not wanted and self._timer is not None:
-            self._timer.cancel()
-            self._tell_changed()
-
     def documents(self) -> list[dict[str, Any]]:
         """The last calls, newest last; all that are under way are among them."""
-        room = max(0, REMEMBERED - len(self._under_way))
-        ended = list(self._ended)[-room:] if room else []
-        records = sorted([*ended, *self._under_way.values()], key=lambda record: record.id)
-        return [record.document(self._loop.time()) for record in records]
+        surplus = max(0, len(self._ended) + len(self._under_way) - REMEMBERED)
+        records = [*islice(self._ended, surplus, None), *self._under_way.values()]
+        return [record.document() for record in sorted(records, key=lambda record: record.id)]
 
-    def begin(self, method: str, name: str, client: ClientInfo, params: msgspec.Raw) -> Record:
-        record = self._new_record(method, cut(name, LONGEST_NAME), client, params)
-        self._under_way[record] = record
+    def begin(
+        self, method: str, name: str | None, client: ClientInfo, params: Params | msgspec.Raw, call: Call | None = None
+    ) -> Record:
+        """Follow a call; its outcome is reported to the record. `call`: by what `waits` and `goes_on` name it."""
+        self._last_id += 1
+        key = self._last_id if call is None else call
+        name = name and cut(name, LONGEST_NAME)
+        record = Record(self, key, self._last_id, method, name, client, params, time.time(), self.now())
+        self._under_way[key] = record
+        self._tell_soon(record)
         return record
 
-    async def follow(self, call: Call, answering: Awaitable[Result | msgspec.Raw]) -> Result | msgspec.Raw:
+    async def follow(self, call: Call, answering: Awaitable[Answer]) -> Answer:
+        """The outcome of `answering`, unchanged."""
         name = name_of(call.method, call.params)
-        self._under_way[call] = record = self._new_record(call.method, name, call.session.client, call.params)
+        record = self.begin(call.method, name, call.session.client, call.params, call)
         try:
             result = await answering
         except RpcError as error:
-            self.end(call, record, FAILED, _error_text(error))
+            record.fail(error)
             raise
         except asyncio.CancelledError:
-            self.end(call, record, CANCELLED if _is_cancelled() else FAILED, "")
+            task = asyncio.current_task()  # not cancelled itself: something that it awaits was
+            record.end(CANCELLED if task is not None and task.cancelling() else FAILED)
             raise
         except BaseException as error:
-            self.end(call, record, FAILED, f"The proxy failed: {type(error).__name__}. Its log says more.")
+            record.end(FAILED, f"The proxy failed: {type(error).__name__}. Its log says more.")
             raise
-        self.end(call, record, RESTARTING if record.state == RESTARTING else DONE, result)
+        record.end_with(result)
         return result
 
     def waits(self, call: Call, why: str, *, restarting: bool = False) -> None:
+        """The call does not run for now. `restarting`: because the server is being replaced."""
         self._move(call, RESTARTING if restarting else QUEUED, why)
 
     def goes_on(self, call: Call) -> None:
+        """The call runs."""
         self._move(call, RUNNING, "")
 
     def forget(self, record: Record) -> None:
-        self._under_way.pop(record, None)
+        self._under_way.pop(record.key, None)
         self._changed.pop(record.id, None)
 
-    def end(self, call: object, record: Record, state: str, outcome: str | Result | msgspec.Raw) -> None:
-        del self._under_way[call]
-        record.end(state, outcome, self._loop.time())
+    def keep(self, record: Record) -> None:
+        """The call has come to its end."""
+        del self._under_way[record.key]
+        record.key = None  # a call holds its params
         self._ended.append(record)
         self._tell_soon(record)
-
-    def _new_record(self, method: str, name: str | None, client: ClientInfo, params: Params | msgspec.Raw) -> Record:
-        self._last_id += 1
-        record = Record(self, self._last_id, method, name, client, params, self._loop.time())
-        self._tell_soon(record)
-        return record
 
     def _move(self, call: Call, state: str, why: str) -> None:
         record = self._under_way.get(call)
         if record is not None and (record.state, record.why) != (state, why):
-            record.move(state, why, self._loop.time())
+            record.move(state, why)
             self._tell_soon(record)
 
     def _tell_soon(self, record: Record) -> None:
-        if not self._live:
+        if not self.live:
             record.shorten()
             return
         self._changed[record.id] = record
@@ -156,126 +136,94 @@ class Recorder:
 
     def _tell_changed(self) -> None:
         self._timer = None
-        changed, self._changed = self._changed, {}
-        now = self._loop.time()
-        for record in islice(changed.values(), max(0, len(changed) - REMEMBERED), None):  # the page keeps no more
-            self._tell(record.document(now))
+        changed, self._changed = list(self._changed.values()), {}
+        for record in changed[-REMEMBERED:]:  # the page keeps no more
+            self._tell(record.document())
 
 
-class Record:
+class Record(msgspec.Struct, eq=False):
     """One call. Its texts are made when they are first told, so that the call itself is not delayed."""
 
-    def __init__(
-        self,
-        recorder: Recorder,
-        number: int,
-        method: str,
-        name: str | None,
-        client: ClientInfo,
-        params: Params | msgspec.Raw,
-        now: float,
-    ) -> None:
-        self._recorder = recorder
-        self.id = number
-        self.method = method
-        self.name = name
-        self._client = client
-        self.at = time.time()
-        self.state = RUNNING
-        self.why = ""
-        self._since = now  # when it came into this state
-        self._waited = 0.0
-        self._ran: float | None = None  # None: it was never run
-        self._total: float | None = None  # None: it is under way
-        self._arguments: str | Params | msgspec.Raw = params
-        self._outcome: str | Result | msgspec.Raw = ""
+    recorder: Recorder
+    key: object  # the call, or the id of one that is relayed
+    id: int
+    method: str
+    name: str | None
+    client: ClientInfo
+    arguments: str | Params | msgspec.Raw
+    at: float  # when it came, in seconds since 1970
+    since: float  # when it came into this state
+    state: str = RUNNING
+    why: str = ""
+    waited: float = 0.0
+    ran: float | None = None  # None: it was never run
+    ended: bool = False
+    outcome: str | Answer = ""
 
-    # The outcome of a relayed call.
+    # The outcome of the call.
 
-    def end_with(self, result: msgspec.Raw) -> None:
-        self._recorder.end(self, self, DONE, result)
-
-    def cancel(self) -> None:
-        self._recorder.end(self, self, CANCELLED, "")
+    def end_with(self, result: Answer) -> None:
+        self.end(RESTARTING if self.state == RESTARTING else DONE, result)
 
     def fail(self, error: RpcError) -> None:
-        self._recorder.end(self, self, FAILED, _error_text(error))
+        self.end(FAILED, f"{error.message} ({error.code})")
+
+    def cancel(self) -> None:
+        self.end(CANCELLED)
+
+    def end(self, state: str, outcome: str | Answer = "") -> None:
+        self.move(state, self.why if state == RESTARTING else "")
+        if state == RESTARTING:  # it was answered without being run: all of its time was waiting
+            self.waited, self.ran = self.waited + (self.ran or 0.0), None
+        self.ended, self.outcome = True, outcome
+        self.recorder.keep(self)
 
     def forget(self) -> None:
         """Drop this record: the call is followed under another from now on."""
-        self._recorder.forget(self)
+        self.recorder.forget(self)
 
     # What the recorder uses.
 
-    def move(self, state: str, why: str, now: float) -> None:
-        before = self._ran
-        self._waited, self._ran = self._times(now)
-        if before is None and state in (QUEUED, RESTARTING) and now - self._since < BARELY_SECONDS:
-            self._ran = None
-        self._since = now
-        self.state, self.why = state, why
-
-    def end(self, state: str, outcome: str | Result | msgspec.Raw, now: float) -> None:
-        if state == DONE and self.state == RUNNING:  # as a rule, and then quickly
-            self._ran = (self._ran or 0.0) + now - self._since
-            self._total = self._waited + self._ran
-            self.state, self._outcome = state, outcome
-            return
-        self.move(state, self.why if state == RESTARTING else "", now)
-        if state == RESTARTING:  # it was answered without being run: all of its time was waiting
-            self._waited, self._ran = self._waited + (self._ran or 0.0), None
-        self._total = self._waited + (self._ran or 0.0)
-        self._outcome = outcome
+    def move(self, state: str, why: str) -> None:
+        now = self.recorder.now()
+        barely = self.ran is None and state in (QUEUED, RESTARTING) and now - self.since < BARELY_SECONDS
+        self.waited, ran = self._times(now)
+        self.ran = None if barely else ran
+        self.state, self.why, self.since = state, why, now
 
     def shorten(self) -> None:
         """Replace arguments and outcome by their texts."""
-        if not isinstance(self._arguments, str):
-            self._arguments = arguments_of(self.method, self._arguments)
-        if not isinstance(self._outcome, str):
-            is_error, self._outcome = outcome_of(self._outcome)
+        if not isinstance(self.arguments, str):
+            self.arguments = arguments_of(self.method, self.arguments)
+        if not isinstance(self.outcome, str):
+            is_error, self.outcome = outcome_of(self.outcome)
             if is_error and self.state == DONE:
                 self.state = FAILED
 
-    def document(self, now: float) -> dict[str, Any]:
+    def document(self) -> dict[str, Any]:
         self.shorten()
-        waited, ran = self._times(now)
+        waited, ran = self._times(self.recorder.now())
         return {
             "id": self.id,
             "method": cut(self.method, LONGEST_CLIENT),
             "name": self.name,
-            "client": cut(self._client.name or "unknown", LONGEST_CLIENT),
+            "client": cut(self.client.name or "unknown", LONGEST_CLIENT),
             "state": self.state,
             "why": self.why,
             "at": self.at,
-            "queuedMs": _ms(waited),
-            "runningMs": None if ran is None else _ms(ran),
-            "totalMs": None if self._total is None else _ms(self._total),
-            "arguments": self._arguments,
-            "outcome": self._outcome,
+            "queuedMs": round(waited * 1000, 3),
+            "runningMs": None if ran is None else round(ran * 1000, 3),
+            "totalMs": round((waited + (ran or 0.0)) * 1000, 3) if self.ended else None,
+            "arguments": self.arguments,
+            "outcome": self.outcome,
         }
 
     def _times(self, now: float) -> tuple[float, float | None]:
-        """How long it has waited, and run, until now."""
-        if self._total is not None:
-            return self._waited, self._ran
-        spent = now - self._since
-        if self.state != RUNNING:
-            return self._waited + spent, self._ran
-        return self._waited, (self._ran or 0.0) + spent
-
-
-def _is_cancelled() -> bool:
-    """Whether the task of the call was cancelled, and not something that it awaits."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
-
-
-def _error_text(error: RpcError) -> str:
-    return f"{error.message} ({error.code})"
-
-
-def _ms(seconds: float) -> float:
-    return round(seconds * 1000, 3)
+        """How long it has waited, and run, until now or its end."""
+        spent = 0.0 if self.ended else now - self.since
+        if self.state == RUNNING:
+            return self.waited, (self.ran or 0.0) + spent
+        return self.waited + spent, self.ran
 
 
 # Texts.
@@ -284,92 +232,69 @@ def _ms(seconds: float) -> float:
 def name_of(method: str, params: Params) -> str | None:
     """The tool, the prompt or the resource."""
     name = params.get(_NAMED_BY.get(method, ""))
-    return cut(name, LONGEST_NAME) if isinstance(name, str) else None
+    return name if isinstance(name, str) else None
 
 
 def arguments_of(method: str, given: Params | msgspec.Raw) -> str:
     """The arguments as JSON; empty if there are none besides the name."""
+    named_by = _NAMED_BY.get(method)
     try:
-        params = msgspec.json.decode(given) if isinstance(given, msgspec.Raw) else given
-        if method in _WITH_ARGUMENTS:
+        params: Any = _decoded(given)
+        if named_by == "name":
             arguments = _decoded(params.get("arguments"))
         else:
-            arguments = {name: value for name, value in params.items() if name not in ("_meta", _NAMED_BY.get(method))}
+            arguments = {name: value for name, value in params.items() if name not in ("_meta", named_by)}
     except (ValueError, RecursionError):  # JSON that the server may accept, but msgspec does not: 1e400
         return UNSHOWN
     return short_json(arguments) if arguments else ""
 
 
-def outcome_of(result: Result | msgspec.Raw) -> tuple[bool, str]:
+def outcome_of(result: Answer) -> tuple[bool, str]:
     """Whether the result says that it is an error, and its text."""
-    opened: dict[str, Any]
     try:
-        if not isinstance(result, msgspec.Raw):
-            opened = result
-        elif (size := len(memoryview(result))) <= MOST_BYTES:
-            opened = _members(result)
-        else:
-            return False, f"[{_size(size)}, which is too much to show]"
-        return _decoded(opened.get("isError")) is True, cut(_result_text(opened))
+        if isinstance(result, msgspec.Raw):
+            if (size := len(memoryview(result))) > MOST_BYTES:
+                return False, f"[{_size(size)}, which is too much to show]"
+            result = _members(result)
+        return _decoded(result.get("isError")) is True, cut(_result_text(result))
     except (ValueError, RecursionError):  # JSON that clients may accept, but this reader does not
         return False, UNSHOWN
 
 
-def _result_text(result: dict[str, Any]) -> str:
-    for member, show in (("content", _content), ("contents", _content), ("messages", _message)):
-        if text := _joined(_listed(result.get(member)), show):
+def _result_text(result: Result) -> str:
+    for member in ("content", "contents", "messages"):
+        texts: list[str] = []
+        characters = 0
+        for item in _items(result.get(member)):
+            texts.append(_content(_decoded(item)))
+            characters += len(texts[-1]) + 1
+            if characters > MOST_CHARACTERS:
+                break
+        if text := "\n".join(texts):
             return text
     others = {name: value for name, value in result.items() if name not in ("content", "_meta", "isError")}
-    if not others:
-        return ""
-    shown = islice(others.items(), MOST_CHARACTERS)  # each has more than one character
-    return f"{{{', '.join(f'{short_json(name)}: {_member_text(value)}' for name, value in shown)}}}"
+    return short_json(others) if others else ""
 
 
-def _member_text(value: object) -> str:
-    """Undecoded JSON is not read to its end: only its beginning is shown."""
-    if isinstance(value, msgspec.Raw):
-        return bytes(memoryview(value)[: 4 * MOST_CHARACTERS]).decode("utf-8", "replace")  # 4 bytes at most for each
-    return short_json(value)
-
-
-def _listed(value: object) -> Iterable[object]:
-    if isinstance(value, msgspec.Raw):
-        return _items(bytes(memoryview(value)).decode()) if bytes(memoryview(value)[:1]) == b"[" else ()
-    return value if isinstance(value, list) else ()
-
-
-def _items(text: str) -> Iterator[object]:
+def _items(value: object) -> Iterable[object]:
     """The items of a JSON array, each decoded when it is needed: of thousands only the first are shown."""
-    position = 1
-    while (gap := _between(text, position)) and not text.startswith("]", gap.end()):
+    if not isinstance(value, msgspec.Raw):
+        yield from value if isinstance(value, list) else ()
+        return
+    text, position = bytes(value).decode(), 1
+    while text[0] == "[" and (gap := _between(text, position)) and not text.startswith("]", gap.end()):
         item, position = _value_at(text, gap.end())
         yield item
 
 
-def _joined(items: Iterable[object], show: Callable[[object], str]) -> str:
-    texts: list[str] = []
-    characters = 0
-    for item in items:
-        if characters > MOST_CHARACTERS:
-            break
-        texts.append(show(_decoded(item)))
-        characters += len(texts[-1]) + 1
-    return "\n".join(texts)
-
-
-def _message(message: object) -> str:
-    """A message of a prompt."""
-    if not isinstance(message, dict):
-        return short_json(message)
-    return f"{message.get('role')}: {_content(message.get('content'))}"
-
-
 def _content(item: object) -> str:
+    """An item of a tool's or a resource's content, or a message of a prompt."""
     if not isinstance(item, dict):
         return short_json(item)
     if isinstance(item.get("text"), str):
         return str(item["text"])
+    if "role" in item:
+        return f"{item['role']}: {_content(item.get('content'))}"
     if item.get("type") == "resource" and isinstance(item.get("resource"), dict):
         return _content(item["resource"])
     binary = item.get("data", item.get("blob"))
@@ -381,40 +306,36 @@ def _content(item: object) -> str:
 
 def short_json(value: object) -> str:
     """The value as JSON, cut; what is not shown is not looked at, however large it is."""
+    text = ""
     try:
-        return cut(json.dumps(_Trimmer().trimmed(value), ensure_ascii=False, default=str))
+        for part in _json_parts(value):
+            text += part
+            if len(text) > MOST_CHARACTERS:
+                break
     except (RecursionError, ValueError):  # nested deeper, or with longer numbers, than this can follow
         return UNSHOWN
+    return cut(text)
 
 
-class _Trimmer:
-    """Takes the first parts of a value; what it leaves out would stand behind the last character shown."""
-
-    def __init__(self) -> None:
-        self._left = MOST_CHARACTERS
-
-    def trimmed(self, value: object) -> object:
-        self._left -= 1
-        value = _decoded(value)
-        if isinstance(value, str):
-            self._left -= len(value)
-            return value[:MOST_CHARACTERS]
-        if isinstance(value, dict):
-            return dict(self._entries(value))
-        return list(self._elements(value)) if isinstance(value, list | tuple) else value
-
-    def _entries(self, value: dict[Any, object]) -> Iterator[tuple[str, object]]:
+def _json_parts(value: object) -> Iterator[str]:
+    if isinstance(value, msgspec.Raw):  # JSON already
+        yield bytes(memoryview(value)[: 4 * MOST_CHARACTERS]).decode("utf-8", "replace")  # 4 bytes at most for each
+    elif isinstance(value, dict):
+        separator = "{"
         for name, each in value.items():
-            if self._left <= 0:
-                return
-            self._left -= len(str(name))
-            yield str(name)[:MOST_CHARACTERS], self.trimmed(each)
-
-    def _elements(self, value: list[object] | tuple[object, ...]) -> Iterator[object]:
+            yield f"{separator}{_json(str(name)[:MOST_CHARACTERS])}: "
+            yield from _json_parts(each)
+            separator = ", "
+        yield "}" if value else "{}"
+    elif isinstance(value, list | tuple):
+        separator = "["
         for each in value:
-            if self._left <= 0:
-                return
-            yield self.trimmed(each)
+            yield separator
+            yield from _json_parts(each)
+            separator = ", "
+        yield "]" if value else "[]"
+    else:
+        yield _json(value[:MOST_CHARACTERS] if isinstance(value, str) else value)
 
 
 def _decoded(value: object) -> object:
