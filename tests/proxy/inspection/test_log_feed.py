@@ -53,7 +53,7 @@ async def test_lines_from_before_anybody_looked_are_there(log: Log) -> None:
         log.warn("then")
         log.debug("too detailed")
 
-        made.live = True
+        made.set_live(True)
 
         assert [(line["n"], line["level"], line["text"]) for line in made.lines()] == [
             (1, "Information", "the start"),
@@ -66,7 +66,7 @@ async def test_lines_from_before_anybody_looked_are_there(log: Log) -> None:
 @asynchronous
 async def test_lines_are_told_as_they_come_with_the_detailed_ones(log: Log) -> None:
     with journal() as (made, told):
-        made.live = True
+        made.set_live(True)
 
         log.info("one")
         log.debug("two")
@@ -81,7 +81,7 @@ async def test_lines_are_told_as_they_come_with_the_detailed_ones(log: Log) -> N
 @asynchronous
 async def test_what_is_in_the_snapshot_is_not_told_behind_it_and_nothing_is_missing(log: Log) -> None:
     with journal() as (made, told):
-        made.live = True
+        made.set_live(True)
         log.info("one")
 
         before = made.lines()
@@ -95,7 +95,7 @@ async def test_what_is_in_the_snapshot_is_not_told_behind_it_and_nothing_is_miss
 async def test_lines_of_all_threads_arrive_each_once(log: Log) -> None:
     log.level = NONE  # nothing on stderr; who looks sees it all the same
     with journal() as (made, told):
-        made.live = True
+        made.set_live(True)
 
         def write(name: int) -> None:
             for number in range(200):
@@ -115,7 +115,7 @@ async def test_lines_of_all_threads_arrive_each_once(log: Log) -> None:
 @asynchronous
 async def test_the_servers_lines_stand_among_ours(log: Log) -> None:
     with journal() as (made, told):
-        made.live = True
+        made.set_live(True)
 
         made.printed([Printed(5.0, WARNING, "careful")])
         made.printed([])
@@ -137,23 +137,24 @@ async def test_only_the_last_lines_are_kept(log: Log) -> None:
 @asynchronous
 async def test_while_nobody_looks_lines_are_kept_and_nothing_else_happens(log: Log) -> None:
     with journal() as (made, told):
-        made.live = True
+        made.set_live(True)
         log.info("one")
-        made.live = False
+        made.set_live(False)
+        await asyncio.sleep(0)
         handles = len(asyncio.get_running_loop()._scheduled)  # type: ignore[attr-defined]
         log.info("two")
         await asyncio.sleep(0)
 
         assert len(asyncio.get_running_loop()._scheduled) == handles  # type: ignore[attr-defined]
         assert (told, log.tap_level) == ([], NONE)
-        made.live = True
+        made.set_live(True)
         assert [line["text"] for line in made.lines()] == ["one", "two"]
 
 
 @asynchronous
 async def test_a_line_that_is_written_after_the_end_hurts_nobody(log: Log) -> None:
     with journal() as (made, told):
-        made.live = True
+        made.set_live(True)
     log.info("late")
 
     assert (log.tap, told) == (None, [])
@@ -162,7 +163,7 @@ async def test_a_line_that_is_written_after_the_end_hurts_nobody(log: Log) -> No
 def test_a_line_that_is_written_when_the_loop_has_gone_hurts_nobody(log: Log) -> None:
     async def made() -> LogFeed:
         found = LogFeed(lambda _: None)
-        found.live = True
+        found.set_live(True)
         return found
 
     asyncio.run(made())

@@ -99,7 +99,7 @@ class PageEvents:
         self._service.forwarding.observe(self._calls if watched else None)
         (self._state.subscribe if watched else self._state.unsubscribe)(self._tell_health_soon)
         self._calls.live = watched
-        self._log.live = watched
+        self._log.set_live(watched)
         if watched:
             self._tasks.start(self._watch_servers())
             self._tasks.start(self._follow_output())
