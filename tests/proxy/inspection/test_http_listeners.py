@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -23,7 +24,7 @@ from uno_devserver.proxy.inspection.http_listeners import MOST_SESSIONS, HttpLis
 from uno_devserver.proxy.options import INSPECTOR_PORT, Options
 from uno_devserver.proxy.state import ProxyState
 from uno_devserver.system.log import log
-from uno_devserver.system.ports import is_free
+from uno_devserver.system.ports import free_port, is_free
 from uno_devserver.workspace.resolver import resolve
 from uno_devserver.workspace.trust import VARIABLE
 
@@ -45,6 +46,9 @@ class World:
         address = self.state.facts.http_endpoint
         assert address
         return int(address.rpartition(":")[2].partition("/")[0])
+
+    async def ask(self, method: str, path: str, **headers: str) -> Reply:
+        return await asyncio.to_thread(ask, self.http_port, method, path, b"", headers)
 
     async def post(self, method: str, params: dict[str, Any], **headers: str) -> Reply:
         """Over --http."""
@@ -78,6 +82,73 @@ async def world_in(folder: Path, **options: Any) -> AsyncIterator[World]:
         await asyncio.to_thread(world.state.close)
 
 
+# --- MCP and health at --http -----------------------------------------------------------------------------------------
+
+
+@asynchronous
+async def test_a_client_over_http_shakes_hands_lists_and_calls(folder: Path) -> None:
+    async with world_in(folder, http_port=0) as world:
+        hello = await world.post("initialize", HELLO)
+        session = {"Mcp-Session-Id": hello.headers["mcp-session-id"]}
+        assert hello.json["result"]["serverInfo"]["name"] == "uno-devserver"
+
+        calling = asyncio.ensure_future(world.post("tools/call", {"name": "echo"}, **session))
+        (await world.scene.next_asked()).answer({"content": [{"type": "text", "text": "echoed"}]})
+
+        result = (await calling).json["result"]
+        assert result["content"][0]["text"] == "echoed"
+        assert (await world.post("tools/list", {}, **session)).json["result"] == {"tools": []}
+
+
+@pytest.mark.parametrize(("status", "code"), [("Healthy", 200), ("Degraded", 503), ("Unhealthy", 503)])
+@asynchronous
+async def test_health_is_json_with_a_status_that_monitors_understand(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, status: str, code: int
+) -> None:
+    monkeypatch.setattr(ProxyState, "report", lambda _: {"status": status, "issues": []})
+    async with world_in(folder, http_port=0) as world:
+        reply = await world.ask("GET", "/health")
+
+        assert reply.status == code
+        assert reply.json["status"] == status
+        assert (await world.ask("POST", "/health")).status == 405
+
+
+@asynchronous
+async def test_there_is_nothing_elsewhere(folder: Path) -> None:
+    async with world_in(folder, http_port=0) as world:
+        reply = await world.ask("GET", "/rc")
+
+        assert reply.status == 404
+        assert "/mcp" in reply.json["error"]
+
+
+@pytest.mark.parametrize("headers", [{"Host": "evil.example"}, {"Origin": "https://evil.example"}])
+@asynchronous
+async def test_web_sites_are_not_served(folder: Path, headers: dict[str, str]) -> None:
+    async with world_in(folder, http_port=0) as world:
+        assert (await world.ask("GET", "/health", **headers)).status == 403
+
+
+@asynchronous
+async def test_a_port_that_is_taken_is_said_and_the_proxy_goes_on_without(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    port = free_port()
+    with socket.create_server(("127.0.0.1", port)):
+        async with world_in(folder, http_port=port) as world:
+            [issue] = world.state.facts.issues
+
+    assert f"port {port} is taken by another program" in issue.message
+    assert issue.message in capsys.readouterr().err
+
+
+@asynchronous
+async def test_it_says_where_it_listens(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    async with world_in(folder, http_port=0) as world:
+        assert f"http://localhost:{world.http_port}/mcp" in capsys.readouterr().err
+
+
 @asynchronous
 async def test_a_call_that_hangs_does_not_keep_it_from_closing(folder: Path) -> None:
     async with world_in(folder, http_port=0) as world:
@@ -102,6 +173,9 @@ async def test_clients_that_never_say_goodbye_are_forgotten_before_they_use_up_a
         last = await world.post("ping", {}, **{"Mcp-Session-Id": sessions[-1]})
 
         assert (first.status, last.status) == (404, 200)
+
+
+# --- both -------------------------------------------------------------------------------------------------------------
 
 
 @asynchronous

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 
-from ...issues import Issue
+from ...issues import Issue, warning
 from ...protocol.running import Tasks
 from ...system.folders import folders
 from ...system.log import log
@@ -19,16 +20,16 @@ from ...workspace.config_file import find_config
 from ..options import INSPECTOR_PORT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Awaitable, Callable, Mapping
 
     from ...inspector.server import Inspector
+    from ...protocol.http.messages import Answer, Request
     from ...protocol.service import Params
     from ...protocol.streamable import StreamableHttp
     from ...workspace.resolver import Workspace
     from ..calls.service import ProxyService
     from ..options import Options
     from ..state import ProxyState
-    from .http_server import HttpEndpoint
     from .page_events import PageEvents
 
 
@@ -45,7 +46,7 @@ class HttpListeners:
         self._service = service
         self._state = state
         self._endpoints: list[StreamableHttp] = []
-        self._http: HttpEndpoint | None = None
+        self._close_ports: list[Callable[[], Awaitable[None]]] = []
         self._inspector: Inspector | None = None
         self._page_events: PageEvents | None = None
         self._opening = asyncio.Lock()
@@ -59,12 +60,11 @@ class HttpListeners:
         """Open what an option asks for; the inspector later."""
         self._look_in(LONG_SECONDS)
         if self._options.http_port is not None:
-            await self._open_http(self._options.http_port)
+            await self._serve_mcp(self._options.http_port)
 
     def start_settled(self) -> None:
         """A start has come to its end."""
-        if self._look_timer is not None:
-            self._look_in(BEHIND_SECONDS)
+        self._look_in(BEHIND_SECONDS)
 
     def look(self) -> None:
         """Open the inspector if the workspace now wants it: its config or its trust may have changed."""
@@ -74,13 +74,29 @@ class HttpListeners:
     async def open_inspector(self, port: int | None = None) -> str | Issue:
         """The URL of the inspector, which is opened if it is not open yet; the issue if that fails."""
         async with self._opening:
-            if self._inspector is None:
-                problem = await self._open_inspector(INSPECTOR_PORT if port is None else port)
-                self._state.blame("inspector", (problem,) if problem else ())
-                if problem:
-                    return problem
-            assert self._inspector is not None
-            return self._inspector.url
+            if self._inspector is not None:
+                return self._inspector.url
+            port = INSPECTOR_PORT if port is None else port
+            workspace = self._state.workspace
+            token = await apart(partial(_token, workspace.working_directory if workspace else self._options.directory))
+            from ...inspector.server import open_inspector
+            from .page_events import PageEvents
+
+            if self._page_events is None:
+                self._page_events = PageEvents(self._state, self._service)
+            mcp, feed = self._mcp_endpoint(), self._page_events.feed
+            opened = await open_inspector(port, token, mcp=mcp.handle, health=self._state.report, feed=feed)
+            if isinstance(opened, Issue):
+                self._refused_port = port
+                self._refuse("inspector", opened)
+                return opened
+            self._inspector = opened
+            self._endpoints.append(mcp)
+            self._close_ports.append(opened.close)
+            self._state.blame("inspector", ())
+            self._state.learn(inspector=opened.url)
+            log.info(f"Inspector: {opened.url}")
+            return opened.url
 
     def broadcast(self, method: str, params: Params | None = None) -> None:
         for endpoint in self._endpoints:
@@ -100,7 +116,7 @@ class HttpListeners:
         if self._page_events is not None:
             self._page_events.close()
         await asyncio.gather(*(endpoint.close() for endpoint in self._endpoints))
-        await asyncio.gather(*(listener.close() for listener in (self._http, self._inspector) if listener is not None))
+        await asyncio.gather(*(close() for close in self._close_ports))
 
     def _look_in(self, seconds: float) -> None:
         if self._look_timer is not None:
@@ -111,17 +127,41 @@ class HttpListeners:
         self._start_over = True
         self.look()
 
-    async def _open_http(self, port: int) -> None:
-        from .http_server import open_endpoint
+    async def _serve_mcp(self, port: int) -> None:
+        """Serve `/mcp` and `/health`. A port that cannot be opened is an issue: the client on stdio matters more."""
+        # Imported here, because few proxies need it.
+        from ...inspector.server import GRACE_SECONDS, HEALTH, JSON, MCP, health_answer, only_read, reads
+        from ...protocol.http.guard import guard_for
+        from ...protocol.http.listening import ListenProblem, PortTaken, open_sockets
+        from ...protocol.http.messages import Response
+        from ...protocol.http.server import HttpServer
 
         mcp = self._mcp_endpoint()
-        opened = await open_endpoint(port, mcp=mcp.handle, health=self._state.report)
-        if isinstance(opened, Issue):
-            self._state.blame("http", (opened,))
-        else:
-            self._http = opened
-            self._endpoints.append(mcp)
-            self._state.learn(http_endpoint=opened.address)
+
+        async def handle(request: Request) -> Answer:
+            path = request.path.lower().rstrip("/")
+            if path == MCP:
+                return await mcp.handle(request)
+            if path == HEALTH:
+                return health_answer(self._state.report()) if reads(request) else only_read()
+            return Response(404, b'{"error": "there is nothing here; MCP is at /mcp"}', JSON)
+
+        try:
+            server = HttpServer(handle, open_sockets(port), guard=guard_for(None))
+        except (PortTaken, ListenProblem) as problem:
+            why = f"port {port} is taken by another program" if isinstance(problem, PortTaken) else str(problem)
+            self._refuse("http", warning("HttpNotServed", f"MCP is not served over HTTP: {why}."))
+            return
+        await server.start()
+        self._endpoints.append(mcp)
+        self._close_ports.append(partial(server.stop, GRACE_SECONDS))
+        address = f"http://localhost:{server.port}{MCP}"
+        log.info(f"Serving MCP over HTTP at {address}")
+        self._state.learn(http_endpoint=address)
+
+    def _refuse(self, part: str, issue: Issue) -> None:
+        log.warn(f"{issue.message} {issue.remediation}")
+        self._state.blame(part, (issue,))
 
     async def _open_if_wanted(self) -> None:
         workspace = self._state.workspace
@@ -130,27 +170,6 @@ class HttpListeners:
             await self.open_inspector(port)
         if self._state.facts.inspector_undecided:
             self._state.learn(inspector_undecided=False)
-
-    async def _open_inspector(self, port: int) -> Issue | None:
-        workspace = self._state.workspace
-        folder = workspace.working_directory if workspace else self._options.directory
-        token = await apart(lambda: _token(folder))
-        from ...inspector.server import open_inspector
-        from .page_events import PageEvents
-
-        if self._page_events is None:
-            self._page_events = PageEvents(self._state, self._service)
-        mcp, feed = self._mcp_endpoint(), self._page_events.feed
-        opened = await open_inspector(port, token, mcp=mcp.handle, health=self._state.report, feed=feed)
-        if isinstance(opened, Issue):
-            self._refused_port = port
-            log.warn(f"{opened.message} {opened.remediation}")
-            return opened
-        self._inspector = opened
-        self._endpoints.append(mcp)
-        self._state.learn(inspector=opened.url)
-        log.info(f"Inspector: {opened.url}")
-        return None
 
     def _mcp_endpoint(self) -> StreamableHttp:
         from ...protocol.policy import DEFAULT_POLICY
