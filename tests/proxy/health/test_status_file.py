@@ -155,7 +155,7 @@ def test_the_end_does_not_wait_until_facts_have_settled(tmp_path: Path, monkeypa
     status.remove()
 
     assert status._writer is not None
-    assert not status._writer._thread.is_alive()
+    assert not status._writer.is_alive()
 
 
 def test_where_nothing_can_be_written_the_proxy_does_not_care(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ from ...system.log import log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from threading import Thread
+
     from ..options import Options
     from ..state import ProxyFacts
 
@@ -35,11 +37,12 @@ Status = dict[str, object]
 
 
 class StatusFile:
-    """The file of this process."""
+    """The file of this process. A thread, started by the first update, writes it."""
 
     def __init__(self, state: str) -> None:
         self._path = os.path.join(state, FOLDER, f"{os.getpid()}.json")
-        self._writer: _Writer | None = None
+        self._facts: ProxyFacts | None = None  # the newest
+        self._writer: Thread | None = None
         self._removed = False
 
     def write_first(self, options: Options) -> None:
@@ -54,75 +57,50 @@ class StatusFile:
             "directory": options.directory,
             "opensInspector": True,
         }
-        try:
-            write_atomic(self._path, json.dumps(status).encode(), durable=False)
-        except OSError as error:
-            log.debug(f"the proxy's status is not written: {error}")
+        self._write(json.dumps(status))
 
     def update(self, facts: ProxyFacts) -> None:
-        """Return at once; a thread writes the file."""
+        """Return at once; the thread writes the file."""
         if self._removed:
             return
+        self._facts = facts
         if self._writer is None:
-            self._writer = _Writer(self._path)
-        self._writer.update(facts)
+            from threading import Event, Thread  # takes 4 ms, for which the first answer does not wait
+
+            self._changed, self._removing = Event(), Event()
+            self._writer = Thread(target=self._write_changes, name="status file", daemon=True)
+            self._writer.start()
+        self._changed.set()
 
     def remove(self) -> None:
         """Remove the file at the end of the process; later updates are ignored."""
         self._removed = True
-        if self._writer is not None:
-            self._writer.stop()
-        else:
+        if self._writer is None:
             _remove(self._path)
+            return
+        self._removing.set()
+        self._changed.set()
+        self._writer.join(REMOVE_SECONDS)
 
-
-class _Writer:
-    """Writes the newest facts in a thread of its own."""
-
-    def __init__(self, path: str) -> None:
-        import threading  # takes 4 ms, for which the first answer does not wait
-
-        self._path = path
-        self._facts: ProxyFacts | None = None  # not written yet
-        self._removing = threading.Event()
-        self._changed = threading.Condition()
-        self._thread = threading.Thread(target=self._run, name="status file", daemon=True)
-        self._thread.start()
-
-    def update(self, facts: ProxyFacts) -> None:
-        with self._changed:
-            self._facts = facts
-            self._changed.notify()
-
-    def stop(self) -> None:
-        """Remove the file, and write nothing any more."""
-        with self._changed:
-            self._removing.set()
-            self._changed.notify()
-        self._thread.join(REMOVE_SECONDS)
-
-    def _run(self) -> None:
+    def _write_changes(self) -> None:
         from ...system.processes import process_started
 
-        written, created = b"", process_started(os.getpid())
-        while (facts := self._next()) is not None:
-            content = json.dumps(_status(facts, created)).encode()
-            try:
-                if content != written:
-                    write_atomic(self._path, content, durable=False)
-                    written = content
-            except OSError as error:  # a read-only home, a full disk
-                log.debug(f"the proxy's status is not written: {error}")
+        written, created = "", process_started(os.getpid())
+        while self._changed.wait() and not self._removing.wait(QUIET_SECONDS):
+            self._changed.clear()
+            assert self._facts is not None
+            content = json.dumps(_status(self._facts, created))
+            if content != written and self._write(content):
+                written = content
         _remove(self._path)
 
-    def _next(self) -> ProxyFacts | None:
-        """Wait for new facts, and a moment for more of them; None at the end."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._removing.is_set() or self._facts is not None)
-        self._removing.wait(QUIET_SECONDS)
-        with self._changed:
-            facts, self._facts = self._facts, None
-            return None if self._removing.is_set() else facts
+    def _write(self, content: str) -> bool:
+        try:
+            write_atomic(self._path, content.encode(), durable=False)
+        except OSError as error:  # a read-only home, a full disk
+            log.debug(f"the proxy's status is not written: {error}")
+            return False
+        return True
 
 
 def _status(facts: ProxyFacts, created: float | None) -> Status:
@@ -145,11 +123,13 @@ def _status(facts: ProxyFacts, created: float | None) -> Status:
 
 def running_proxies(state: str) -> tuple[Status, ...]:
     """The statuses of this user's running proxies, by process id. Never raises."""
+    from ...system.processes import process_started
+
     found = []
     for pid, path in _files(state):
         if path.endswith(".json"):
             found.append(_read(path, pid))
-        elif not _is_running(pid):
+        elif process_started(pid) is None:
             _remove(path)
     return tuple(status for status in found if status)
 
@@ -217,12 +197,6 @@ def _content(path: str) -> Status:
     except (FileNotFoundError, FileProblem, JsonProblem):
         return {}
     return status if isinstance(status, dict) else {}
-
-
-def _is_running(pid: int) -> bool:
-    from ...system.processes import process_started
-
-    return process_started(pid) is not None
 
 
 def _is_of(pid: int, created: object) -> bool:

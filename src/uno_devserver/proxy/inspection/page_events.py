@@ -1,7 +1,7 @@
 """The events of the inspector page: a snapshot of this proxy when a page opens, and every change while it is open.
 
-While no page is open there is no timer and no task, and calls are not followed; only the log keeps its last lines.
-Nothing here takes the loop for more than a few milliseconds, and no relayed call waits for it.
+While no page is open nothing runs, and calls are not followed; only the log keeps its last lines. Nothing here takes
+the loop for more than a few milliseconds, and no relayed call waits for it.
 """
 
 from __future__ import annotations
@@ -27,11 +27,9 @@ from .call_recorder import Recorder
 from .log_feed import LogFeed, OutputTail
 
 if TYPE_CHECKING:
-    from ...instances.entries import Server
     from ...system.folders import Folders
     from ...workspace.resolver import Workspace
     from ..calls.service import ProxyService
-    from ..health.status_file import Status
     from ..state import ProxyState
 
 
@@ -56,12 +54,10 @@ class PageEvents:
         self._log = LogFeed(lambda lines: self.feed.tell("log", lines))
         self._output = OutputTail()
         self._tasks = Tasks()
-        self._started_at: float | None = None
-        self._reading: asyncio.Future[tuple[float | None, dict[str, object]]] | None = None  # the disk
+        self._reading: asyncio.Future[dict[str, object]] | None = None  # the disk
         self._servers: dict[str, object] | None = None  # and proxies of this machine, as they were told last
         self._next_health: asyncio.TimerHandle | None = None
         self._last_health = 0.0
-        self._closed = False
 
     def lists_changed(self, method: str) -> None:
         """Clients are sent this notification."""
@@ -69,15 +65,15 @@ class PageEvents:
             self.feed.tell("lists", {"changed": [_LISTS[method]]})
 
     def close(self) -> None:
-        """Follow nothing any more, even if a page is open."""
-        self._set_watched(False)
-        self._closed = True
+        """Follow nothing any more; pages that are open are told."""
+        self.feed.close()
         self._log.close()
 
     async def _snapshot(self) -> dict[str, object]:
         """Everything is as of the moment of the call, except for what is on disk; later changes follow as events."""
         workspace, now = self._state.workspace, time.time()
         known = {
+            "startedAt": now,  # unless the disk knows better
             "version": __version__,
             "processId": os.getpid(),
             "home": os.path.expanduser("~"),
@@ -89,13 +85,10 @@ class PageEvents:
             "calls": self._calls.documents(),
             "log": self._log.lines(),
         }
-        servers = self._servers or await self._read_servers()
-        return {**known, "startedAt": self._started_at or now, **servers}
+        return {**known, **(self._servers or await self._read_servers())}
 
     def _set_watched(self, watched: bool) -> None:
         """The first page has been opened, or the last one has been closed for a while."""
-        if self._closed:
-            return
         self._service.forwarding.observe(self._calls if watched else None)
         (self._state.subscribe if watched else self._state.unsubscribe)(self._tell_health_soon)
         self._calls.live = watched
@@ -140,7 +133,7 @@ class PageEvents:
             if self._reading is reading:
                 self._reading = None
             try:
-                self._started_at, self._servers = reading.result()
+                self._servers = reading.result()
             except Exception as error:  # whatever is on disk, the page shows the rest
                 log.debug(f"the servers of this machine cannot be told: {error!r}")
         return self._servers or _NO_SERVERS
@@ -157,9 +150,10 @@ class PageEvents:
             await asyncio.sleep(OUTPUT_SECONDS)
 
 
-def _read_disk(workspace: Workspace | None) -> tuple[float | None, dict[str, object]]:
-    """When this process started, and the servers of the machine."""
-    return process_started(os.getpid()), machine_servers(folders(), workspace)
+def _read_disk(workspace: Workspace | None) -> dict[str, object]:
+    servers = machine_servers(folders(), workspace)
+    started = process_started(os.getpid())
+    return servers if started is None else {"startedAt": started, **servers}
 
 
 def machine_servers(folders: Folders, workspace: Workspace | None) -> dict[str, object]:
@@ -169,25 +163,21 @@ def machine_servers(folders: Folders, workspace: Workspace | None) -> dict[str, 
     """
     found = survey(folders.registry, removing=False).running[:MOST_SERVERS]
     ours = of_workspace(found, workspace) if workspace is not None else ()
-    return {
-        "servers": [_server(server, server in ours) for server in found],
-        "proxies": [_proxy(status) for status in running_proxies(folders.state)[:MOST_SERVERS]],
-    }
-
-
-def _server(server: Server, in_workspace: bool) -> dict[str, object]:
-    """As `list --json` has it, without the chain of processes."""
-    return {
-        "processId": server.process_id,
-        "port": server.port,
-        "mcpEndpoint": server.mcp_endpoint,
-        "startTime": server.started,
-        "solutionPath": server.solution,
-        "workspaceDirectory": server.workspace,
-        "isInWorkspace": in_workspace,
-        "hostKind": host_kind(command_line(server.process_id)),
-    }
-
-
-def _proxy(status: Status) -> dict[str, object]:
-    return {**{name: status.get(name) for name in _PROXY_MEMBERS}, "own": status.get("processId") == os.getpid()}
+    servers = [
+        {  # as `list --json` has it, without the chain of processes
+            "processId": server.process_id,
+            "port": server.port,
+            "mcpEndpoint": server.mcp_endpoint,
+            "startTime": server.started,
+            "solutionPath": server.solution,
+            "workspaceDirectory": server.workspace,
+            "isInWorkspace": server in ours,
+            "hostKind": host_kind(command_line(server.process_id)),
+        }
+        for server in found
+    ]
+    proxies = [
+        {**{name: status.get(name) for name in _PROXY_MEMBERS}, "own": status.get("processId") == os.getpid()}
+        for status in running_proxies(folders.state)[:MOST_SERVERS]
+    ]
+    return {"servers": servers, "proxies": proxies}
