@@ -18,49 +18,67 @@ from .upstream_issues import upstream_issues, with_proxy_step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from ...workspace.resolver import Workspace
     from ..state import ProxyFacts
-    from ..upstream.base import Ending
 
 
-def report(facts: ProxyFacts) -> dict[str, object]:
+def report(facts: ProxyFacts) -> dict[str, Any]:
     """The HealthReport as JSON: the members of the .NET tool's, the Host's, and `proxy`."""
-    upstream = facts.upstream
+    upstream, host = facts.upstream or UpstreamFacts(), facts.host or Probe()
+    registered = (each.server for each in facts.servers if each.server.process_id == upstream.process_id)
     judged = health(
         HealthFacts(
             __version__,
             facts.discovery,
             facts.servers,
-            started=upstream is not None,
-            process_id=upstream.process_id if upstream else None,
-            endpoint=upstream.endpoint if upstream else None,
-            started_at=_started_at(facts),
-            host=_host(facts),
+            started=facts.upstream is not None,
+            process_id=upstream.process_id,
+            endpoint=upstream.endpoint,
+            started_at=next((server.started for server in registered), None),
+            host=host.replace(  # its last report of itself, with what is known of the present connection
+                mcp=facts.connected,
+                kind=upstream.kind,
+                version=host.version or upstream.version,
+                tool_count=facts.tool_count,
+            ),
             left_out=facts.left_out,
-            log_file=upstream.log_file if upstream else None,
+            log_file=upstream.log_file,
             connection=facts.state.value,
             solutions=_solutions(facts.workspace),
             upstream_issues=tuple(upstream_issues(facts)),
         )
     )
     worded = judged.replace(issues=tuple(with_proxy_step(issue, facts) for issue in judged.issues))
-    return {**worded.to_json(), "proxy": proxy_json(facts)}
+    return {**worded.to_json(), "proxy": _proxy_json(facts)}
 
 
-def proxy_json(facts: ProxyFacts) -> dict[str, object]:
+def _proxy_json(facts: ProxyFacts) -> dict[str, object]:
     """The member `proxy`, which the status file holds, too."""
-    age = None if facts.catalogue_written is None else max(0.0, round(time.time() - facts.catalogue_written, 1))
+    written, ending, upstream = facts.catalogue_written, facts.last_end, facts.upstream
     return {
         "processId": os.getpid(),
         "state": facts.state.value,
         "generation": facts.generation,
         "restarts": facts.restarts,
         "reloads": facts.reloads,
-        "lastExit": _ending_json(facts.last_end),
-        "upstream": _upstream_json(facts.upstream),
+        "lastExit": ending
+        and {"reason": ending.reason, "exitCode": ending.exit_code, "lastLines": list(ending.last_lines)},
+        "upstream": upstream
+        and {
+            "kind": upstream.kind.value if upstream.kind else None,
+            "processId": upstream.process_id,
+            "endpoint": upstream.endpoint,
+            "owned": upstream.owned,
+            "logFile": upstream.log_file,
+            "name": upstream.name,
+            "version": upstream.version,
+            "protocolVersion": upstream.protocol_version,
+        },
         "toolCount": facts.tool_count,
         "listsFresh": facts.lists_fresh,
-        "catalogueAgeSeconds": age,
+        "catalogueAgeSeconds": None if written is None else max(0.0, round(time.time() - written, 1)),
         "catalogueStale": _is_stale(facts),
         "timeline": dict(facts.timeline),
         "fallback": facts.fallback,
@@ -75,24 +93,6 @@ def proxy_json(facts: ProxyFacts) -> dict[str, object]:
     }
 
 
-def _started_at(facts: ProxyFacts) -> str | None:
-    """As the Host has registered it."""
-    pid = facts.upstream.process_id if facts.upstream else None
-    return next((each.server.started for each in facts.servers if each.server.process_id == pid), None)
-
-
-def _host(facts: ProxyFacts) -> Probe:
-    """The Host's last report of itself, with what is known of the present connection."""
-    known = facts.host or Probe()
-    upstream = facts.upstream or UpstreamFacts()
-    return known.replace(
-        mcp=facts.connected,
-        kind=upstream.kind,
-        version=known.version or upstream.version,
-        tool_count=facts.tool_count,
-    )
-
-
 def _solutions(workspace: Workspace | None) -> tuple[str, ...] | None:
     if workspace is None:
         return None
@@ -104,24 +104,3 @@ def _is_stale(facts: ProxyFacts) -> bool:
     found = facts.discovery.sdk.global_json if facts.discovery else None
     now = found.uno_sdk.version if found and found.uno_sdk else None
     return not facts.lists_fresh and None not in (now, facts.catalogue_sdk) and now != facts.catalogue_sdk
-
-
-def _ending_json(ending: Ending | None) -> dict[str, object] | None:
-    if ending is None:
-        return None
-    return {"reason": ending.reason, "exitCode": ending.exit_code, "lastLines": list(ending.last_lines)}
-
-
-def _upstream_json(upstream: UpstreamFacts | None) -> dict[str, object] | None:
-    if upstream is None:
-        return None
-    return {
-        "kind": upstream.kind.value if upstream.kind else None,
-        "processId": upstream.process_id,
-        "endpoint": upstream.endpoint,
-        "owned": upstream.owned,
-        "logFile": upstream.log_file,
-        "name": upstream.name,
-        "version": upstream.version,
-        "protocolVersion": upstream.protocol_version,
-    }

@@ -104,13 +104,12 @@ class StatusFile:
 
 
 def _status(facts: ProxyFacts, created: float | None) -> Status:
-    from .report import proxy_json, report  # the command line, which only reads files, does without it
+    from .report import report  # the command line, which only reads files, does without it
 
-    workspace = facts.workspace
-    status, health = proxy_json(facts), report(facts)
-    del status["catalogueAgeSeconds"]  # it would be wrong a second later
+    workspace, health = facts.workspace, report(facts)
+    del health["proxy"]["catalogueAgeSeconds"]  # it would be wrong a second later
     return {
-        **status,
+        **health["proxy"],
         "status": health["status"],
         "issues": health["issues"],
         "created": created,
@@ -158,9 +157,9 @@ def _read(path: str, pid: int) -> Status | None:
     if status is None:
         _remove(path)
         return None
-    del status["created"]
     if status.get("processId") != pid:
         return None  # it is not a status, but the process lives, and will write one
+    status.pop("created", None)
     written = _seconds(status.pop("catalogueWritten", None))
     age = None if written is None else max(0.0, round(time.time() - written, 1))
     return {**status, "catalogueAgeSeconds": age}
@@ -173,8 +172,7 @@ def _current(path: str, pid: int) -> Status | None:
     """
     while True:
         identity, status = _identity(path), _content(path)
-        status.setdefault("created", None)
-        if _is_of(pid, status["created"]):
+        if _is_of(pid, status.get("created")):
             return status
         if _identity(path) == identity:
             return None

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ..state import ProxyFacts
+    from ..state import ProxyFacts, UpstreamFacts
 
 NOT_TRUSTED = "WorkspaceNotTrusted"
 CRASHED = "HostCrashed"
@@ -54,26 +54,28 @@ ADDIN_STEPS = {
 def upstream_issues(facts: ProxyFacts) -> Iterator[Issue]:
     """Each issue once: that of a failed start says more than ours, except of a crash, whose last output we know."""
     known = {issue.code for issue in facts.issues if issue.fatal} - {CRASHED}
-    own = [*(issue for issue in _connection_issues(facts) if issue.code not in known), *_stray_output(facts)]
-    yield from own
+    own = _connection_issue(facts)
+    if own is not None and own.code not in known:
+        yield own
+    crashed = own is not None and own.code == CRASHED
+    yield from _stray_output(facts)
     if facts.trusted is False and all(issue.code != NOT_TRUSTED for issue in facts.issues):
         yield _not_trusted(facts)
     if facts.connected:
         yield from _not_reloaded(facts)
-    crashed = any(issue.code == CRASHED for issue in own)
     yield from (issue for issue in facts.issues if not (crashed and issue.code == CRASHED))
 
 
 def with_proxy_step(issue: Issue, facts: ProxyFacts | None = None) -> Issue:
     """The issue with the next step that helps in a proxy (with these facts), unless it has one of its own."""
     usual = issue.remediation == REMEDIES.get(issue.code)
+    step = PROXY_STEPS.get(issue.code) if usual else None
     if facts is not None:
-        waits = facts.fallback and facts.upstream is None
-        if waits and usual and issue.code == "NoSolutionFound":
-            return issue.replace(remediation=f"{INITIALIZE} {ADDINS_DO}")
         if issue.code in ADDIN_STEPS and _reloads_addins(facts):
-            return issue.replace(remediation=ADDIN_STEPS[issue.code])
-    return issue.replace(remediation=PROXY_STEPS[issue.code]) if usual and issue.code in PROXY_STEPS else issue
+            step = ADDIN_STEPS[issue.code]
+        elif usual and issue.code == "NoSolutionFound" and facts.fallback and facts.upstream is None:
+            step = f"{INITIALIZE} {ADDINS_DO}"
+    return issue if step is None else issue.replace(remediation=step)
 
 
 def _reloads_addins(facts: ProxyFacts) -> bool:
@@ -84,17 +86,12 @@ def _reloads_addins(facts: ProxyFacts) -> bool:
     return upstream.owned or facts.hot_reload is not None
 
 
-def _connection_issues(facts: ProxyFacts) -> Iterator[Issue]:
+def _connection_issue(facts: ProxyFacts) -> Issue | None:
     if facts.upstream is None:
-        yield fatal("HostNotStarted", *_why_not_started(facts))
-    elif facts.without_mcp:
-        yield fatal("HostMcpEndpointNotAvailable", *_why_no_mcp(facts))
-    elif facts.connected:
-        return
-    elif facts.options.url is not None:
-        yield _url_not_connected(facts)
-    else:
-        yield from _not_connected(facts)
+        return fatal("HostNotStarted", *_why_not_started(facts))
+    if facts.without_mcp:
+        return fatal("HostMcpEndpointNotAvailable", *_why_no_mcp(facts, facts.upstream.endpoint))
+    return None if facts.connected else _not_connected(facts, facts.upstream)
 
 
 def _why_not_started(facts: ProxyFacts) -> tuple[str, str]:
@@ -108,10 +105,9 @@ def _why_not_started(facts: ProxyFacts) -> tuple[str, str]:
     return f"{what} was not started.", with_proxy_step(cause, facts).remediation if cause else TRY_AGAIN
 
 
-def _why_no_mcp(facts: ProxyFacts) -> tuple[str, str]:
+def _why_no_mcp(facts: ProxyFacts, endpoint: str | None) -> tuple[str, str]:
     """A .NET Host has /mcp only if an add-in brings it."""
-    upstream = facts.upstream
-    message = f"The Host runs and answers over HTTP, but has no {(upstream and upstream.endpoint) or '/mcp'}"
+    message = f"The Host runs and answers over HTTP, but has no {endpoint or '/mcp'}"
     addins = facts.discovery.addins if facts.discovery else None
     if addins and addins.found:
         why = ", although add-ins were found: it may have been started without them, or none of them brings MCP tools."
@@ -122,37 +118,30 @@ def _why_no_mcp(facts: ProxyFacts) -> tuple[str, str]:
     return f"{message}: {why}.", f"{restore} {BY_ITSELF}"
 
 
-def _url_not_connected(facts: ProxyFacts) -> Issue:
-    """The proxy can neither see a remote server crash nor start it."""
-    what = facts.upstream_name
-    if facts.connect_error:
-        step = "Make sure that the URL of --upstream-url is the address of an MCP server."
-        return fatal("UpstreamError", f"{what} cannot be used over MCP: {facts.connect_error.rstrip('.')}.", step)
-    why = f": {facts.last_end.reason}" if facts.last_end else ""
-    severity = fatal if facts.state is ConnectionState.DEGRADED else warning
-    step = "See that the server runs; the proxy goes on trying."
-    return severity("HostUnreachable", f"{what} is not connected{why}.", step)
-
-
-def _not_connected(facts: ProxyFacts) -> Iterator[Issue]:
+def _not_connected(facts: ProxyFacts, upstream: UpstreamFacts) -> Issue | None:
     what, ending = facts.upstream_name, facts.last_end
+    how = f": {ending.reason}" if ending else ""
+    remote = facts.options.url is not None  # the proxy can neither see it crash nor start it
+    degraded = facts.state is ConnectionState.DEGRADED
     if facts.connect_error:
-        yield fatal("UpstreamError", f"{what} cannot be used over MCP: {facts.connect_error.rstrip('.')}.", TRY_AGAIN)
-    elif facts.state is ConnectionState.DEGRADED:
-        if not any(issue.fatal and issue.code != CRASHED for issue in facts.issues):  # else that is the reason
-            how = f": {ending.reason}" if ending else ""
-            message = f"{what} {_what_it_did(facts)}{how}.{_what_ran(facts)}{_last_output(facts)}"
-            yield fatal(CRASHED, message, _after_crashes(facts))
-    elif ending and ending.exit_code in STOPPED_CODES:
+        step = "Make sure that the URL of --upstream-url is the address of an MCP server." if remote else TRY_AGAIN
+        return fatal("UpstreamError", f"{what} cannot be used over MCP: {facts.connect_error.rstrip('.')}.", step)
+    if remote:
+        step = "See that the server runs; the proxy goes on trying."
+        return (fatal if degraded else warning)("HostUnreachable", f"{what} is not connected{how}.", step)
+    if degraded:
+        if any(issue.fatal and issue.code != CRASHED for issue in facts.issues):
+            return None  # that is the reason
+        message = f"{what} {_what_it_did(facts)}{how}.{_what_ran(facts, upstream)}{_last_output(facts)}"
+        return fatal(CRASHED, message, _after_crashes(facts, upstream))
+    if ending and ending.exit_code in STOPPED_CODES:
         message = f"{what} was stopped ({ending.reason}) and is being started again."
-        yield warning("HostUnreachable", message, WAIT_SECONDS)
-    elif ending:
+        return warning("HostUnreachable", message, WAIT_SECONDS)
+    if ending:
         message = f"{what} ended unexpectedly ({ending.reason}) and is being started again.{_last_output(facts)}"
-        yield warning(CRASHED, message, WAIT_SECONDS)
-    else:
-        pid = facts.upstream.process_id if facts.upstream else None
-        who = f"{what} (process {pid})" if pid else what
-        yield warning("HostUnreachable", f"{who} was started, but is not connected yet.", "Wait some seconds.")
+        return warning(CRASHED, message, WAIT_SECONDS)
+    who = f"{what} (process {upstream.process_id})" if upstream.process_id else what
+    return warning("HostUnreachable", f"{who} was started, but is not connected yet.", "Wait some seconds.")
 
 
 def _what_it_did(facts: ProxyFacts) -> str:
@@ -162,11 +151,10 @@ def _what_it_did(facts: ProxyFacts) -> str:
     return "ended unexpectedly, again and again" if facts.generation else "does not start"
 
 
-def _what_ran(facts: ProxyFacts) -> str:
+def _what_ran(facts: ProxyFacts, upstream: UpstreamFacts) -> str:
     if facts.discovery is None:
         return ""
-    bundled = facts.upstream is not None and facts.upstream.kind is HostKind.BUNDLED
-    program = None if bundled else facts.discovery.host.program
+    program = None if upstream.kind is HostKind.BUNDLED else facts.discovery.host.program
     global_json = facts.discovery.sdk.global_json
     sdk = global_json.uno_sdk if global_json else None
     addins = ", ".join(f"{addin.package} {addin.version}".strip() for addin in facts.discovery.addins.found)
@@ -183,31 +171,32 @@ def _last_output(facts: ProxyFacts) -> str:
     return f" Its last lines:\n{printed[-QUOTED_CHARACTERS:]}" if printed else ""
 
 
-def _after_crashes(facts: ProxyFacts) -> str:
-    is_host = facts.options.uses_host and not _is_command(facts)
+def _after_crashes(facts: ProxyFacts, upstream: UpstreamFacts) -> str:
+    is_host = facts.options.uses_host and upstream.kind is not HostKind.COMMAND
     cause = "An add-in that does not fit is the usual cause. " if is_host else ""
-    log = facts.upstream.log_file if facts.upstream else None
-    return f"{cause}{TRY_AGAIN}" + (f" What it printed is in {log}." if log else "")
+    return f"{cause}{TRY_AGAIN}{_printed_in(upstream.log_file)}"
 
 
 def _stray_output(facts: ProxyFacts) -> Iterator[Issue]:
     """A line on the standard output of a command that is not a message: it is lost, or it may hide an answer."""
-    upstream = facts.upstream
-    if upstream is None or not upstream.stray_line:
+    if facts.upstream is None or not facts.upstream.stray_line:
         return
-    printed = f"'{visible(upstream.stray_line)[:STRAY_CHARACTERS]}' on its standard output, which is not an MCP message"
+    line = visible(facts.upstream.stray_line)[:STRAY_CHARACTERS]
     if facts.connected:
+        has = "has printed"
         step = "Let the server print to stderr what is for people; standard output belongs to MCP."
-        yield warning("UpstreamError", f"{facts.upstream_name} has printed {printed}.", step)
     else:
+        has = "does not answer; it has printed"
         step = "See that the command is an MCP server over stdio, and prints to stderr what is for people."
-        yield warning("UpstreamError", f"{facts.upstream_name} does not answer; it has printed {printed}.", step)
+    message = f"{facts.upstream_name} {has} '{line}' on its standard output, which is not an MCP message."
+    yield warning("UpstreamError", message, step)
 
 
 def _not_trusted(facts: ProxyFacts) -> Issue:
     """A warning, because the rest is served; where nothing is left to serve, the start fails and says so."""
     folder = facts.workspace.working_directory if facts.workspace else facts.options.directory
-    code = "the commands of its config" if _is_command(facts) else f"{ADDINS}, packages in it, or its build"
+    is_command = facts.upstream is not None and facts.upstream.kind is HostKind.COMMAND
+    code = "the commands of its config" if is_command else f"{ADDINS}, packages in it, or its build"
     return warning(NOT_TRUSTED, f"Code of the workspace {folder} ({code}) is not run: {facts.refusal}.")
 
 
@@ -222,12 +211,11 @@ def _not_reloaded(facts: ProxyFacts) -> Iterator[Issue]:
             build = failure.get("named")
             what = f"{build} of its new code failed" if build else "its new code cannot be used"
             message = f"The {failure.get('role')} runs with its old code: {what}, at {when}{because}"
-        log = failure.get("logFile")
-        yield warning("ReloadFailed", message + (f" What it printed is in {log}." if log else ""))
+        yield warning("ReloadFailed", f"{message}{_printed_in(failure.get('logFile'))}")
     client = facts.hot_reload.get("client") if facts.hot_reload else None
     if isinstance(client, dict) and client.get("problem"):
-        log = f" What it printed is in {client.get('logFile')}."
-        yield warning("ClientNotReady", str(client["problem"]), REMEDIES["ClientNotReady"] + log)
+        step = REMEDIES["ClientNotReady"] + _printed_in(client.get("logFile"))
+        yield warning("ClientNotReady", str(client["problem"]), step)
 
 
 def _reload_failures(facts: ProxyFacts) -> Iterator[Mapping[str, object]]:
@@ -236,5 +224,5 @@ def _reload_failures(facts: ProxyFacts) -> Iterator[Mapping[str, object]]:
     yield from failing if isinstance(failing, list) else ()
 
 
-def _is_command(facts: ProxyFacts) -> bool:
-    return facts.upstream is not None and facts.upstream.kind is HostKind.COMMAND
+def _printed_in(log: object) -> str:
+    return f" What it printed is in {log}." if log else ""
