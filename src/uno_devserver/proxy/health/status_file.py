@@ -166,11 +166,8 @@ def _read(path: str, pid: int) -> Status | None:
 
 
 def _current(path: str, pid: int) -> Status | None:
-    """What the file holds, if its process runs; None: it is stale, and was so until a moment ago.
-
-    Judging takes milliseconds, in which another process may get the id and replace the file.
-    """
-    while True:
+    """What the file holds, if its process runs; None: it is stale."""
+    while True:  # judging takes milliseconds, in which another process may get the id and replace the file
         identity, status = _identity(path), _content(path)
         if _is_of(pid, status.get("created")):
             return status
@@ -205,13 +202,11 @@ def _is_of(pid: int, created: object) -> bool:
     """
     from ...system.processes import START_SLACK_SECONDS, command_line, process_started
 
-    now = process_started(pid)
+    now, then = process_started(pid), _seconds(created)
     if now is None:
         return False
-    then = _seconds(created)
-    if then is not None and abs(then - now) <= START_SLACK_SECONDS:
-        return True
-    return any(map(_PROGRAM.search, command_line(pid)))
+    is_same = then is not None and abs(then - now) <= START_SLACK_SECONDS
+    return is_same or any(map(_PROGRAM.search, command_line(pid)))
 
 
 def _seconds(value: object) -> float | None:

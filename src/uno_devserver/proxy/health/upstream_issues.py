@@ -70,20 +70,12 @@ def with_proxy_step(issue: Issue, facts: ProxyFacts | None = None) -> Issue:
     """The issue with the next step that helps in a proxy (with these facts), unless it has one of its own."""
     usual = issue.remediation == REMEDIES.get(issue.code)
     step = PROXY_STEPS.get(issue.code) if usual else None
-    if facts is not None:
-        if issue.code in ADDIN_STEPS and _reloads_addins(facts):
-            step = ADDIN_STEPS[issue.code]
-        elif usual and issue.code == "NoSolutionFound" and facts.fallback and facts.upstream is None:
-            step = f"{INITIALIZE} {ADDINS_DO}"
+    upstream = facts.upstream if facts else None
+    if facts and facts.fallback and upstream is None and usual and issue.code == "NoSolutionFound":
+        step = f"{INITIALIZE} {ADDINS_DO}"
+    if facts and upstream and upstream.kind is HostKind.BUNDLED and (upstream.owned or facts.hot_reload is not None):
+        step = ADDIN_STEPS.get(issue.code, step)  # its add-ins are reloaded, by us or by the proxy that owns it
     return issue if step is None else issue.replace(remediation=step)
-
-
-def _reloads_addins(facts: ProxyFacts) -> bool:
-    """Whether the add-ins of the Host are reloaded, by us or by the proxy that owns it."""
-    upstream = facts.upstream
-    if upstream is None or upstream.kind is not HostKind.BUNDLED:
-        return False
-    return upstream.owned or facts.hot_reload is not None
 
 
 def _connection_issue(facts: ProxyFacts) -> Issue | None:
@@ -133,7 +125,9 @@ def _not_connected(facts: ProxyFacts, upstream: UpstreamFacts) -> Issue | None:
         if any(issue.fatal and issue.code != CRASHED for issue in facts.issues):
             return None  # that is the reason
         message = f"{what} {_what_it_did(facts)}{how}.{_what_ran(facts, upstream)}{_last_output(facts)}"
-        return fatal(CRASHED, message, _after_crashes(facts, upstream))
+        is_host = facts.options.uses_host and upstream.kind is not HostKind.COMMAND
+        cause = "An add-in that does not fit is the usual cause. " if is_host else ""
+        return fatal(CRASHED, message, f"{cause}{TRY_AGAIN}{_printed_in(upstream.log_file)}")
     if ending and ending.exit_code in STOPPED_CODES:
         message = f"{what} was stopped ({ending.reason}) and is being started again."
         return warning("HostUnreachable", message, WAIT_SECONDS)
@@ -169,12 +163,6 @@ def _last_output(facts: ProxyFacts) -> str:
     lines = facts.last_end.last_lines[-QUOTED_LINES:] if facts.last_end else ()
     printed = "\n".join(line.rstrip() for line in lines).strip()
     return f" Its last lines:\n{printed[-QUOTED_CHARACTERS:]}" if printed else ""
-
-
-def _after_crashes(facts: ProxyFacts, upstream: UpstreamFacts) -> str:
-    is_host = facts.options.uses_host and upstream.kind is not HostKind.COMMAND
-    cause = "An add-in that does not fit is the usual cause. " if is_host else ""
-    return f"{cause}{TRY_AGAIN}{_printed_in(upstream.log_file)}"
 
 
 def _stray_output(facts: ProxyFacts) -> Iterator[Issue]:

@@ -1,8 +1,7 @@
 """Records calls for the inspector page: their states, their times, and short texts of arguments and results.
 
 Calls are recorded only while a page is open, and recording never changes their outcome. The last calls and all that are
-under way are kept. Any message has a text, which is bounded in length and in the time that it takes; a text that was
-cut ends with `…`. Binary content is named with its size.
+under way are kept. Texts are bounded in length and in the time that they take; one that was cut ends with `…`.
 """
 
 from __future__ import annotations
@@ -256,21 +255,14 @@ def outcome_of(result: Answer) -> tuple[bool, str]:
             if (size := len(memoryview(result))) > MOST_BYTES:
                 return False, f"[{_size(size)}, which is too much to show]"
             result = _members(result)
-        return _decoded(result.get("isError")) is True, cut(_result_text(result))
+        return _decoded(result.get("isError")) is True, _result_text(result)
     except (ValueError, RecursionError):  # JSON that clients may accept, but this reader does not
         return False, UNSHOWN
 
 
 def _result_text(result: Result) -> str:
     for member in ("content", "contents", "messages"):
-        texts: list[str] = []
-        characters = 0
-        for item in _items(result.get(member)):
-            texts.append(_content(_decoded(item)))
-            characters += len(texts[-1]) + 1
-            if characters > MOST_CHARACTERS:
-                break
-        if text := "\n".join(texts):
+        if text := _beginning((_content(_decoded(item)) for item in _items(result.get(member))), "\n"):
             return text
     others = {name: value for name, value in result.items() if name not in ("content", "_meta", "isError")}
     return short_json(others) if others else ""
@@ -306,15 +298,23 @@ def _content(item: object) -> str:
 
 def short_json(value: object) -> str:
     """The value as JSON, cut; what is not shown is not looked at, however large it is."""
-    text = ""
     try:
-        for part in _json_parts(value):
-            text += part
-            if len(text) > MOST_CHARACTERS:
-                break
+        return _beginning(_json_parts(value))
     except (RecursionError, ValueError):  # nested deeper, or with longer numbers, than this can follow
         return UNSHOWN
-    return cut(text)
+
+
+def _beginning(parts: Iterable[str], separator: str = "") -> str:
+    """The parts joined, and cut; those that are not shown are not made."""
+    shown: list[str] = []
+    characters = 0
+    for part in parts:
+        shown.append(part)
+        characters += len(part)
+        if characters > MOST_CHARACTERS:
+            break
+        characters += len(separator)
+    return cut(separator.join(shown))
 
 
 def _json_parts(value: object) -> Iterator[str]:

@@ -22,7 +22,6 @@ from ..options import INSPECTOR_PORT
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
-    from ...inspector.server import Inspector
     from ...protocol.http.messages import Answer, Request
     from ...protocol.service import Params
     from ...protocol.streamable import StreamableHttp
@@ -47,11 +46,9 @@ class HttpListeners:
         self._state = state
         self._endpoints: list[StreamableHttp] = []
         self._close_ports: list[Callable[[], Awaitable[None]]] = []
-        self._inspector: Inspector | None = None
         self._page_events: PageEvents | None = None
         self._opening = asyncio.Lock()
         self._refused_port: int | None = None  # neither it nor one of the next was free
-        self._loop = asyncio.get_running_loop()
         self._look_timer: asyncio.TimerHandle | None = None
         self._start_over = False  # the first start is over, or takes long
         self._tasks = Tasks()
@@ -68,14 +65,14 @@ class HttpListeners:
 
     def look(self) -> None:
         """Open the inspector if the workspace now wants it: its config or its trust may have changed."""
-        if self._start_over and self._inspector is None:
+        if self._start_over and self._state.facts.inspector is None:
             self._tasks.start(self._open_if_wanted())
 
     async def open_inspector(self, port: int | None = None) -> str | Issue:
         """The URL of the inspector, which is opened if it is not open yet; the issue if that fails."""
         async with self._opening:
-            if self._inspector is not None:
-                return self._inspector.url
+            if self._state.facts.inspector is not None:
+                return self._state.facts.inspector
             port = INSPECTOR_PORT if port is None else port
             workspace = self._state.workspace
             token = await apart(partial(_token, workspace.working_directory if workspace else self._options.directory))
@@ -90,7 +87,6 @@ class HttpListeners:
                 self._refused_port = port
                 self._refuse("inspector", opened)
                 return opened
-            self._inspector = opened
             self._endpoints.append(mcp)
             self._close_ports.append(opened.close)
             self._state.blame("inspector", ())
@@ -121,7 +117,7 @@ class HttpListeners:
     def _look_in(self, seconds: float) -> None:
         if self._look_timer is not None:
             self._look_timer.cancel()
-        self._look_timer = self._loop.call_later(seconds, self._first_look)
+        self._look_timer = asyncio.get_running_loop().call_later(seconds, self._first_look)
 
     def _first_look(self) -> None:
         self._start_over = True
@@ -179,10 +175,7 @@ class HttpListeners:
 
 
 def wanted_port(options: Options, workspace: Workspace | None, environ: Mapping[str, str]) -> int | None:
-    """The port that an option or the config names for the inspector; None: it is not wanted. Reads the disk.
-
-    `workspace`: None if the upstream does not depend on one; then the config near the folder counts.
-    """
+    """The port that an option or the config (without a workspace: the one near the folder) names; None: not wanted."""
     if options.inspector_port is not None:
         return options.inspector_port
     path = workspace.config if workspace else find_config(options.directory)

@@ -1,8 +1,7 @@
 """The log that the inspector page shows: this process's own lines from its start, and the server's output.
 
-Lines come from any thread, and no writer waits. Each has a number and is told once. The server's output is read from
-the file that it prints to, while a page is open: at first its end, then what is new. A file that was truncated or
-replaced is read from its beginning.
+Lines come from any thread, and no writer waits. Each has a number and is told once. While a page is open the server's
+output is read from its file: at first its end, then what is new; a truncated or replaced file from its beginning.
 """
 
 from __future__ import annotations
@@ -129,11 +128,7 @@ class OutputTail:
         self._last: deque[str] = deque(maxlen=LAST_LINES)  # that were read
 
     def read(self, path: str, last_words: Sequence[str] = ()) -> list[Printed]:
-        """What was printed since the last read.
-
-        `last_words`: the last lines of a server that has ended, whose file may have been overwritten before all of it
-        was read.
-        """
+        """What was printed since the last read. `last_words`: of an ended server, whose file may be overwritten."""
         unread: list[Printed] = []
         try:
             if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for a writer
@@ -182,21 +177,16 @@ class OutputTail:
         return printed
 
     def _level_of(self, stamp: str, level: str, text: str) -> int:
-        continues = self._continues(text)
-        if level:
-            self._level = _LEVELS[level]
-        elif stamp or not continues:
-            self._level = INFORMATION
+        """Its own, or that of the line before if it belongs to that one."""
+        continues = text[:1].isspace()
+        if not continues:
+            begins = text.startswith(_TRACEBACK)
+            explains = begins or self._in_traceback or text.startswith(_CHAINED)
+            continues = explains and self._level >= WARNING  # with the level of a detail, a page would hide it
+            self._in_traceback = begins
+        if level or stamp or not continues:
+            self._level = _LEVELS.get(level, INFORMATION)
         return self._level
-
-    def _continues(self, text: str) -> bool:
-        """Whether a line belongs to the one before."""
-        if text[:1].isspace():
-            return True
-        begins = text.startswith(_TRACEBACK)
-        continues = begins or self._in_traceback or text.startswith(_CHAINED)
-        self._in_traceback = begins
-        return continues and self._level >= WARNING  # with the level of a detail, a page would hide it
 
 
 def _own_time(stamp: str, now: float) -> float | None:

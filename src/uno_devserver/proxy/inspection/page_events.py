@@ -73,7 +73,6 @@ class PageEvents:
         """Everything is as of the moment of the call, except for what is on disk; later changes follow as events."""
         workspace, now = self._state.workspace, time.time()
         known = {
-            "startedAt": now,  # unless the disk knows better
             "version": __version__,
             "processId": os.getpid(),
             "home": os.path.expanduser("~"),
@@ -81,6 +80,7 @@ class PageEvents:
             "solution": workspace.solution if workspace else None,
             "name": self._state.facts.upstream_name,
             "now": now,
+            "startedAt": process_started(os.getpid()) or now,
             "health": self._state.report(),
             "calls": self._calls.documents(),
             "log": self._log.lines(),
@@ -126,7 +126,8 @@ class PageEvents:
     async def _read_servers(self) -> dict[str, object]:
         """The servers and proxies of this machine; as before, if the disk does not answer."""
         if self._reading is None:  # one at a time: each is a thread, which hangs as long as the disk
-            self._reading = asyncio.ensure_future(apart(partial(_read_disk, self._state.workspace)))
+            workspace = self._state.workspace
+            self._reading = asyncio.ensure_future(apart(lambda: machine_servers(folders(), workspace)))
         reading = self._reading
         await asyncio.wait([reading], timeout=DISK_SECONDS)
         if reading.done():
@@ -150,17 +151,8 @@ class PageEvents:
             await asyncio.sleep(OUTPUT_SECONDS)
 
 
-def _read_disk(workspace: Workspace | None) -> dict[str, object]:
-    servers = machine_servers(folders(), workspace)
-    started = process_started(os.getpid())
-    return servers if started is None else {"startedAt": started, **servers}
-
-
 def machine_servers(folders: Folders, workspace: Workspace | None) -> dict[str, object]:
-    """The Hosts in the registry and the proxies of this machine; the Hosts of `workspace` are marked.
-
-    The registry is not changed: stale entries stay. Waits for the disk.
-    """
+    """The Hosts (those of `workspace` are marked) and proxies of this machine. Waits for the disk, removes nothing."""
     found = survey(folders.registry, removing=False).running[:MOST_SERVERS]
     ours = of_workspace(found, workspace) if workspace is not None else ()
     servers = [
