@@ -261,8 +261,8 @@ def outcome_of(result: Answer) -> tuple[bool, str]:
 
 
 def _result_text(result: Result) -> str:
-    for member in ("content", "contents", "messages"):
-        if text := _beginning((_content(_decoded(item)) for item in _items(result.get(member))), "\n"):
+    for member, show in (("content", _content), ("contents", _content), ("messages", _message)):
+        if text := _beginning((show(_decoded(item)) for item in _items(result.get(member))), "\n"):
             return text
     others = {name: value for name, value in result.items() if name not in ("content", "_meta", "isError")}
     return short_json(others) if others else ""
@@ -279,14 +279,18 @@ def _items(value: object) -> Iterable[object]:
         yield item
 
 
+def _message(message: object) -> str:
+    """A message of a prompt."""
+    if not isinstance(message, dict):
+        return short_json(message)
+    return f"{message.get('role')}: {_content(message.get('content'))}"
+
+
 def _content(item: object) -> str:
-    """An item of a tool's or a resource's content, or a message of a prompt."""
     if not isinstance(item, dict):
         return short_json(item)
     if isinstance(item.get("text"), str):
         return str(item["text"])
-    if "role" in item:
-        return f"{item['role']}: {_content(item.get('content'))}"
     if item.get("type") == "resource" and isinstance(item.get("resource"), dict):
         return _content(item["resource"])
     binary = item.get("data", item.get("blob"))
