@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import stat
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -122,6 +123,24 @@ def test_a_proxy_that_ends_before_it_has_learned_anything_leaves_no_file(tmp_pat
     assert os.listdir(tmp_path / "proxies") == []
     status.update(FACTS)  # by the engine, which another thread still runs
     assert status._writer is None
+
+
+def test_an_end_while_the_first_update_is_under_way_leaves_no_file(
+    status: StatusFile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = threading.Thread.start
+
+    def end_meanwhile(writer: threading.Thread) -> None:
+        status.remove()
+        start(writer)
+
+    monkeypatch.setattr(threading.Thread, "start", end_meanwhile)
+
+    status.update(FACTS)
+
+    assert status._writer is not None
+    status._writer.join(10)
+    assert not own_file(tmp_path).exists()
 
 
 def test_where_the_first_file_cannot_be_written_the_proxy_does_not_care(tmp_path: Path) -> None:

@@ -68,8 +68,9 @@ class StatusFile:
             from threading import Event, Thread  # takes 4 ms, for which the first answer does not wait
 
             self._changed, self._removing = Event(), Event()
-            self._writer = Thread(target=self._write_changes, name="status file", daemon=True)
-            self._writer.start()
+            writer = Thread(target=self._write_changes, name="status file", daemon=True)
+            writer.start()
+            self._writer = writer  # not before: another thread may remove the file now, and join the writer
         self._changed.set()
 
     def remove(self) -> None:
@@ -86,7 +87,7 @@ class StatusFile:
         from ...system.processes import process_started
 
         written, created = "", process_started(os.getpid())
-        while self._changed.wait() and not self._removing.wait(QUIET_SECONDS):
+        while self._changed.wait() and not (self._removing.wait(QUIET_SECONDS) or self._removed):
             self._changed.clear()
             assert self._facts is not None
             content = json.dumps(_status(self._facts, created))
