@@ -27,8 +27,9 @@ MAX_BYTES = 1024 * 1024  # of a file: most have 2 KB, and 200 KB with 20 reloads
 MAX_FILES = 1000  # a folder full of other files does not hold up a command
 QUIET_SECONDS = 0.05  # before a write: a crash and the restart change some ten facts within 20 ms
 REMOVE_SECONDS = 0.1  # a disk takes a millisecond, or hangs; the proxy ends within 300 ms
-_FILE = re.compile(r"([0-9]+)\.json(\.\1-[0-9]+\.tmp)?")  # `.tmp`: its process ended while it wrote
-_PROGRAM = re.compile(r"uno[-_.]devserver")  # in a command line: both names of the command, and that of the package
+# Compiled by those who read: a proxy, which only writes its file, does without them.
+_FILE = r"([0-9]+)\.json(\.\1-[0-9]+\.tmp)?"  # `.tmp`: its process ended while it wrote
+_PROGRAM = r"uno[-_.]devserver"  # in a command line: both names of the command, and that of the package
 
 STARTING = "{} has not been started yet; the proxy is about to."
 STARTING_STEP = "Wait a moment, then try again."
@@ -147,7 +148,7 @@ def remove_stale(state: str) -> list[str]:
 def _files(state: str) -> list[tuple[int, str]]:
     folder = os.path.join(state, FOLDER)
     try:
-        found = [name for name in map(_FILE.fullmatch, os.listdir(folder)) if name]
+        found = [name for name in map(re.compile(_FILE).fullmatch, os.listdir(folder)) if name]
     except OSError:
         return []
     return sorted((int(name[1]), os.path.join(folder, name[0])) for name in found[:MAX_FILES])
@@ -207,7 +208,7 @@ def _is_of(pid: int, created: object) -> bool:
     if now is None:
         return False
     is_same = then is not None and abs(then - now) <= START_SLACK_SECONDS
-    return is_same or any(map(_PROGRAM.search, command_line(pid)))
+    return is_same or any(re.search(_PROGRAM, word) for word in command_line(pid))
 
 
 def _seconds(value: object) -> float | None:

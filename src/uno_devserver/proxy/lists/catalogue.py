@@ -14,8 +14,6 @@ from ...system.log import log
 from ...system.naming import name_for
 from ...system.sha256 import sha256
 from ...system.values import Value, field_names
-from ...workspace.config_file import config_in
-from ...workspace.paths import absolute, upwards
 from ..own_tools import Circumstances
 from .merge import Offered
 
@@ -89,6 +87,9 @@ def circumstances(options: Options, kept: Catalogue | None) -> Circumstances:
 
 def _glance(directory: str) -> Circumstances:
     """What a folder looks like: a workspace with solutions, one with a server or add-ins of its own, or none."""
+    from ...workspace.config_file import config_in  # with a catalogue there is no need for it
+    from ...workspace.paths import absolute, upwards
+
     start = absolute(directory)
     try:
         found = any(name.lower().endswith(SOLUTIONS) for name in os.listdir(start))
@@ -104,6 +105,7 @@ def _glance(directory: str) -> Circumstances:
 def _own_code(folder: str) -> Circumstances:
     """A workspace that names a server, or has add-ins: its code is reloaded if the user has agreed to run it."""
     from ...workspace.config import read_config  # few first starts need it
+    from ...workspace.config_file import config_in
     from ...workspace.trust import is_trusted
 
     config = read_config(config_in(folder))
