@@ -15,6 +15,7 @@ from support.bundled import wait_for
 from support.files import write
 from support.inspectors import InspectorClient, inspector_of, last_port_taken
 from support.machine import Machine
+from support.odd_servers import odd_server
 from support.ports import lasting_port
 from support.proxies import PATIENCE, Proxies
 from support.servers import Processes
@@ -358,8 +359,19 @@ def test_a_proxy_that_cannot_be_asked_stays_and_gets_a_neighbour(trusted: Proxie
     assert health["hostProcessId"] == client.health()["hostProcessId"], "both have the same Host"
     code, errors = inspecting.end()
     assert code == 0
-    assert f"The proxy {client.process.pid} of this workspace has no page" in errors
+    assert f"The proxy {client.process.pid} has no page" in errors
     assert client.call("greet", name="you") == "Hello, you!"
+
+
+def test_where_nothing_can_be_served_the_proxy_of_a_command_gets_no_neighbour(machine: Machine) -> None:
+    with Proxies(machine) as proxies:
+        client = proxies.connected("--", *odd_server())
+
+        result = machine.run("inspect", "--json")
+
+    assert (result.json["error"]["code"], result.exit_code) == ("InspectorNotServed", 1)
+    assert f"The proxy {client.process.pid} has no page" in result.json["error"]["message"]
+    assert "--inspector" in result.json["error"]["nextStep"]
 
 
 # --- what is wrong ----------------------------------------------------------------------------------------------------

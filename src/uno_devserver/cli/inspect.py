@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .interrupts import Interrupts
     from .parse import Invocation
 
+SETTLE_SECONDS = 0.1  # a client may be launching a proxy at this moment, which can be found some 30 ms later
 START_SECONDS = 10.0  # a proxy that takes longer for its first start is not waited for
 POLL_SECONDS = 0.02
 STARTING = frozenset({"Initializing", "Discovering", "Launching", "Connecting", "Connected", "Reconnecting"})
@@ -49,6 +50,9 @@ def run(invocation: Invocation) -> Result:
     port = _port(invocation, workspace)
     _agree(workspace)
     proxies = _proxies(workspace)
+    if not proxies:
+        time.sleep(SETTLE_SECONDS)
+        proxies = _proxies(workspace)
     page = _open_page(proxies) or _asked_for(proxies, port)
     if page is not None:
         _show(page, invocation)
@@ -160,12 +164,16 @@ def _page(status: Status, url: object) -> Page | None:
 
 
 def _start(invocation: Invocation, workspace: Workspace, port: int | None, proxies: list[Status]) -> Result:
-    from .attended_proxy import AttendedProxy
+    from .attended_proxy import NO_PAGE, AttendedProxy
     from .interrupts import Interrupts
 
     for status in proxies:
-        beside = "it was started without --inspector, and cannot be asked. Another is started beside it"
-        log.info(f"The proxy {status.get('processId')} of this workspace has no page: {beside}.")
+        why = (
+            f"The proxy {status.get('processId')} has no page: it was started without --inspector, and cannot be asked."
+        )
+        if not workspace.resolved:  # another proxy would have nothing to show
+            raise UserError(NO_PAGE, why, "Start it with --inspector, in your client or by hand.")
+        log.info(f"{why} Another is started beside it.")
     directory = workspace.requested_directory
     interrupts = Interrupts()
     interrupts.hold()

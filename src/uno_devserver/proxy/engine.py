@@ -51,7 +51,7 @@ TOOLS_SECONDS = 30.0  # --mcp-wait-tools-list: what clients allow for their star
 LOOK_SECONDS = 1.0  # a start does not wait longer for a look at the disk, which takes microseconds as a rule
 FIRST_CALLS_SECONDS = 0.02  # the calls that waited for a start go first
 QUIET_SECONDS = 0.2  # the first calls come as soon as there is an upstream, and the rest can wait
-LONG_START_SECONDS = 1.0  # a start that works is over by then
+LONG_START_SECONDS = 0.3  # most starts are over by then; of the others people want to see how far they are
 CATALOGUE_SECONDS = 60.0  # --force-generate-tool-cache: a Host has 30 s to start, and its add-ins as long to load
 
 _LEVELS = {"info": INFORMATION, "warning": WARNING, "error": ERROR}  # of our own log
