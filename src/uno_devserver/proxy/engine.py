@@ -52,6 +52,7 @@ LOOK_SECONDS = 1.0  # a start does not wait longer for a look at the disk, which
 FIRST_CALLS_SECONDS = 0.02  # the calls that waited for a start go first
 QUIET_SECONDS = 0.2  # the first calls come as soon as there is an upstream, and the rest can wait
 LONG_START_SECONDS = 0.3  # most starts are over by then; of the others people want to see how far they are
+NAME_CHARACTERS, MOST_CLIENTS = 100, 20  # of those that introduced themselves, which health and status file name
 CATALOGUE_SECONDS = 60.0  # --force-generate-tool-cache: a Host has 30 s to start, and its add-ins as long to load
 
 _LEVELS = {"info": INFORMATION, "warning": WARNING, "error": ERROR}  # of our own log
@@ -206,8 +207,8 @@ class Engine:
         self._open_ahead()
         self._service.broadcast_peer.met(client)
         self.keeper.met(client)
-        clients = dict.fromkeys((*self._state.facts.clients, client.name or "unknown"))
-        self._state.learn(clients=tuple(clients))
+        clients = dict.fromkeys((*self._state.facts.clients, (client.name or "unknown")[:NAME_CHARACTERS]))
+        self._state.learn(clients=tuple(clients)[-MOST_CLIENTS:])
         if client.protocol_version in MODERN_VERSIONS:
             self._roots_changed(None)
         elif self._unready is None:

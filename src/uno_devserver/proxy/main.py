@@ -27,11 +27,14 @@ from .state import ConnectionState, ProxyState
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from asyncio import AbstractEventLoop
 
     from .engine import Engine
     from .first_start import FirstStart
     from .options import Options
+else:
+    import _signal as signal  # what `signal` wraps into enums, which takes half a millisecond before the first answer
 
 # For the engine to stop its upstream, and for the client to take what is left: together the 300 ms that we have.
 ENGINE_SECONDS = 0.25
@@ -80,8 +83,10 @@ class Proxy:
 
     def serve(self) -> UserError | None:
         try:
+            self._heed_signals()
             if self._options.only_catalogue:
                 return self._make_catalogue()
+            self._state.announce()
             self._answer(until_ready=True)
             self._run_engine()
             self._answer()
@@ -111,7 +116,6 @@ class Proxy:
         if self._begun:
             return
         self._begun = True
-        self._heed_signals()
         _thread.start_new_thread(self._prepare, ())
         from .front.client_watch import watch_client, watch_ends
 
@@ -225,7 +229,6 @@ class Proxy:
 
     def _make_catalogue(self) -> UserError | None:
         """--force-generate-tool-cache."""
-        self._heed_signals()
         self._prepare()
         first = self._first
         try:
@@ -241,8 +244,6 @@ class Proxy:
     # The end.
 
     def _heed_signals(self) -> None:
-        import signal
-
         self._input.heed_signals()
         for name in ("SIGTERM", "SIGINT", "SIGHUP", "SIGBREAK"):
             number = getattr(signal, name, None)
@@ -284,19 +285,15 @@ def first_state(options: Options) -> ProxyState:
             log.warn(problem)
     offered = catalogue.offered if catalogue else Offered()
     lists, own_tools = merged(offered, circumstances(options, catalogue))
-    status_file = None if options.only_catalogue else StatusFile(state_folder)
-    state = ProxyState(
+    return ProxyState(
         options,
         lists=lists,
         own_tools=own_tools,
         capabilities=capabilities(catalogue.capabilities if catalogue else {}),
         instructions=instructions(catalogue.instructions if catalogue else None),
         catalogue=catalogue,
-        status_file=status_file,
+        status_file=None if options.only_catalogue else StatusFile(state_folder),
     )
-    if status_file is not None:
-        status_file.write_first(options)  # before the first answer, so that its receiver finds the proxy
-    return state
 
 
 def _end_children() -> None:

@@ -203,6 +203,11 @@ class ProxyState:
         if self._status_file is not None and not (self._first_start and facts.state in PASSING):
             self._status_file.update(self.snapshot())
 
+    def announce(self) -> None:
+        """Write the status file, before the first answer, so that whoever has that finds the proxy."""
+        if self._status_file is not None:
+            self._status_file.write_first(self.facts.options)
+
     def first_start_takes_long(self) -> None:
         """From now on every state is written to the status file."""
         self._first_start = False

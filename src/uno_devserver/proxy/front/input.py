@@ -16,10 +16,13 @@ from ...protocol.lines import LineSplitter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from asyncio import AbstractEventLoop
     from collections.abc import Callable
 
     from ...protocol.lines import TooLong
+else:
+    import _signal as signal  # see main.py
 
 MAX_LINE_BYTES = 16 * 1024 * 1024
 READ_BYTES = 64 * 1024  # what a pipe holds
@@ -86,8 +89,6 @@ class PolledInput(ClientInput):
         self._readable = False
 
     def heed_signals(self) -> None:
-        import signal
-
         signal.set_wakeup_fd(self._waking, warn_on_full_buffer=False)
 
     def wait(self, milliseconds: int) -> bool:

@@ -47,7 +47,7 @@ class StatusFile:
         self._removed = False
 
     def write_first(self, options: Options) -> None:
-        """Write that the proxy starts; called before the first answer, so that its receiver finds the proxy."""
+        """Write that the proxy starts."""
         issue = {"code": "HostNotStarted", "severity": "Fatal", "remediation": STARTING_STEP}
         issue["message"] = STARTING.format(options.upstream_name)
         status = {
@@ -59,6 +59,8 @@ class StatusFile:
             "opensInspector": True,
         }
         self._write(json.dumps(status))
+        if self._removed:  # by a signal meanwhile
+            _remove(self._path)
 
     def update(self, facts: ProxyFacts) -> None:
         """Return at once; the thread writes the file."""
