@@ -146,7 +146,7 @@ class Engine:
                 forwarding=self._service.forwarding,
                 announcements=self._announcements,
             )
-        first.launcher.reports.open(self._loop, self.keeper.reported)
+        first.launcher.report_to(self._loop, self.keeper.reported)
 
     async def run(self) -> None:
         """Until `stop` is called."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ...protocol.running import Tasks
 from ...system.log import log
 from ..upstream.keeper import Connected, Listed, Refused
-from ..upstream.launcher import Failed, Launcher, Launching, Ready, Strayed
+from ..upstream.launcher import Failed, Launcher, Launching, Ready
 from ..upstream.restart_policy import DEFAULT_LIMITS, UpstreamLimits
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Swap:
     async def run(self) -> None:
         """Return when the new server was promoted; SwapFailure when it was not, and nothing is left of it."""
         seconds = self._limits.swap_seconds
-        self._launcher.reports.open(self._loop, self._on_report)
+        self._launcher.report_to(self._loop, self._on_report)
         self._start()
         await asyncio.wait((self._outcome,), timeout=seconds)
         self.abort(f"The new server was not ready within {seconds:g} s.")
@@ -89,12 +89,10 @@ class Swap:
             self.abort(str(report.failure), ending.last_lines if ending else ())
         elif isinstance(report, Launching):
             log.info(f"Started {report.what} (process {report.process_id}) beside the one that serves.")
-        elif isinstance(report, Strayed):
+        else:
             log.debug(f"the new server wrote a line that is no message: {report.line}")
             self._stray_line = report.line if report.attempt == self._attempt else self._stray_line
             self._report_stray_line()
-        else:
-            (log.warn if report.warning else log.info)(report.message)
 
     def _on_ready(self, running: Running) -> None:
         if self._started.done():  # too late: the swap has failed

@@ -1,21 +1,18 @@
-"""The interface of upstreams: what the keeper of the upstream needs of a Host, a command or a URL.
+"""The interface of upstreams: a Host, a command or a URL as the keeper sees it.
 
 Cheap to import: the launch waits for it.
 """
 
 from __future__ import annotations
 
-from ...issues import Issue
 from ...system.values import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
-
     from ...instances.host_kind import HostKind
+    from ...issues import Issue
     from ...protocol.client.connection import Connection, Peer
-else:
-    Protocol = object
+    from .launcher import StartObserver
 
 
 class Ending(Value):
@@ -44,60 +41,34 @@ class StartFailure(Exception):
         self.ending = ending
 
 
-class StartObserver(Protocol):
-    """Is told of the progress of one start. Called from the thread that starts, unless stated otherwise."""
-
-    def launching(self, what: str, process_id: int | None) -> None:
-        """The process exists (None: it did before), and its readiness is awaited. May be called more than once."""
-
-    def said(self, message: str, *, warning: bool = False) -> None:
-        """A line for the log."""
-
-    def strayed(self, line: str) -> None:
-        """It wrote this line, which is no message, to its standard output. Called in the event loop, at any time."""
-
-    def go_on(self) -> bool:
-        """Asked again and again; on False the start raises StartFailure soon."""
-
-
-class Running(Protocol):
+class Running:
     """An upstream that runs, as far as can be seen from outside."""
 
-    @property
-    def kind(self) -> HostKind: ...
-    @property
-    def process_id(self) -> int | None: ...
-    @property
-    def endpoint(self) -> str | None: ...
-    @property
-    def owned(self) -> bool:
-        """Whether this proxy stops it; a Host that another program launched is not owned."""
-
-    @property
-    def log_file(self) -> str | None: ...
+    kind: HostKind
+    process_id: int | None = None
+    endpoint: str | None = None  # None: it is spoken to over pipes, in one conversation that all clients share
+    owned = False  # whether this proxy stops it; a Host that another program launched is not owned
+    log_file: str | None = None
 
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
-        """A conversation for one client; raises Lost or Refusal.
-
-        An upstream that can have only one conversation (a command on pipes) returns the same one each time.
-        """
+        """A conversation for one client; raises Lost or Refusal."""
+        raise NotImplementedError
 
     async def ended(self) -> Ending:
         """Return when it has ended, or does not answer any more."""
+        raise NotImplementedError
 
     def check_now(self) -> None:
-        """A connection to it failed: check at once, and not at the next interval, whether it still answers."""
+        """A connection to it failed: check at once whether it still answers, unless its end is noticed anyway."""
 
     async def stop(self, *, patient: bool = False) -> None:
-        """Stop it with all its processes, if it is owned; bounded in time.
-
-        `patient`: it may take the seconds that it needs to end in order.
-        """
+        """Stop it with all its processes, if it is owned; bounded in time. `patient`: it may end in order first."""
 
 
-class Upstream(Protocol):
+class Upstream:
     def start(self, observer: StartObserver) -> Running:
         """Start or find it. Blocks, so it runs in a thread of its own; raises StartFailure."""
+        raise NotImplementedError
 
     def renegotiate(self) -> None:
         """Forget what earlier starts showed of the server's protocol versions: its code may be another by now."""

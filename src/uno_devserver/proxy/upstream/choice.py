@@ -36,18 +36,11 @@ def workspace_upstream(options: Options, workspace: Workspace, channel_name: str
     if uses_config(workspace):
         from .configured import ConfiguredUpstream
 
-        return ConfiguredUpstream(workspace, folders(), os.environ, trusts=_trusts)
+        return ConfiguredUpstream(workspace, os.environ)
     from .host_launch import HostUpstream
 
-    return HostUpstream(
-        workspace,
-        folders(),
-        os.environ,
-        trusts=_trusts,
-        port=options.port,
-        forwarded=options.forwarded,
-        control_channel=pipe_path(channel_name),
-    )
+    channel = pipe_path(channel_name)
+    return HostUpstream(workspace, os.environ, port=options.port, forwarded=options.forwarded, control_channel=channel)
 
 
 def uses_config(workspace: Workspace) -> bool:
@@ -59,15 +52,6 @@ def uses_config(workspace: Workspace) -> bool:
         return False
     from ...workspace.config import read_config
 
-    config = read_config(workspace.config)
-    return config.names_server or (config.unclear is not None and not _has_work_for_host(workspace))
-
-
-def _has_work_for_host(workspace: Workspace) -> bool:
-    return workspace.global_json is not None or os.path.isdir(os.path.join(workspace.working_directory, ADDINS))
-
-
-def _trusts(workspace: Workspace) -> bool:
-    from ...workspace.trust import is_trusted
-
-    return is_trusted(os.environ, workspace.working_directory)
+    config, addins = read_config(workspace.config), os.path.join(workspace.working_directory, ADDINS)
+    has_work_for_host = workspace.global_json is not None or os.path.isdir(addins)
+    return config.names_server or (config.unclear is not None and not has_work_for_host)

@@ -20,20 +20,13 @@ from ...system.log import DEBUG, log
 from ...system.process_end import process_end
 from ...system.threads import apart
 from ...system.values import Value
-from .base import Ending, how_it_ended
+from .base import Ending, Running, how_it_ended
 
 if TYPE_CHECKING:
-    from typing import Protocol
-
     from ...instances.child import Child, Output
     from ...protocol.client.connection import Peer
-    from .base import StartObserver
-
-    class Negotiated(Protocol):
-        """Tells the upstream how its next process is spoken to first."""
-
-        def __call__(self, *, initialize_first: bool) -> None: ...
-
+    from .command_launch import CommandUpstream
+    from .launcher import StartObserver
 
 STRAY_MARK = b"[stdout] "
 
@@ -54,30 +47,24 @@ class CommandLimits(Value):
     stray_bytes: int = 1000  # of each of them
 
 
-class CommandProcess:
+class CommandProcess(Running):
     kind = HostKind.COMMAND
-    endpoint = None
     owned = True
+    process_id: int
+    log_file: str
 
     def __init__(
-        self,
-        child: Child,
-        output: Output,
-        limits: CommandLimits,
-        *,
-        may_probe: bool,
-        negotiated: Negotiated,
-        observer: StartObserver,
+        self, upstream: CommandUpstream, child: Child, output: Output, observer: StartObserver, *, may_probe: bool
     ) -> None:
         """`may_probe`: the conversation may begin with `server/discover`."""
         self.process_id = child.pid
         self.log_file = output.path
+        self._upstream = upstream
         self._child = child
         self._output = output
-        self._limits = limits
-        self._may_probe = may_probe
-        self._negotiated = negotiated
         self._observer = observer
+        self._may_probe = may_probe
+        self._limits = limits = upstream.limits or CommandLimits()
         self._stray_lines: deque[bytes] = deque(maxlen=limits.stray_lines)  # not written to the file yet
         self._lines: PipeLines | None = None
         self._connection: StdioConnection | None = None
@@ -102,9 +89,6 @@ class CommandProcess:
         if self._ending is None:
             self._ending = asyncio.ensure_future(self._watch())
         return await asyncio.shield(self._ending)
-
-    def check_now(self) -> None:
-        """Nothing to do: its end is noticed at once."""
 
     async def stop(self, *, patient: bool = False) -> None:
         """End its input, then send a signal to its process group, then kill that."""
@@ -135,7 +119,7 @@ class CommandProcess:
                 lines.close()
             ending = await watching
             raise Lost(f"The server cannot be spoken to: {ending.reason}.", sent=False) from None
-        self._negotiated(initialize_first=not self._may_probe)
+        self._upstream.initialize_first = not self._may_probe
         return connection
 
     # The end.
@@ -179,7 +163,7 @@ class CommandProcess:
     def _ended_because(self, reason: str, *, by_itself: bool) -> Ending:
         unanswered = by_itself and self._connection is not None and self._connection.probing
         if unanswered:  # before the end is known, so that the next start knows it
-            self._negotiated(initialize_first=True)
+            self._upstream.initialize_first = True
         self._write_stray_lines()
         last_lines = tuple(self._child.printed().splitlines()[-self._limits.last_lines :])
         return Ending(reason, self._child.exit_code(), last_lines, unanswered)

@@ -27,7 +27,7 @@ from ..lists.merge import counted
 from ..lists.reader import ListReader
 from ..state import ConnectionState, UpstreamFacts
 from .base import Ending
-from .launcher import Failed, Launcher, Launching, Ready, Said, Strayed
+from .launcher import Failed, Launcher, Launching, Ready, Strayed
 from .restart_policy import DEFAULT_LIMITS, STARTED_AGAIN, Announce, Connect, Lifecycle, Start, Stop, UpstreamLimits
 
 if TYPE_CHECKING:
@@ -354,8 +354,6 @@ class Keeper:
             self._on_ready(report)
         elif report.attempt != self._lifecycle.attempt:
             log.debug(f"a late report of a start: {report}")
-        elif isinstance(report, Said):
-            (log.warn if report.warning else log.info)(report.message)
         elif isinstance(report, Launching):
             self._on_launching(report)
         elif isinstance(report, Strayed):

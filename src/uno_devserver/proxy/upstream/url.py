@@ -16,11 +16,11 @@ from ...protocol.http.client import split_url
 from ...system.threads import apart, wait_or
 from ...system.urls import shown_url
 from ...system.values import Value
-from .base import Ending, StartFailure
+from .base import Ending, Running, StartFailure, Upstream
 
 if TYPE_CHECKING:
     from ...protocol.client.connection import Connection, Peer
-    from .base import StartObserver
+    from .launcher import StartObserver
 
 
 class UrlLimits(Value):
@@ -32,7 +32,7 @@ class UrlLimits(Value):
 DEFAULT_LIMITS = UrlLimits()
 
 
-class UrlUpstream:
+class UrlUpstream(Upstream):
     def __init__(self, url: str, limits: UrlLimits = DEFAULT_LIMITS) -> None:
         self._url = url
         self._limits = limits
@@ -50,15 +50,10 @@ class UrlUpstream:
             raise StartFailure(fatal("HostUnreachable", message, "See that the server runs; the proxy goes on trying."))
         return running
 
-    def renegotiate(self) -> None:
-        """Nothing to do: each connection negotiates anew."""
 
-
-class UrlServer:
+class UrlServer(Running):
     kind = HostKind.COMMAND
-    process_id = None
-    owned = False
-    log_file = None
+    endpoint: str
 
     def __init__(self, url: str, limits: UrlLimits = DEFAULT_LIMITS) -> None:
         """Raises ValueError where `url` is not a URL."""
@@ -91,6 +86,3 @@ class UrlServer:
 
     def check_now(self) -> None:
         self._check.set()
-
-    async def stop(self, *, patient: bool = False) -> None:
-        """Nothing to do: it is not ours."""
