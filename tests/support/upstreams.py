@@ -23,6 +23,7 @@ from uno_devserver.proxy.lists.merge import Offered, merged
 from uno_devserver.proxy.lists.publisher import ListPublisher
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.reload.reloader import Reloader
+from uno_devserver.proxy.reload.restart import Restarter
 from uno_devserver.proxy.state import ProxyState
 from uno_devserver.proxy.upstream.base import Ending, Running, StartFailure, Upstream
 from uno_devserver.proxy.upstream.keeper import Keeper
@@ -197,6 +198,7 @@ class Kept:
             comes_back=options.url is not None,
             limits=limits,
         )
+        self.restarter = Restarter(self.keeper)
         self.launcher.report_to(asyncio.get_running_loop(), self.keeper.reported)
         if begun is not None:
             for action in self.lifecycle.begin(asyncio.get_running_loop().time()):

@@ -23,7 +23,7 @@ from uno_devserver.protocol.service import Params
 from uno_devserver.proxy.calls.upstream_link import Unavailable
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.upstream.base import Ending, StartFailure
-from uno_devserver.proxy.upstream.keeper import UNKNOWN_CLIENT, Event, StoppingUpstreams, SupervisedUpstream
+from uno_devserver.proxy.upstream.keeper import Event, StoppingUpstreams, SupervisedUpstream
 
 MODERN = ClientInfo("modern", "1", {"sampling": {}}, "2026-07-28")
 HANDSHAKE = ClientInfo("older", "1", {"sampling": {}}, "2025-06-18")
@@ -698,22 +698,13 @@ async def test_at_the_end_all_that_are_just_being_ended_are_waited_for(tmp_path:
 
 
 @asynchronous
-async def test_one_that_is_over_before_anything_was_done_leaves_no_work_that_nobody_awaits() -> None:
+async def test_one_that_is_over_before_anything_was_done_leaves_no_work_that_nobody_awaits(tmp_path: Path) -> None:
     told: list[Event] = []
-
-    async def client() -> ClientInfo:
-        return UNKNOWN_CLIENT
+    keeper = Kept(tmp_path, None).keeper
 
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        supervised = SupervisedUpstream(
-            ScriptedRunning(Lists()),
-            lambda _, event: told.append(event),
-            1,
-            client=client,
-            shared_peer=None,
-            end_seconds=0.01,
-        )
+        supervised = SupervisedUpstream(keeper, ScriptedRunning(Lists()), lambda _, event: told.append(event))
         supervised.start()
         supervised.release()
         await asyncio.sleep(0)

@@ -45,12 +45,9 @@ if TYPE_CHECKING:
     from ...hotreload.remote_authority import RemoteAuthority
     from ..calls.call_queue import CallQueue
     from ..calls.forwarding import Forwarding
-    from ..engine import Announcements
-    from ..lists.publisher import ListPublisher
     from ..options import Options
-    from ..state import ProxyState
     from ..upstream.keeper import Keeper
-    from ..workspace.controller import WorkspaceController
+    from .restart import Restarter
 
 CONNECTED, DEGRADED = ConnectionState.CONNECTED, ConnectionState.DEGRADED
 
@@ -80,11 +77,7 @@ class Reloader:
         content: str | None,
         *,
         keeper: Keeper,
-        workspace: WorkspaceController | None,
         forwarding: Forwarding,
-        publisher: ListPublisher,
-        state: ProxyState,
-        announcements: Announcements,
         open_inspector: Callable[[int | None], Awaitable[str | Issue]],
     ) -> None:
         """`channel_name`: of our control channel. `content`: the digest of the running code, if it is known."""
@@ -93,11 +86,8 @@ class Reloader:
         self._content = content
         self._content_of: tuple[Package, ...] | None = None  # the packages of that digest; None: of the first start
         self._keeper = keeper
-        self._workspace = workspace
+        self._state = keeper.proxy_state
         self._forwarding = forwarding
-        self._publisher = publisher
-        self._state = state
-        self._announcements = announcements
         self._open_inspector = open_inspector
         self._tasks = Tasks()
         self._loop = asyncio.get_running_loop()
@@ -108,10 +98,11 @@ class Reloader:
         self._remote: RemoteAuthority | None = None
         self._channel: ControlChannel | None = None
         self._queue: CallQueue | None = None
+        self._restarter: Restarter | None = None
         self._restarting = False  # by ourselves, at this moment
         self._start_failed = keeper.state is DEGRADED  # for good, since the code was last looked at
         self._owners_restarts = 0  # that the owner of the Host had made when we were last connected
-        state.follow_reloader(self)
+        self._state.follow_reloader(self)
 
     def look(self) -> asyncio.Task[None]:
         """Look again whether code is watched, and by whom: something happened that may decide it."""
@@ -193,7 +184,7 @@ class Reloader:
 
     async def _update_plan(self) -> None:
         async with self._planning:
-            found = await apart(lambda: _watch_plan(self._options, self._keeper, self._workspace, self._plan))
+            found = await apart(lambda: _watch_plan(self._options, self._keeper, self._plan))
             plan, off = (None, found) if isinstance(found, str) else (found, None)
             before = self._plan
             if plan != before:
@@ -207,7 +198,7 @@ class Reloader:
                 self._state.learn(hot_reload_off=off)
             if self._plan is not None or self._connected:  # else it is not known yet
                 lists_follow = self._keeper.started and not self._connected
-                self._publisher.adapt(hot_reload=self._plan is not None, lists_follow=lists_follow)
+                self._keeper.publisher.adapt(hot_reload=self._plan is not None, lists_follow=lists_follow)
             # Its code may never have been built, and a server without tools gets no call that would look for new code.
             if self._start_failed and self.reload():
                 self._start_failed = False
@@ -220,7 +211,7 @@ class Reloader:
         elif before is not None:
             folder = before.subject.folder
             why = await apart(lambda: refusal(folders().state, folder))
-            self._announcements.say("warning", not_reloaded(why))
+            self._keeper.announcements.say("warning", not_reloaded(why))
             self._state.learn(trusted=False, refusal=f"{why}; what runs stays")
 
     async def _change_plan(self, plan: WatchPlan | None) -> None:
@@ -277,7 +268,7 @@ class Reloader:
             answers=lambda: self._keeper.until_connected(hot_reload.status_timeout_ms / 1000),
             client=_client_process(subject, state),
         )
-        own.say, own.moved = self._announcements.say, self._on_own_status
+        own.say, own.moved = self._keeper.announcements.say, self._on_own_status
         await self._report_running_code(own, subject)
         inspector = self._inspector_url
         self._channel = ControlChannel(self._channel_name, own, subject.packages, open_inspector=inspector)
@@ -338,13 +329,18 @@ class Reloader:
         hot_reload = self._plan.subject.config.hot_reload
         swaps, queue, channel = hot_reload.strategy is Strategy.SWAP, self._queue, self._channel
         assert queue is not None
-        keeper, outcome = self._keeper, Restarted(False, "The restart was broken off.")
+        outcome = Restarted(False, "The restart was broken off.")
+        if self._restarter is None:
+            from .restart import Restarter  # few proxies need it, and none when it starts
+
+            self._restarter = Restarter(self._keeper)
+        restarter = self._restarter
         self._restarting = True
         try:
             await queue.pause(hold=swaps)
             if channel is not None:
                 await channel.announce_restart(LIMITS.peers_seconds)
-            outcome = await (keeper.swap() if swaps else keeper.renew(hot_reload.restart_delay_ms / 1000))
+            outcome = await (restarter.swap() if swaps else restarter.renew(hot_reload.restart_delay_ms / 1000))
             if outcome.ok:
                 outcome = outcome.replace(problem=await self._addin_failures())
             return outcome
@@ -382,11 +378,9 @@ class Reloader:
             self._queue.resume()
 
 
-def _watch_plan(
-    options: Options, keeper: Keeper, controller: WorkspaceController | None, before: WatchPlan | None
-) -> WatchPlan | str:
+def _watch_plan(options: Options, keeper: Keeper, before: WatchPlan | None) -> WatchPlan | str:
     """What to watch now, or why nothing is watched, as the end of a sentence. Reads the disk."""
-    workspace = controller.workspace if controller else None
+    workspace = keeper.owner.workspace.workspace if keeper.owner.workspace else None
     subject = subject_of(options, workspace, os.environ, before.subject if before else None)
     running, upstream = keeper.running, keeper.upstream
     if isinstance(subject, str):
