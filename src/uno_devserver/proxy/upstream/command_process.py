@@ -132,41 +132,37 @@ class CommandProcess(Running):
             await asyncio.wait((gone, broken), return_when=asyncio.FIRST_COMPLETED)
             if not self._too_slow:
                 await asyncio.wait((gone,), timeout=self._limits.exit_seconds)
-            return await (self._after_exit() if gone.done() else self._stop_useless())
+            return await self._clean_up(exited=gone.done())
         finally:
             for task in (gone, broken, following):
                 task.cancel()
 
-    async def _after_exit(self) -> Ending:
-        by_itself = self._stopping is None
-        if by_itself:
+    async def _clean_up(self, *, exited: bool) -> Ending:
+        """Leave nothing of it, after its exit or when it cannot be spoken to any more."""
+        by_itself, reason = self._stopping is None, "" if exited else self._why_useless()
+        if exited and by_itself:
             self._clear()  # its children may hold its output open
         else:
             await self.stop()  # which leaves its children their time to end
-        if self._lines is not None and not self._lines.over.is_set():
-            over = asyncio.ensure_future(self._lines.over.wait())
-            await asyncio.wait((over,), timeout=self._limits.drain_seconds)
-            over.cancel()
-        self._close_pipes()
-        return self._ended_because(how_it_ended(self._child.exit_code()), by_itself=by_itself)
-
-    async def _stop_useless(self) -> Ending:
-        """It runs, but cannot be spoken to."""
-        assert self._lines is not None
-        reason = "it closed its output" if self._lines.over.is_set() else "it closed its input"
-        if self._too_slow:
-            reason = f"it did not answer within {self._limits.ready_seconds:g} s"
-        by_itself = self._stopping is None
-        await self.stop()
-        return self._ended_because(reason, by_itself=by_itself)
-
-    def _ended_because(self, reason: str, *, by_itself: bool) -> Ending:
+        if exited:
+            if self._lines is not None:
+                over = asyncio.ensure_future(self._lines.over.wait())
+                await asyncio.wait((over,), timeout=self._limits.drain_seconds)
+                over.cancel()
+            self._close_pipes()
+            reason = how_it_ended(self._child.exit_code())
         unanswered = by_itself and self._connection is not None and self._connection.probing
         if unanswered:  # before the end is known, so that the next start knows it
             self._upstream.initialize_first = True
         self._write_stray_lines()
         last_lines = tuple(self._child.printed().splitlines()[-self._limits.last_lines :])
         return Ending(reason, self._child.exit_code(), last_lines, unanswered)
+
+    def _why_useless(self) -> str:
+        if self._too_slow:
+            return f"it did not answer within {self._limits.ready_seconds:g} s"
+        assert self._lines is not None
+        return f"it closed its {'output' if self._lines.over.is_set() else 'input'}"
 
     async def _stop(self, patient: bool) -> None:
         if self._lines is not None:
