@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ... import __version__
@@ -107,7 +106,9 @@ class Keeper:
         self._published = lifecycle.state  # the state that was last published
         self._changed = asyncio.Event()  # set, and replaced, when a waiting task should look again
         self._current: SupervisedUpstream | None = None
-        self._stopping = StoppingUpstreams(limits.stop_seconds)
+        self._stops = Tasks()
+        self._later_stops = Tasks()  # of upstreams that have still to answer
+        self._all_stop = asyncio.Event()  # also those
         # Starts without an outcome yet, by their number.
         self._pending: dict[int, Upstream] = {} if upstream is None else {FIRST_ATTEMPT: upstream}
 
@@ -133,14 +134,12 @@ class Keeper:
 
     def begin(self, upstream: Upstream) -> None:
         """Keep this upstream from now on, and stop the one before."""
-        self._forget_upstream()
-        self.upstream = upstream
+        self._switch_to(upstream)
         self.carry_out(self.lifecycle.begin(self._loop.time()))
 
     def halt(self, reason: str) -> None:
         """Keep no upstream from now on."""
-        self._forget_upstream()
-        self.upstream = None
+        self._switch_to(None)
         self.carry_out(self.lifecycle.halt(reason))
 
     def renew(self, after: float = 0.0) -> None:
@@ -149,10 +148,11 @@ class Keeper:
         self.carry_out(self.lifecycle.renew(self._loop.time(), announcement, after=after))
         self.proxy_state.learn(reloads=self.lifecycle.reloads)
 
-    def _forget_upstream(self) -> None:
+    def _switch_to(self, upstream: Upstream | None) -> None:
         if self.swap is not None:
             self.swap.abort(NOT_WANTED)
         self.proxy_state.forget_upstream()
+        self.upstream = upstream
 
     def met(self, client: ClientInfo) -> None:
         """The client has introduced itself."""
@@ -186,9 +186,10 @@ class Keeper:
         self.carry_out(self.lifecycle.shut_down())
         if self.swap is not None:
             self.swap.abort(NOT_WANTED)
-        self._stopping.stop_all_now()
+        self._all_stop.set()
         await self._until(lambda: not self._pending and self.swap is None)
-        await self._stopping.close()
+        await self._stops.wait(self.limits.stop_seconds)
+        await self._later_stops.wait(self.limits.stop_seconds)
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         while not condition():
@@ -264,7 +265,7 @@ class Keeper:
         self._launcher.give_up()
         if self._current is not None:
             self._current.release()
-            self._stopping.stop(self._current.running, patient=patient)
+            self._stops.start(self._current.running.stop(patient=patient))
             self._current = None
 
     async def _start(self, start: Start) -> None:
@@ -283,7 +284,7 @@ class Keeper:
                 await self._until(lambda: self.upstream not in self._pending.values())
         except TimeoutError:
             pass
-        await self._stopping.until_stopped()
+        await self._stops.wait(self.limits.stop_seconds)
 
     def _publish_state(self) -> None:
         before, state = self._published, self.state
@@ -334,7 +335,7 @@ class Keeper:
     def _on_ready(self, report: Ready) -> None:
         running = report.running
         if report.attempt != self.lifecycle.attempt:  # the start was given up too late
-            self._stopping.stop(running)
+            self._stops.start(running.stop())
             return
         if self._current is not None and running is self._current.running:  # the same Host was found again
             self._current.release()
@@ -368,9 +369,20 @@ class Keeper:
         if before is not None:
             before.release()
             self.owner.upstream_replaced()
-            self._stopping.stop_when_unused(before.running, partial(self.owner.until_unused, generation))
+            self._later_stops.start(self._stop_when_unused(before.running, generation))
             self.owner.start_settled()
         self._publish_state()
+
+    async def _stop_when_unused(self, running: Running, generation: int) -> None:
+        """However it ends before that, it is no crash."""
+        until_unused = self.owner.until_unused(generation)
+        waits = [asyncio.ensure_future(one) for one in (until_unused, running.ended(), self._all_stop.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        await running.stop(patient=not self._all_stop.is_set())
 
     async def client_info(self) -> ClientInfo:
         """The client that the upstream sees, and whose era it is spoken to in."""
@@ -534,45 +546,3 @@ class SupervisedUpstream:
     def _on_connected(self, server: Server) -> None:
         self.server = server
         self.report(self, server)
-
-
-class StoppingUpstreams:
-    """Stops upstreams, and waits for their end within a bound."""
-
-    def __init__(self, stop_seconds: float) -> None:
-        """`stop_seconds`: an upstream that takes longer to stop hangs, and is not waited for."""
-        self._stop_seconds = stop_seconds
-        self._stops = Tasks()
-        self._later_stops = Tasks()
-        self._all_now = asyncio.Event()
-
-    def stop(self, running: Running, *, patient: bool = False) -> None:
-        """Stop it, if it is ours. `patient`: it works, so it gets the time that it needs to end in order."""
-        self._stops.start(running.stop(patient=patient))
-
-    def stop_when_unused(self, running: Running, until_unused: Callable[[], Awaitable[object]]) -> None:
-        """Stop it when no request waits for it any more. However it ends before that, it is no crash."""
-        self._later_stops.start(self._stop_when_unused(running, until_unused))
-
-    async def until_stopped(self) -> None:
-        """Wait for those that are being stopped now."""
-        await self._stops.wait(self._stop_seconds)
-
-    def stop_all_now(self) -> None:
-        """Stop also those that have still to answer."""
-        self._all_now.set()
-
-    async def close(self) -> None:
-        """Stop all, and wait for them."""
-        self.stop_all_now()
-        await self.until_stopped()
-        await self._later_stops.wait(self._stop_seconds)
-
-    async def _stop_when_unused(self, running: Running, until_unused: Callable[[], Awaitable[object]]) -> None:
-        waits = [asyncio.ensure_future(one) for one in (until_unused(), running.ended(), self._all_now.wait())]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-        await running.stop(patient=not self._all_now.is_set())
