@@ -62,13 +62,6 @@ class ReloadLimits(Value):
 LIMITS = ReloadLimits()
 
 
-class WatchPlan(Value):
-    """What is watched for new code, and by whom."""
-
-    subject: Subject
-    channel: str | None = None  # of the proxy that owns the Host; None: we watch the code ourselves
-
-
 class Reloader:
     def __init__(
         self,
@@ -93,7 +86,7 @@ class Reloader:
         self._loop = asyncio.get_running_loop()
         self._next_look: asyncio.TimerHandle | None = None
         self._planning = asyncio.Lock()
-        self._plan: WatchPlan | None = None
+        self._plan: Subject | None = None
         self._own: OwnAuthority | None = None
         self._remote: RemoteAuthority | None = None
         self._channel: ControlChannel | None = None
@@ -166,7 +159,7 @@ class Reloader:
         if self._queue is not None and self._connected:
             self._queue.hold()
             if self._plan is not None:
-                self._queue.name = self._server_name(self._plan.subject)
+                self._queue.name = self._server_name(self._plan)
         if self._remote is not None and self._queue is not None:
             self._queue.resume()  # for us the owner's restart is over, whatever came of it
             self._owners_restarts = self._remote.restarts
@@ -203,20 +196,20 @@ class Reloader:
             if self._start_failed and self.reload():
                 self._start_failed = False
 
-    async def _report_trust(self, off: str | None, before: WatchPlan | None) -> None:
+    async def _report_trust(self, off: str | None, before: Subject | None) -> None:
         """Report whether the config of a typed command is trusted, which may change while the command runs."""
         if off != NOT_TRUSTED:
             if self._state.facts.trusted is False:
                 self._state.learn(trusted=True)
         elif before is not None:
-            folder = before.subject.folder
+            folder = before.folder
             why = await apart(lambda: refusal(folders().state, folder))
             self._keeper.announcements.say("warning", not_reloaded(why))
             self._state.learn(trusted=False, refusal=f"{why}; what runs stays")
 
-    async def _change_plan(self, plan: WatchPlan | None) -> None:
+    async def _change_plan(self, plan: Subject | None) -> None:
         if self._own is not None and self._plan is not None:  # the same code goes on running
-            self._content, self._content_of = self._own.content, self._plan.subject.packages
+            self._content, self._content_of = self._own.content, self._plan.packages
         await self._close_authority()
         if plan is None:
             return
@@ -227,9 +220,9 @@ class Reloader:
             await self._close_authority()  # the next look tries again
             raise
 
-    async def _open_authority(self, plan: WatchPlan) -> None:
+    async def _open_authority(self, plan: Subject) -> None:
         if plan.channel is None:
-            authority: OwnAuthority | RemoteAuthority = await self._open_own_authority(plan.subject)
+            authority: OwnAuthority | RemoteAuthority = await self._open_own_authority(plan)
         else:
             from ...hotreload.remote_authority import RemoteAuthority
 
@@ -237,7 +230,7 @@ class Reloader:
             self._owners_restarts = 0
         from ..calls.call_queue import CallQueue
 
-        config = plan.subject.config
+        config = plan.config
         self._queue = CallQueue(
             authority,
             concurrency=config.concurrency or (None if config.path is None else 1),
@@ -245,8 +238,8 @@ class Reloader:
             waits=lambda: self._forwarding.waits,
             observer=lambda: self._forwarding.observer,
             serves=lambda: self._connected,
-            name=self._server_name(plan.subject),
-            source=plan.subject.packages[0].root,
+            name=self._server_name(plan),
+            source=plan.packages[0].root,
             status_seconds=config.hot_reload.status_timeout_ms / 1000,
         )
         self._forwarding.use_queue(self._queue)
@@ -326,7 +319,7 @@ class Reloader:
     async def _restart(self) -> Restarted:
         """Replace our own upstream, when the calls on it are over; a swap lets them finish."""
         assert self._plan is not None
-        hot_reload = self._plan.subject.config.hot_reload
+        hot_reload = self._plan.config.hot_reload
         swaps, queue, channel = hot_reload.strategy is Strategy.SWAP, self._queue, self._channel
         assert queue is not None
         outcome = Restarted(False, "The restart was broken off.")
@@ -378,22 +371,22 @@ class Reloader:
             self._queue.resume()
 
 
-def _watch_plan(options: Options, keeper: Keeper, before: WatchPlan | None) -> WatchPlan | str:
+def _watch_plan(options: Options, keeper: Keeper, before: Subject | None) -> Subject | str:
     """What to watch now, or why nothing is watched, as the end of a sentence. Reads the disk."""
     workspace = keeper.owner.workspace.workspace if keeper.owner.workspace else None
-    subject = subject_of(options, workspace, os.environ, before.subject if before else None)
+    subject = subject_of(options, workspace, os.environ, before and before.replace(channel=None))
     running, upstream = keeper.running, keeper.upstream
     if isinstance(subject, str):
         return subject
     if upstream is None:
         return NOT_YET
     if not isinstance(upstream, HostUpstream):
-        return WatchPlan(subject)
+        return subject
     if not isinstance(running, HostProcess):  # the owner of the next Host is not known yet
-        return before if before is not None and before.subject == subject else NOT_YET
+        return before if before is not None and before.replace(channel=None) == subject else NOT_YET
     if running.kind is not HostKind.BUNDLED:
         return "only the bundled Host is reloaded"
-    return WatchPlan(subject, None if running.owned else running.control_channel)
+    return subject.replace(channel=None if running.owned else running.control_channel)
 
 
 async def _guarded(work: Callable[[], Awaitable[None]]) -> None:

@@ -16,7 +16,6 @@ from ...issues import Issue, fatal, warning
 from ...system.log import log
 from ...system.naming import name_for
 from ...system.programs import candidates
-from ...system.values import Value
 from .base import StartFailure, Upstream
 
 TYPE_CHECKING = False
@@ -31,16 +30,6 @@ if TYPE_CHECKING:
 PASSING_ERRORS = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY})
 
 
-class Named(Value):
-    """Where the user has named the command: the place of the correction that an issue asks for."""
-
-    where: str = "behind '--'"
-    with_interpreter: str = "'-- python {}'"  # how a script is named that cannot be executed by itself
-
-
-TYPED = Named()
-
-
 class CommandUpstream(Upstream):
     def __init__(
         self,
@@ -50,16 +39,21 @@ class CommandUpstream(Upstream):
         state: str,
         limits: CommandLimits | None = None,
         *,
-        named: Named = TYPED,
+        named_where: str = "behind '--'",
+        with_interpreter: str = "'-- python {}'",
         log_file: str | None = None,
     ) -> None:
-        """`state` is the folder of our own files. `log_file`: by default one of this command in this directory."""
+        """`state` is the folder of our own files. `log_file`: by default one of this command in this directory.
+
+        `named_where` is what issues ask to correct; `with_interpreter`: how a script is named there.
+        """
         self.limits = limits
         self.initialize_first = False  # `server/discover` was left unanswered, and any server knows `initialize`
         self._command = tuple(command)
         self._directory = directory
         self._environ = environ
-        self._named = named
+        self._named_where = named_where
+        self._with_interpreter = with_interpreter
         self._log_path = log_file or log_path(state, directory, command)
         self._outputs: dict[Output, Child | None] = {}  # the files for its output, and the last process of each
 
@@ -102,23 +96,22 @@ class CommandUpstream(Upstream):
         return output
 
     def _not_found(self, name: str, found: Sequence[str]) -> Issue:
-        where = self._named.where
         file = next((path for path in found if os.path.isfile(path)), None)
         if file is not None:
             message = f"The server {file} is a file that cannot be executed."
             step = f"Make it executable, or name the program that runs it, too, as in {self._interpreted()}."
         elif os.path.dirname(name):
             message = f"The server {found[0] if found else name} does not exist."
-            step = f"Name one that exists {where}."
+            step = f"Name one that exists {self._named_where}."
         else:
             message = f"The command '{name}' is not in the folders of PATH."
-            step = f"Install it, or name it by its full path {where}."
+            step = f"Install it, or name it by its full path {self._named_where}."
         return fatal("HostBinaryNotFound", message, step)
 
     def _not_started(self, program: str, error: OSError | ValueError) -> StartFailure:
         number = error.errno if isinstance(error, OSError) else None
         why = error.strerror if isinstance(error, OSError) else None
-        step = f"Repair that, or name another command {self._named.where}."
+        step = f"Repair that, or name another command {self._named_where}."
         if not os.path.isdir(self._directory):
             why = f"there is no folder {self._directory}"
         elif number == errno.ENOEXEC:
@@ -127,7 +120,7 @@ class CommandUpstream(Upstream):
         return StartFailure(issue, final=number not in PASSING_ERRORS)
 
     def _interpreted(self) -> str:
-        return self._named.with_interpreter.replace("{}", self._command[0])
+        return self._with_interpreter.replace("{}", self._command[0])
 
 
 def log_path(state: str, directory: str, command: Sequence[str]) -> str:

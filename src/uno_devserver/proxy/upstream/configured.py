@@ -16,7 +16,7 @@ from ...workspace.config import read_config
 from ...workspace.server_command import folder_name, given_name, server_command
 from ...workspace.trust import is_trusted, refusal, was_trusted
 from .base import StartFailure, Upstream
-from .command_launch import CommandUpstream, Named, log_path
+from .command_launch import CommandUpstream, log_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -97,7 +97,8 @@ class ConfiguredUpstream(Upstream):
                 found.folder,
                 found.environ(self._environ),
                 self._state,
-                named=Named(f"as mcpServer.command in {config.path}", '"command": "python", "args": ["{}"]'),
+                named_where=f"as mcpServer.command in {config.path}",
+                with_interpreter='"command": "python", "args": ["{}"]',
                 log_file=log_path(self._state, self._folder, ("config",)),
             )
         return self._command

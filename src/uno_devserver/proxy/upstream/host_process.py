@@ -45,20 +45,17 @@ class HostLimits(Value):
     check_failures: int = 3  # in a row; one slow answer means nothing
 
 
-DEFAULT_LIMITS = HostLimits()
-
-
 class HostProcess(Running):
     process_id: int
     endpoint: str
 
     def __init__(
-        self, found: Found, registry: str, limits: HostLimits = DEFAULT_LIMITS, *, detached: bool = False
+        self, found: Found, registry: str, limits: HostLimits | None = None, *, detached: bool = False
     ) -> None:
         """`detached`: we have launched it, but it has no owner, so we do not stop it."""
         self._found = found
         self._registry = registry
-        self._limits = limits
+        self._limits = limits = limits or HostLimits()
         self._check = asyncio.Event()  # is due now
         self._control_channel: str | None = None  # as the registry last had it
         self._log_identity = _identity(found.log_file)

@@ -29,44 +29,33 @@ class UrlLimits(Value):
     check_failures: int = 2  # in a row; a server that is restarted listens again in a second
 
 
-DEFAULT_LIMITS = UrlLimits()
-
-
-class UrlUpstream(Upstream):
-    def __init__(self, url: str, limits: UrlLimits = DEFAULT_LIMITS) -> None:
-        self._url = url
-        self._limits = limits
-
-    def start(self, observer: StartObserver) -> UrlServer:
-        observer.launching(f"the server at {shown_url(self._url)}", None)
-        try:
-            running = UrlServer(self._url, self._limits)
-        except ValueError as error:
-            issue = fatal("UpstreamError", f"{error}.", "Start the proxy with the URL of an MCP server.")
-            raise StartFailure(issue, final=True) from error
-        problem = running.out_of_reach()
-        if problem is not None:
-            message = f"The server at {shown_url(self._url)} cannot be reached: {problem}."
-            raise StartFailure(fatal("HostUnreachable", message, "See that the server runs; the proxy goes on trying."))
-        return running
-
-
-class UrlServer(Running):
+class UrlUpstream(Upstream, Running):
     kind = HostKind.COMMAND
     endpoint: str
 
-    def __init__(self, url: str, limits: UrlLimits = DEFAULT_LIMITS) -> None:
-        """Raises ValueError where `url` is not a URL."""
-        origin, _ = split_url(url)
-        self._address = (origin.host, origin.port)
-        self._limits = limits
-        self._check = asyncio.Event()  # is due now
+    def __init__(self, url: str, limits: UrlLimits | None = None) -> None:
         self.endpoint = url
+        self._limits = limits or UrlLimits()
+        self._check = asyncio.Event()  # is due now
+
+    def start(self, observer: StartObserver) -> UrlUpstream:
+        shown = shown_url(self.endpoint)
+        observer.launching(f"the server at {shown}", None)
+        try:
+            problem = self.out_of_reach()
+        except ValueError as error:
+            issue = fatal("UpstreamError", f"{error}.", "Start the proxy with the URL of an MCP server.")
+            raise StartFailure(issue, final=True) from error
+        if problem is not None:
+            message = f"The server at {shown} cannot be reached: {problem}."
+            raise StartFailure(fatal("HostUnreachable", message, "See that the server runs; the proxy goes on trying."))
+        return self
 
     def out_of_reach(self) -> str | None:
-        """Why nothing can be sent there, as the end of a sentence. Blocks."""
+        """Why nothing can be sent there, as the end of a sentence; ValueError where it is not a URL. Blocks."""
+        origin, _ = split_url(self.endpoint)
         try:
-            socket.create_connection(self._address, self._limits.reach_seconds).close()
+            socket.create_connection((origin.host, origin.port), self._limits.reach_seconds).close()
         except TimeoutError:
             return f"no answer within {self._limits.reach_seconds:g} s"
         except (OSError, UnicodeError) as error:  # UnicodeError: the name of the host is too long
