@@ -90,6 +90,7 @@ class Reloader:
         self._own: OwnAuthority | None = None
         self._remote: RemoteAuthority | None = None
         self._channel: ControlChannel | None = None
+        self._channel_path: str | None = None
         self._queue: CallQueue | None = None
         self._restarter: Restarter | None = None
         self._restarting = False  # by ourselves, at this moment
@@ -182,7 +183,7 @@ class Reloader:
             before = self._plan
             if plan != before:
                 await self._change_plan(plan)
-                self._publish()
+                self._publish_status()
             if self._options.command and (off != NO_CONFIG or self._next_look is not None):
                 self._cancel_next_look()
                 self._next_look = self._loop.call_later(LIMITS.config_seconds, self.look)
@@ -263,14 +264,13 @@ class Reloader:
         )
         own.say, own.moved = self._keeper.announcements.say, self._on_own_status
         await self._report_running_code(own, subject)
-        inspector = self._inspector_url
-        self._channel = ControlChannel(self._channel_name, own, subject.packages, open_inspector=inspector)
+        name, inspector = self._channel_name, self._inspector_url
+        self._channel = ControlChannel(name, own, subject.packages, open_inspector=inspector)
         try:
-            path = await self._channel.open()
+            self._channel_path = await self._channel.open()
         except PipeProblem as problem:
             log.warn(f"Other programs cannot ask for new code: {problem}")
-            self._channel = path = None
-        self._state.learn(control_channel=path)
+            self._channel = None
         return own
 
     async def _report_running_code(self, own: OwnAuthority, subject: Subject) -> None:
@@ -301,7 +301,7 @@ class Reloader:
             self._queue.close()
         parts = (self._channel, self._remote, self._own)
         await asyncio.gather(*(part.close() for part in parts if part is not None))
-        self._plan = self._queue = self._channel = self._remote = self._own = None
+        self._plan = self._queue = self._channel = self._channel_path = self._remote = self._own = None
 
     def _server_name(self, subject: Subject) -> str:
         introduced = self._connected and isinstance(self._keeper.upstream, ConfiguredUpstream)
@@ -310,9 +310,9 @@ class Reloader:
         name = self._keeper.named
         return name[0].lower() + name[1:]
 
-    def _publish(self) -> None:
-        """Publish the new status, for those who follow the proxy's state."""
-        self._state.learn(**({} if self._channel else {"control_channel": None}))
+    def _publish_status(self) -> None:
+        """Publish the status that `status` returns now, for those who follow the proxy's state."""
+        self._state.learn(control_channel=self._channel_path)
 
     # Restarts by us.
 
@@ -356,7 +356,7 @@ class Reloader:
         """The status of our authority has changed; a restart may be over."""
         if self._queue is not None and self._own is not None and not self._own.restarting:
             self._queue.resume()
-        self._publish()
+        self._publish_status()
 
     # Restarts by the owner of the Host.
 

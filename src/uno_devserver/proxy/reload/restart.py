@@ -259,24 +259,17 @@ def _verdict(before: bytes, after: bytes) -> Verdict:
         old, new = msgspec.json.decode(before), msgspec.json.decode(after)
         if old == new:  # the members of an object have no order
             return "same"
-        return "grown" if _has_grown(old, new) else "changed"
-    except (ValueError, RecursionError):  # JSON that other readers accept, but not this one
+        properties, more = _take_properties(old), _take_properties(new)
+    except (ValueError, RecursionError):  # JSON that other readers accept, but not this one; or no schema
         return "changed"
+    # New properties, none of which is required, are all that may differ.
+    return "grown" if old == new and properties.items() <= more.items() else "changed"
 
 
-def _has_grown(old: Any, new: Any) -> bool:
-    """Whether the only difference are new properties, and none of them is required."""
-    old_schema, new_schema = _schema(old), _schema(new)
-    before, after = old_schema.pop("properties", None) or {}, new_schema.pop("properties", None) or {}
-    if not isinstance(before, dict) or not isinstance(after, dict):
-        return False
-    same_otherwise = {**old, "inputSchema": old_schema} == {**new, "inputSchema": new_schema}
-    return same_otherwise and before == {name: schema for name, schema in after.items() if name in before}
-
-
-def _schema(tool: Any) -> dict[str, Any]:
-    """A copy of its input schema; raises ValueError where there is none."""
-    schema = tool.get("inputSchema", {}) if isinstance(tool, dict) else None
-    if not isinstance(schema, dict):
+def _take_properties(tool: Any) -> dict[str, Any]:
+    """Remove the properties of its input schema, and return them; raises ValueError where there are none to be read."""
+    schema = tool.setdefault("inputSchema", {}) if isinstance(tool, dict) else None
+    properties = schema.pop("properties", None) or {} if isinstance(schema, dict) else None
+    if not isinstance(properties, dict):
         raise ValueError("a tool without a schema")
-    return dict(schema)
+    return properties

@@ -173,20 +173,19 @@ def user_error(error: UserError) -> StartFailure:
 
 
 def _issue(failure: LaunchFailure) -> Issue:
-    port, log = failure.port, failure.log_file
     if failure.reason is Reason.GIVEN_UP:
         return warning("HostNotStarted", "The start of the Host was given up.", "It is started again when needed.")
-    if failure.reason is Reason.PORT_TAKEN:
-        message = f"The Host cannot be started: port {port} is taken by another program."
-        return fatal("HostNotStarted", message, "End that program, or start the proxy with another --port or without.")
-    if failure.reason is Reason.NOT_STARTED:
-        message = f"The Host cannot be started: {failure.text.rstrip('.')}."
-        return fatal("HostNotStarted", message, f"Repair that; {_NEXT_CALL}")
     if failure.reason is Reason.NOT_READY:
-        message = f"The Host did not answer on port {port} within {failure.seconds:g} s and was stopped."
-        return fatal("HostUnreachable", message, f"What it printed is in {log}.")
-    if failure.refusal is not None:
-        reason, next_step = failure.refusal
-        return fatal("HostNotStarted", f"The Host cannot be started: {reason}", next_step)
-    message = f"The Host did not start: {how_it_ended(failure.exit_code)}."
-    return fatal("HostCrashed", message, f"Repair what it reports; what it printed is in {log}.")
+        message = f"The Host did not answer on port {failure.port} within {failure.seconds:g} s and was stopped."
+        return fatal("HostUnreachable", message, f"What it printed is in {failure.log_file}.")
+    if failure.reason is Reason.PORT_TAKEN:
+        why = f"port {failure.port} is taken by another program."
+        step = "End that program, or start the proxy with another --port or without."
+    elif failure.reason is Reason.NOT_STARTED:
+        why, step = f"{failure.text.rstrip('.')}.", f"Repair that; {_NEXT_CALL}"
+    elif failure.refusal is not None:
+        why, step = failure.refusal
+    else:
+        message = f"The Host did not start: {how_it_ended(failure.exit_code)}."
+        return fatal("HostCrashed", message, f"Repair what it reports; what it printed is in {failure.log_file}.")
+    return fatal("HostNotStarted", f"The Host cannot be started: {why}", step)
