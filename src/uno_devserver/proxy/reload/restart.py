@@ -43,17 +43,11 @@ class Restarter:
         self._one_at_a_time = asyncio.Lock()
 
     async def renew(self, delay_seconds: float = 0.0) -> Restarted:
-        """Stop the upstream, if it is ours, and start it with its new code after a pause.
-
-        Returns when it is connected, or has failed for good.
-        """
+        """Stop the upstream, if it is ours, and start it with its new code; return when that has an outcome."""
         return await self._in_turn(partial(self._renew, delay_seconds))
 
     async def swap(self) -> Restarted:
-        """Start the upstream with its new code beside the present one, which it replaces when it answers.
-
-        No call waits for that. If the new one does not start, the present one stays.
-        """
+        """Start the new code beside the present upstream, which serves until it answers, or goes on if it does not."""
         return await self._in_turn(self._swap_or_renew)
 
     async def _in_turn(self, work: Callable[[], Awaitable[Restarted]]) -> Restarted:

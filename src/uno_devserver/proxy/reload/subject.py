@@ -112,10 +112,8 @@ def unknown_code(options: Options) -> str | None:
 
 
 def content_at_launch(options: Options, workspace: Workspace | None, environ: Mapping[str, str]) -> str | None:
-    """The digest of the code of the server that is about to be started; None: it is not watched, or cannot be read.
-
-    A typed command starts without the user's trust in the config, which may follow while it runs.
-    """
+    """The digest of the code of the server that is about to be started; None: it is not watched, or cannot be read."""
+    # A typed command starts without the user's trust in the config, which may follow while it runs.
     subject = subject_of(options, workspace, environ, untrusted=bool(options.command))
     if isinstance(subject, str):
         return None

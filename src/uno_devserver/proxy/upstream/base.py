@@ -107,10 +107,7 @@ def workspace_upstream(options: Options, workspace: Workspace, channel_name: str
 
 
 def uses_config(workspace: Workspace) -> bool:
-    """Whether the workspace's config names the server; else a Host serves the workspace.
-
-    A config that cannot be read counts as naming one where a Host would have nothing to offer.
-    """
+    """Whether the config names the server, or cannot be read and a Host would have nothing to offer."""
     if workspace.config is None:
         return False
     from ...workspace.config import read_config

@@ -1,8 +1,7 @@
 """The MCP server that the workspace's config names, as upstream: a command, started if the user trusts the config.
 
 The config is read at each start, so an edit counts at the next one; while it cannot be read, the last readable one
-counts. All servers that it names, one after the other, print into the same log. Cheap to import: the launch waits for
-it.
+counts. All servers that it names print into the same log. Cheap to import: the launch waits for it.
 """
 
 from __future__ import annotations

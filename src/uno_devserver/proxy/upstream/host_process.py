@@ -1,8 +1,7 @@
 """A Host that runs.
 
 The end of an owned Host is noticed at once, and after `stop` it is gone. A Host that we found is never stopped; it is
-asked in intervals, because a process that lives need not answer, but a slow answer of a busy Host does not count as its
-end.
+asked in intervals, because a process that lives need not answer. A slow answer of a busy Host is not its end.
 """
 
 from __future__ import annotations

@@ -83,10 +83,7 @@ class Keeper:
         comes_back: bool = False,
         limits: UpstreamLimits = DEFAULT_LIMITS,
     ) -> None:
-        """`upstream` is being started already. `named`: its name at the beginning of a sentence.
-
-        `comes_back`: the upstream may come back without our doing, so it is looked for again and again.
-        """
+        """`upstream` is being started already. `named`: its name at the beginning of a sentence."""
         self.named = named
         self.upstream = upstream
         self.problem = ""  # why there is no upstream, when Degraded
@@ -99,7 +96,7 @@ class Keeper:
         self.limits = limits
         self.announcements = announcements
         self._launcher = launcher
-        self._comes_back = comes_back
+        self._comes_back = comes_back  # without our doing, so it is looked for again and again
         self._loop = asyncio.get_running_loop()
         self._tasks = Tasks()
         self._client: asyncio.Future[ClientInfo] = self._loop.create_future()
@@ -512,10 +509,7 @@ class SupervisedUpstream:
             self._tasks.start(self.reader.close())
 
     async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Report a defect of ours as the end of the upstream.
-
-        Takes a function: a coroutine would never be awaited if the task is cancelled before its first step.
-        """
+        """Report a defect of ours as the end of the upstream."""
         try:
             await work()
         except Exception as error:

@@ -1,7 +1,6 @@
 """Starts upstreams in threads of their own, and reports what comes of each start.
 
-Reports wait in order until there is an event loop that takes them: the first start begins before that. Cheap to import:
-the launch waits for it.
+Reports wait in order for the event loop: the first start begins before that. Cheap to import: the launch waits for it.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 Only the transitions of the table are possible. Starts are numbered, so a late report of an older start changes nothing.
 The machine never gives up for good: when a start is pointless it is Degraded, and makes one new attempt when the
-upstream is needed again, at most one every few seconds. Every limit of keeping an upstream is in `UpstreamLimits`.
-Cheap to import: the launch waits for it.
+upstream is needed again, at most one every few seconds. Cheap to import: the launch waits for it.
 """
 
 from __future__ import annotations
