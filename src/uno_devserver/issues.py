@@ -26,6 +26,9 @@ class Issue(Value):
     def fatal(self) -> bool:
         return self.severity is Severity.FATAL
 
+    def to_json(self) -> dict[str, str]:
+        return {**self.__dict__, "severity": self.severity.value}
+
 
 def fatal(code: str, message: str, remediation: str = "") -> Issue:
     return Issue(code, Severity.FATAL, message, remediation or REMEDIES[code])

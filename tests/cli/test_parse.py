@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.tables import every
-from uno_devserver.cli.parse import Invocation, parse
+from uno_devserver.cli.parse import MAX_PORT, Invocation, parse
 from uno_devserver.cli.surface import COMMANDS, GLOBAL_OPTIONS, Command, Option, Unknown, command_named
 from uno_devserver.issues import UserError
 
@@ -456,3 +456,22 @@ def test_help_of_a_command_by_its_name() -> None:
     invocation = parse(["help", "START"])
 
     assert (invocation.command, invocation.on("help")) == (command_named(("start",)), True)
+
+
+@pytest.mark.parametrize(("text", "value"), [("1", 1), ("65535", 65_535), (" 80 ", 80), ("00080", 80)])
+def test_a_number_is_read(text: str, value: int) -> None:
+    assert parse(["mcp", "start", "--port", text]).number("port", 1, MAX_PORT) == value
+
+
+def test_one_that_was_not_given_is_none() -> None:
+    assert parse(["mcp", "start"]).number("port", 1, MAX_PORT) is None
+
+
+@pytest.mark.parametrize("text", ["0", "65536", "+1", "1.0", "x", "\uff11", "9" * 5000])
+def test_what_is_none_of_the_numbers_allowed_is_refused_in_a_sentence(text: str) -> None:
+    with pytest.raises(UserError) as refused:
+        parse(["mcp", "start", "--port", text]).number("port", 1, MAX_PORT)
+
+    assert (refused.value.code, refused.value.exit_code) == ("BadValue", 2)
+    assert "--port" in refused.value.message
+    assert "from 1 to 65535" in refused.value.next_step

@@ -9,7 +9,7 @@ from ..system.folders import folders
 from ..workspace.config import read_config
 from ..workspace.resolver import resolve, select_solution
 from ..workspace.trust import is_trusted, refusal
-from .directory import absolute
+from .parse import absolute
 from .results import Result
 
 TYPE_CHECKING = False

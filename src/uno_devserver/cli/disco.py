@@ -6,7 +6,7 @@ import os
 
 from ..discovery.discover import Request, discover, discover_addins
 from ..system.log import log
-from .directory import absolute
+from .parse import absolute
 from .results import Result
 
 TYPE_CHECKING = False

@@ -77,15 +77,7 @@ def _data(discovery: Discovery, active: list[dict[str, object]]) -> dict[str, ob
         "nuGetCacheLocations": list(discovery.package_locations),
         "configPath": workspace.config,
         "workspaceAddIns": workspace_addins(workspace.working_directory) if workspace.resolved else [],
-        "issues": [
-            {
-                "code": issue.code,
-                "severity": issue.severity.value,
-                "message": issue.message,
-                "remediation": issue.remediation,
-            }
-            for issue in discovery.issues
-        ],
+        "issues": [issue.to_json() for issue in discovery.issues],
     }
 
 

@@ -17,8 +17,8 @@ from ..system.folders import folders
 from ..workspace.config import AS_BEFORE, read_config
 from ..workspace.trust import is_trusted, refusal
 from .config_issues import config_issues, keeps_from_starting
-from .directory import absolute
 from .health_report import text
+from .parse import absolute
 from .progress import say
 from .proxy_reports import also_told, told_by
 from .results import Result

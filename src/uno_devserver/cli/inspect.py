@@ -18,8 +18,7 @@ from ..system.log import INFORMATION, level_named, log
 from ..system.values import Value
 from ..workspace.config import read_config
 from ..workspace.resolver import resolve
-from .directory import absolute
-from .numbers import MAX_PORT, number
+from .parse import MAX_PORT, absolute
 from .results import Result
 from .workspace_proxies import belongs
 
@@ -69,7 +68,7 @@ def _workspace(invocation: Invocation) -> Workspace:
 
 def _port(invocation: Invocation, workspace: Workspace) -> int | None:
     """None: the usual one."""
-    port = number(invocation, "port", 0, MAX_PORT)
+    port = invocation.number("port", 0, MAX_PORT)
     if port is None and workspace.config is not None:
         return read_config(workspace.config).inspector.port
     return port

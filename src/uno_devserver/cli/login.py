@@ -13,7 +13,7 @@ from ..discovery.discover import SETTINGS_PACKAGE, Request, discover
 from ..issues import REMEDIES, UserError
 from ..system.run import find_program
 from ..workspace.resolver import ResolutionKind
-from .directory import absolute
+from .parse import absolute
 from .results import Result
 
 TYPE_CHECKING = False

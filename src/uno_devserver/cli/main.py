@@ -8,8 +8,6 @@ from .. import __version__
 from ..issues import UserError
 from ..system.log import LEVELS, level_named, log
 from .parse import close_option, parse
-from .render import OUTPUT_FAILED, render, render_error
-from .results import Result
 from .surface import Unknown
 
 TYPE_CHECKING = False
@@ -17,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from .parse import Invocation
+    from .results import Result
     from .surface import Command
 
 MISTYPED = 0.8  # how much an option that is passed on must look like one of ours to be worth a word
@@ -32,19 +31,27 @@ def main(argv: Sequence[str]) -> int:
         _configure_log(invocation)
         _mention_unknown(invocation)
         result = _run(invocation)
+        from .render import render  # a proxy never comes here, and its client waits for every import
+
         render(result, as_json=as_json)
         as_json = False  # there is one document, and it has been written
         return result.afterwards() if result.afterwards else result.exit_code
     except UserError as error:
-        render_error(error, as_json=as_json and error.code != OUTPUT_FAILED)
+        _show(error, as_json=as_json)
         return error.exit_code
     except KeyboardInterrupt:
         if as_json:  # people know what they did; a program that reads the output gets its document
-            render_error(UserError("Interrupted", "It was interrupted.", "Run it again."), as_json=True)
+            _show(UserError("Interrupted", "It was interrupted.", "Run it again."), as_json=True)
         return INTERRUPTED
     except Exception as error:
-        render_error(_unexpected(error), as_json=as_json)
+        _show(_unexpected(error), as_json=as_json)
         return 1
+
+
+def _show(error: UserError, *, as_json: bool) -> None:
+    from .render import OUTPUT_FAILED, render_error
+
+    render_error(error, as_json=as_json and error.code != OUTPUT_FAILED)
 
 
 def _means_json(word: str) -> bool:
@@ -68,17 +75,24 @@ def _mention_unknown(invocation: Invocation) -> None:
 
 def _run(invocation: Invocation) -> Result:
     command = invocation.command
-    if invocation.on("help") or (command is None and not invocation.on("version")):
-        from .help import command_help, main_help
-
-        text = command_help(command) if command else main_help(("mcp",) if invocation.words == ("mcp",) else ())
-        return Result({"help": text}, text)
-    if command is None or invocation.on("version"):
-        return Result({"version": __version__}, __version__)
+    if command is None or invocation.on("help") or invocation.on("version"):
+        return _about(invocation)
     runner = _runner(command)
     if not command.doing or invocation.on("json"):
         return runner(invocation)
     return _with_progress(command.doing, lambda: runner(invocation))
+
+
+def _about(invocation: Invocation) -> Result:
+    from .results import Result
+
+    command = invocation.command
+    if invocation.on("version") and not invocation.on("help"):
+        return Result({"version": __version__}, __version__)
+    from .help import command_help, main_help
+
+    text = command_help(command) if command else main_help(("mcp",) if invocation.words == ("mcp",) else ())
+    return Result({"help": text}, text)
 
 
 def _with_progress(doing: str, work: Callable[[], Result]) -> Result:

@@ -15,13 +15,12 @@ from ..proxy.options import INSPECTOR_PORT, Options
 from ..proxy.own_tools import ALWAYS_OURS
 from ..system.folders import folders
 from ..system.log import log
-from .directory import absolute
-from .numbers import MAX_PORT, number
-from .results import Result
+from .parse import MAX_PORT, absolute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .parse import Invocation
+    from .results import Result
 
 
 def start(invocation: Invocation) -> Result:
@@ -39,6 +38,8 @@ def start(invocation: Invocation) -> Result:
 
 def _kept(options: Options, begun: float) -> Result:
     """What --force-generate-tool-cache has made."""
+    from .results import Result
+
     state, identity = folders().state, identity_of(options)
     path = path_of(state, identity)
     catalogue, _ = load(state, identity)
@@ -64,15 +65,15 @@ def _options(invocation: Invocation) -> Options:
     return Options(
         absolute(named or "."),
         named is not None,
-        number(invocation, "port", 1, MAX_PORT) or 0,
+        invocation.number("port", 1, MAX_PORT) or 0,
         invocation.child,
         url,
         invocation.on("mcp-wait-tools-list"),
         invocation.on("force-roots-fallback"),
         invocation.on("force-generate-tool-cache"),
         invocation.on("wait-calls"),
-        number(invocation, "http", 0, MAX_PORT),
-        INSPECTOR_PORT if invocation.on("inspector") else number(invocation, "inspector", 0, MAX_PORT),
+        invocation.number("http", 0, MAX_PORT),
+        INSPECTOR_PORT if invocation.on("inspector") else invocation.number("inspector", 0, MAX_PORT),
         invocation.forwarded,
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from ..issues import UserError
 from ..system.values import Value
 from .surface import CHILD, COMMANDS, GLOBAL_OPTIONS, MCP_APP, Command, Option, Unknown, command_named
@@ -10,6 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+MAX_PORT = 65_535
+MAX_DIGITS = 20  # Python refuses to read numbers of thousands of digits
 _HELP = "Run 'uno-devserver --help' to see every command."
 
 
@@ -29,6 +33,17 @@ class Invocation(Value):
     def value(self, name: str) -> str | None:
         value = self.options.get(name)
         return value if isinstance(value, str) else None
+
+    def number(self, option: str, least: int, most: int) -> int | None:
+        """The value of an option, None where it was not given; UserError when it is none of the numbers allowed."""
+        text = self.value(option)
+        if text is None:
+            return None
+        text = text.strip()
+        if not (text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS and least <= int(text) <= most):
+            message = f"The value '{text}' of --{option} cannot be used."
+            raise UserError("BadValue", message, f"Use a whole number from {least} to {most}.", exit_code=2)
+        return int(text)
 
 
 def parse(argv: Sequence[str]) -> Invocation:
@@ -252,3 +267,13 @@ def _check_child(command: Command | None, child: list[str], *, given: bool) -> N
     if command and CHILD in command.arguments and given and not (child and child[0].strip()):
         next_step = "Write it behind '--', or leave '--' out to serve the workspace's Host."
         raise UserError("MissingValue", "There is no command behind '--'.", next_step, exit_code=2)
+
+
+def absolute(directory: str) -> str:
+    """The folder that a command is about; UserError if it is relative to one that does not exist any more."""
+    try:
+        return os.path.abspath(directory)
+    except OSError as error:
+        message = "The current folder does not exist any more."
+        next_step = "Change into a folder that exists, or use --solution-dir."
+        raise UserError("NoCurrentFolder", message, next_step) from error

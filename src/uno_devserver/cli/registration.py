@@ -13,7 +13,7 @@ from ..setup.places import here
 from ..setup.profiles import Scope
 from ..setup.servers import PINNED, PRERELEASE, STABLE, Wish
 from ..system.values import Value
-from .directory import absolute
+from .parse import absolute
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from ..system.log import level_named, log
 from ..workspace.config import read_config
 from ..workspace.resolver import ResolutionKind, resolve, select_solution
 from .agreeing import agree_to
-from .directory import absolute
 from .interrupts import Interrupts
-from .numbers import MAX_PORT, number
+from .parse import MAX_PORT, absolute
 from .progress import say
 from .results import Result
 
@@ -134,14 +133,14 @@ def _workspace_of(solution: str) -> Workspace:
 
 def _wish(invocation: Invocation, workspace: Workspace) -> Wish:
     channel = invocation.value("ideChannel")
-    parent = number(invocation, "ppid", 0, 2**31 - 1) or None
+    parent = invocation.number("ppid", 0, 2**31 - 1) or None
     if parent is not None:
         _check_parent(parent)
-    milliseconds = number(invocation, "timeoutMs", 1, MAX_MILLISECONDS)
+    milliseconds = invocation.number("timeoutMs", 1, MAX_MILLISECONDS)
     return Wish(
         workspace.working_directory,
         workspace.solution,
-        number(invocation, "httpPort", 0, MAX_PORT) or 0,
+        invocation.number("httpPort", 0, MAX_PORT) or 0,
         # A Host with an IDE must not outlive it; we stay, so that there is somebody to outlive.
         os.getpid() if parent is None and channel is not None else parent,
         channel,

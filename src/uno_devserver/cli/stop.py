@@ -12,8 +12,8 @@ from ..system.folders import folders
 from ..system.log import ERROR, log
 from ..system.text import visible
 from ..workspace.resolver import resolve
-from .directory import absolute
 from .keepers import keepers, who_starts_it
+from .parse import absolute
 from .results import Result
 
 TYPE_CHECKING = False

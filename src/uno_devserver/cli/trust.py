@@ -11,7 +11,7 @@ from ..workspace.config import read_config
 from ..workspace.resolver import resolve, select_solution
 from ..workspace.trust import VARIABLE, agree, agreement_path, agreements, is_trusted, question, revoke
 from .colours import Style
-from .directory import absolute
+from .parse import absolute
 from .results import Bullets, Report, Result, Row, Section
 
 TYPE_CHECKING = False

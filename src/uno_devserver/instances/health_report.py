@@ -68,15 +68,7 @@ class HealthReport(Value):
             "connectionState": facts.connection,
             "discoveredSolutions": None if facts.solutions is None else list(facts.solutions),
             **{name: found[name] if found else None for name in _RESOLUTION},
-            "issues": [
-                {
-                    "code": issue.code,
-                    "severity": issue.severity.value,
-                    "message": issue.message,
-                    "remediation": issue.remediation,
-                }
-                for issue in self.issues
-            ],
+            "issues": [issue.to_json() for issue in self.issues],
             "discovery": found,
             "hostKind": host.kind.value if host.kind else None,
             "hostVersion": host.version,

@@ -77,7 +77,7 @@ class Announcements:
 
 
 class Engine:
-    """Implements `front.front.Engine`, and the owners that the keeper, the workspace and hot reload speak to."""
+    """Implements `front.front.Engine`, and the owner that the keeper speaks to."""
 
     def __init__(
         self,
@@ -131,12 +131,9 @@ class Engine:
         if first.decisions is not None:
             from .workspace.controller import WorkspaceController
 
-            assert first.decision is not None
             self.workspace = WorkspaceController(
-                self,
                 options,
                 first.decisions,
-                first.decision,
                 first.looked_at,
                 first.channel_name,
                 keeper=self.keeper,
@@ -144,6 +141,8 @@ class Engine:
                 publisher=self._publisher,
                 forwarding=self._service.forwarding,
                 announcements=self._announcements,
+                changed=self._workspace_changed,
+                reload_code=self._reload_code,
             )
         first.launcher.report_to(self._loop, self.keeper.reported)
 
@@ -299,14 +298,14 @@ class Engine:
             if facts.trusted or found:  # else nothing of the workspace runs that could be edited
                 self._service.forwarding.await_reloader(reloader_known)
 
-    # What the workspace says. Implements `workspace.controller.Owner`.
+    # What the workspace says.
 
-    def workspace_looked_at(self) -> None:
+    def _workspace_changed(self) -> None:
         if self._reloader is not None:
             self._reloader.look()
             self._listeners.look()
 
-    def reload_code(self) -> bool:
+    def _reload_code(self) -> bool:
         return self._reloader is not None and self._reloader.reload()
 
     # New code.

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from ..system.values import Value
 
 INSPECTOR_PORT = 6274  # the usual port of inspectors of MCP servers
-# Programs that are given the server as an argument.
-RUNNERS = re.compile(r"(python[\d.]*|node|npx|uvx)(\.exe|\.cmd)?", re.IGNORECASE)
+RUNNERS = frozenset({"python", "node", "npx", "uvx"})  # programs that are given the server as an argument
 
 
 class Options(Value):
@@ -43,11 +40,12 @@ class Options(Value):
 def command_name(command: tuple[str, ...]) -> str:
     """The file name of its program or, behind an interpreter, of what that runs."""
     program = _file_name(command[0])
+    runner = program.lower().removesuffix(".exe").removesuffix(".cmd").rstrip("0123456789.")
     what = next((word for word in command[1:] if not word.startswith("-")), "")
-    if not RUNNERS.fullmatch(program) or not what or re.search(r"\s", what):  # a line of code is no name
+    if runner not in RUNNERS or not what or len(what.split()) > 1:  # a line of code is no name
         return program
-    return _file_name(what) if re.match(r"[\\/]|\w:", what) else what
+    return _file_name(what) if what[0] in "\\/" or what[1:2] == ":" else what
 
 
 def _file_name(path: str) -> str:
-    return re.split(r"[\\/]", path)[-1] or path
+    return path.replace("\\", "/").rpartition("/")[2] or path

@@ -106,7 +106,7 @@ class ProxyFacts(Value):
     restarts: int = 0  # of these, the ones that replaced one that had ended
     reloads: int = 0  # and those that were started because there was newer code
     tool_count: int = 0  # of the upstream
-    lists_fresh: bool = False  # they come from the upstream that is connected
+    lists_fresh: bool = False  # they come from the upstream that is connected, not from the catalogue
     catalogue_written: float | None = None  # when the lists that are offered were read, in seconds since 1970
     catalogue_sdk: str | None = None  # the Uno SDK that the workspace had then
     timeline: tuple[tuple[str, int], ...] = ()  # what was reached, in milliseconds after the process began
@@ -172,7 +172,6 @@ class ProxyState:
         self.lists = lists
         self.own_tools = own_tools  # the names that are ours to answer; `uno_health` always is
         self.holds_tools = options.wait_tools  # tools/list waits for the upstream
-        self.fresh = False  # whether the lists come from the upstream that is connected, and not from the catalogue
         self.catalogue = catalogue
         # What is known of the upstream.
         self.connection = ConnectionState.INITIALIZING

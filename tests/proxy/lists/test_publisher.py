@@ -68,7 +68,7 @@ def test_what_the_upstream_offers_stands_between_our_own(tmp_path: Path) -> None
         "uno_discover_tools",
         "uno_execute_tool",
     ]
-    assert made.state.fresh
+    assert made.state.facts.lists_fresh
     assert made.state.capabilities["completions"] == {}
     assert "tools" in made.state.capabilities
 
@@ -181,32 +181,37 @@ def test_what_is_kept_is_what_the_next_start_finds(tmp_path: Path) -> None:
 def test_what_another_workspace_offered_is_replaced_by_what_this_one_had(tmp_path: Path) -> None:
     there, elsewhere = tmp_path / "there", tmp_path / "elsewhere"
     made = Published(tmp_path, Offered(tools=entries("a")))
-    made.publisher.switch(made.publisher.load(named(there)))
+    made.publisher.switch(*made.publisher.load(named(there)))
     assert made.told == ["notifications/tools/list_changed"]
     assert made.publisher.tool_count == 0
     made.publisher.take({"tools": entries("b")}, SERVER)
     made.publisher.saver(SERVER)(None)
 
-    assert made.publisher.switch(made.publisher.load(named(elsewhere)))
+    made.publisher.switch(*made.publisher.load(named(elsewhere)))
     assert "b" not in made.tools
-    assert not made.state.fresh
-    assert made.publisher.switch(made.publisher.load(named(there)))
+    assert not made.state.facts.lists_fresh
+    assert (made.state.facts.tool_count, made.state.facts.catalogue_written) == (0, None)
+    made.publisher.switch(*made.publisher.load(named(there)))
 
     assert "b" in made.tools
     assert (made.publisher.tool_count, made.state.server.instructions) == (1, instructions("Handle with care."))
-    assert not made.publisher.switch(made.publisher.load(named(there))), "it is the same"
+    assert made.state.facts.tool_count == 1
+    assert made.state.facts.catalogue_written
+    made.told.clear()
+    made.publisher.switch(*made.publisher.load(named(there)))
+    assert ("b" in made.tools, made.told) == (True, []), "it is the same"
 
 
 def test_what_was_named_is_kept_under_its_own_folder_and_what_lies_here_under_this(tmp_path: Path) -> None:
     there = tmp_path / "there"
     made = Published(tmp_path)
-    made.publisher.switch(made.publisher.load(named(there / "src", there)))
+    made.publisher.switch(*made.publisher.load(named(there / "src", there)))
     made.publisher.take({"tools": entries("a")}, SERVER)
     made.publisher.saver(SERVER)(None)
     assert load(made.folder, identity_of(made.options)) == (None, "")
     assert load(made.folder, identity_in(str(there)))[0]
 
-    made.publisher.switch(made.publisher.load(named(tmp_path, tmp_path.parent)))
+    made.publisher.switch(*made.publisher.load(named(tmp_path, tmp_path.parent)))
     made.publisher.take({"tools": entries("b")}, SERVER)
     made.publisher.saver(SERVER)(None)
 
@@ -223,7 +228,7 @@ def test_where_the_workspace_is_still_to_be_told_it_brings_what_it_had(tmp_path:
     waiting = Published(tmp_path, force_fallback=True)
     assert "a" not in waiting.tools
 
-    waiting.publisher.switch(waiting.publisher.load(named(tmp_path)))
+    waiting.publisher.switch(*waiting.publisher.load(named(tmp_path)))
 
     assert "a" in waiting.tools
 
@@ -233,7 +238,7 @@ def test_what_is_being_kept_is_what_was_offered_when_that_began(tmp_path: Path) 
     made.publisher.take({"tools": entries("a")}, SERVER)
     write = made.publisher.saver(SERVER)
 
-    made.publisher.switch(made.publisher.load(named(tmp_path / "there")))
+    made.publisher.switch(*made.publisher.load(named(tmp_path / "there")))
     write(None)
 
     kept, _ = load(made.folder, identity_of(made.options))
@@ -298,7 +303,7 @@ def test_another_workspace_brings_its_own_circumstances(tmp_path: Path) -> None:
     made = Published(tmp_path, Offered(tools=entries("a")))
     made.publisher.adapt(selects_solution=False, hot_reload=True)
 
-    made.publisher.switch(made.publisher.load(named(tmp_path / "there")))
+    made.publisher.switch(*made.publisher.load(named(tmp_path / "there")))
 
     assert "mcpStatus" not in made.tools
     assert "uno_app_select_solution" in made.tools

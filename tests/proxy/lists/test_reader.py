@@ -16,7 +16,7 @@ from uno_devserver.protocol.client.connection import Lost, Peer, PendingCall, Se
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, METHOD_NOT_FOUND, RpcError
 from uno_devserver.protocol.parties import ClientInfo
 from uno_devserver.protocol.service import Params
-from uno_devserver.proxy.lists.reader import DEFAULT_LIMITS, ListReader, ReaderLimits, read_lists
+from uno_devserver.proxy.lists.reader import DEFAULT_LIMITS, ListReader, ReaderLimits
 
 CLIENT = ClientInfo("client", "1", {"sampling": {}}, "2025-11-25")
 ALL: dict[str, Any] = {"tools": {}, "resources": {}, "prompts": {}}
@@ -53,7 +53,15 @@ class Pages:
 
 
 def read(pages: Pages, limits: ReaderLimits = DEFAULT_LIMITS) -> dict[str, Any]:
-    return asyncio.run(read_lists(pages, TestPeer(), limits))
+    async def story() -> dict[str, Any]:
+        taken: list[dict[str, Any]] = []
+        reader = ListReader(
+            ScriptedRunning(Lists()), TestPeer(), CLIENT, take=lambda lists, _: taken.append(lists), limits=limits
+        )
+        await reader._read(pages)
+        return taken[0]
+
+    return asyncio.run(story())
 
 
 def names(found: dict[str, Any], kind: str) -> list[str]:
@@ -169,7 +177,7 @@ def test_a_server_that_goes_meanwhile_is_lost() -> None:
 def test_a_client_that_lists_has_the_lists_read_again_but_not_each_time() -> None:
     async def story() -> None:
         lists = Lists()
-        reader = ListReader(ScriptedRunning(lists), None, CLIENT, modern_first=False, take=lambda *_: None)
+        reader = ListReader(ScriptedRunning(lists), None, CLIENT, take=lambda *_: None)
         running = asyncio.ensure_future(reader.run(lambda _: None))
         await turns()
         assert lists.reads == 1
@@ -195,7 +203,6 @@ def test_a_server_that_says_several_times_that_its_lists_changed_is_asked_once()
             running,
             None,
             CLIENT,
-            modern_first=False,
             take=lambda lists, _: taken.append([name for name, _ in lists["tools"]]),
         )
         task = asyncio.ensure_future(reader.run(lambda _: None))
@@ -215,9 +222,7 @@ def test_a_server_that_says_several_times_that_its_lists_changed_is_asked_once()
 def test_the_upstream_may_ask_the_reader_nothing_but_whether_it_is_there() -> None:
     async def story() -> None:
         running = ScriptedRunning(Lists())
-        task = asyncio.ensure_future(
-            ListReader(running, None, CLIENT, modern_first=False, take=lambda *_: None).run(lambda _: None)
-        )
+        task = asyncio.ensure_future(ListReader(running, None, CLIENT, take=lambda *_: None).run(lambda _: None))
         await turns()
         peer = running.connections[0].peer
 

@@ -58,7 +58,7 @@ async def test_what_is_started_is_connected_and_what_it_offers_is_published(tmp_
     assert kept.tools == ["one", "two"]
     assert kept.keeper.tool("two") == {"name": "two"}
     assert kept.keeper.tool("three") is None
-    assert kept.state.fresh
+    assert kept.facts.lists_fresh
     assert kept.state.server.instructions is not None
     assert kept.state.server.instructions.endswith("Use it well.")
     assert kept.broadcasts == ["notifications/tools/list_changed", "notifications/prompts/list_changed"]
@@ -356,7 +356,6 @@ async def test_what_was_offered_stays_offered_while_there_is_no_server(tmp_path:
 
     await kept.until_state("Degraded")
     assert kept.tools == ["one"]
-    assert not kept.state.fresh
     assert not kept.facts.lists_fresh
 
 

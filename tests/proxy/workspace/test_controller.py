@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,10 @@ from support.files import write
 from support.relays import ScriptedSession
 from support.upstreams import Kept, Lists, ScriptedRunning, ScriptedUpstream
 from uno_devserver.instances.probe import HostAddIn, Probe
+from uno_devserver.protocol.jsonrpc import RpcError
+from uno_devserver.protocol.parties import ClientInfo
 from uno_devserver.protocol.service import Params, Result
+from uno_devserver.proxy.engine import Announcements
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.state import ConnectionState, ProxyFacts, UpstreamFacts
 from uno_devserver.proxy.upstream.configured import ConfiguredUpstream
@@ -23,9 +27,10 @@ from uno_devserver.proxy.upstream.host_launch import HostUpstream
 from uno_devserver.proxy.workspace import controller as module
 from uno_devserver.proxy.workspace.controller import (
     DEFAULT_LIMITS,
-    RepairRestart,
     WorkspaceController,
     WorkspaceLimits,
+    ask_roots,
+    can_be_asked,
     effective_config,
     is_outdated,
 )
@@ -69,10 +74,8 @@ class World:
         self.kept = Kept(folder.parent, self.hosts, self.options, begins=begins)
         self.forwarding = SimpleNamespace(waits=False)
         self.controller = self.kept.workspace = WorkspaceController(
-            self,
             self.options,
             decisions,
-            first,
             time.time(),
             "channel",
             keeper=self.kept.keeper,
@@ -80,17 +83,11 @@ class World:
             publisher=self.kept.publisher,
             forwarding=self.forwarding,  # type: ignore[arg-type]
             announcements=self.kept.announcements,
+            changed=self._changed,
+            reload_code=lambda: False,
             limits=limits,
         )
         self.controller.begin()
-
-    # What the controller says. Implements `workspace.controller.Owner`.
-
-    def workspace_looked_at(self) -> None:
-        self.looks += 1
-
-    def reload_code(self) -> bool:
-        return False
 
     @property
     def tools(self) -> str:
@@ -99,6 +96,9 @@ class World:
     async def close(self) -> None:
         self.controller.close()
         await self.kept.keeper.close()
+
+    def _changed(self) -> None:
+        self.looks += 1
 
     def _host_for(self, _: Options, workspace: Any, channel_name: str) -> Hosts:
         self.served.append(workspace.working_directory)
@@ -178,6 +178,50 @@ async def test_the_clients_roots_are_asked_for_and_what_they_name_is_served(
 
 
 @asynchronous
+async def test_a_new_question_for_the_roots_replaces_the_one_that_waits(
+    empty: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(empty, monkeypatch)
+    there = workspace_at(tmp_path / "there")
+    world.controller.met(Rooted())
+    first = world.controller._asking
+    await asyncio.sleep(0)  # it waits by now
+
+    world.controller.met(Rooted(there))
+
+    await world.kept.until_state("Connected")
+    assert first is not None
+    assert first.cancelled()
+    assert world.served == [str(there)]
+    await world.close()
+
+
+@asynchronous
+async def test_a_client_that_never_names_its_roots_is_given_up(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(empty, monkeypatch, WorkspaceLimits(roots_seconds=0.01))
+
+    world.controller.met(Rooted())
+    assert not world.kept.keeper.fallback
+
+    await world.kept.until(lambda: world.kept.keeper.fallback)
+    await world.close()
+
+
+@asynchronous
+async def test_at_the_end_nobody_is_asked_for_roots_any_more(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = World(empty, monkeypatch)
+    world.controller.met(Rooted())
+    asking = world.controller._asking
+    await asyncio.sleep(0)
+
+    await world.close()
+
+    assert asking is not None
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+
+
+@asynchronous
 async def test_a_client_that_does_not_answer_delays_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     world = World(workspace_at(tmp_path / "ws"), monkeypatch)
 
@@ -200,7 +244,7 @@ async def test_initialize_starts_the_workspace_it_names_and_waits_for_it(
 
     assert (told["status"], told["toolCount"]) == ("ready", 1)
     assert world.served == [str(there)]
-    assert world.controller.fallback is False
+    assert world.kept.facts.fallback is False
     await world.close()
 
 
@@ -354,6 +398,21 @@ async def test_decisions_are_carried_out_one_after_the_other(tmp_path: Path, mon
 
 
 @asynchronous
+async def test_a_call_that_is_cancelled_has_its_decision_carried_out_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = workspace_at(tmp_path / "one"), workspace_at(tmp_path / "two")
+    world = World(one, monkeypatch)
+    call = asyncio.ensure_future(world.kept.keeper.set_workspace(str(two), None))
+    await asyncio.sleep(0)  # it is being decided
+
+    call.cancel()
+
+    await world.kept.until(lambda: world.served == [str(two)])
+    await world.close()
+
+
+@asynchronous
 async def test_the_tool_that_selects_a_solution_is_listed_where_there_is_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -397,8 +456,11 @@ class Upstream:
 
 
 class RepairWorld:
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, state: ConnectionState, **facts: Any) -> None:
+    """A controller beside a keeper in a given state, which counts what is asked of it."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, state: ConnectionState, **facts: Any) -> None:
         monkeypatch.setattr(module, "HostUpstream", Upstream)
+        monkeypatch.setattr(module, "workspace_upstream", lambda *_: Upstream())
         self.restarts = self.looks = self.wishes = self.reloads = 0
         self.watched = False  # whether somebody watches the code
         self.rest = 0.0
@@ -406,18 +468,32 @@ class RepairWorld:
         keeper: Any = SimpleNamespace(
             state=state,
             upstream=self.upstream,
+            running=None,
             retry_due_in=lambda: self.rest,
             wanted=lambda: self._count("wishes"),
+            begin=lambda _: self._count("restarts"),
         )
         owned = UpstreamFacts(owned=facts.pop("owned", True))
-        known: Any = SimpleNamespace(facts=ProxyFacts(Options("/ws"), upstream=owned, **facts))
-        self.repair = RepairRestart(
-            keeper,
-            known,
-            look_again=lambda: self._count("looks"),
-            reload=self._reload,
-            restart=lambda: self._count("restarts"),
+        options = Options(str(folder))
+        known: Any = SimpleNamespace(facts=ProxyFacts(options, upstream=owned, **facts))
+        unused: Any = None
+        decisions = WorkspaceDecisions(options)
+        self.controller = WorkspaceController(
+            options,
+            decisions,
+            time.time(),
+            "channel",
+            keeper=keeper,
+            state=known,
+            publisher=unused,
+            forwarding=unused,
+            announcements=Announcements(lambda *_: None),
+            changed=lambda: None,
+            reload_code=self._reload,
+            limits=WorkspaceLimits(greeting_seconds=600),
         )
+        self.controller._no_client.cancel()
+        monkeypatch.setattr(self.controller, "_changed", lambda: self._count("looks"))
 
     @property
     def done(self) -> tuple[int, int, int]:
@@ -445,23 +521,24 @@ class RepairWorld:
 )
 @asynchronous
 async def test_a_host_that_runs_is_only_started_again_for_an_add_in_that_it_lacks(
-    monkeypatch: pytest.MonkeyPatch, facts: dict[str, Any], sources: int, restarts: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, facts: dict[str, Any], sources: int, restarts: int
 ) -> None:
-    world = RepairWorld(monkeypatch, ConnectionState.CONNECTED, **facts)
+    world = RepairWorld(tmp_path, monkeypatch, ConnectionState.CONNECTED, **facts)
 
-    world.repair.saved(sources)
+    world.controller._repair(sources)
 
     assert world.done == (restarts, 0, 0)
 
 
 @asynchronous
 async def test_where_somebody_watches_the_code_one_save_is_one_restart_of_theirs(
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world = RepairWorld(monkeypatch, ConnectionState.CONNECTED, host=BROKEN)
+    world = RepairWorld(tmp_path, monkeypatch, ConnectionState.CONNECTED, host=BROKEN)
     world.watched = True
 
-    world.repair.saved(EDITED)
+    world.controller._repair(EDITED)
 
     assert world.done == (0, 0, 0)
     assert world.reloads == 1
@@ -469,10 +546,12 @@ async def test_where_somebody_watches_the_code_one_save_is_one_restart_of_theirs
 
 @pytest.mark.parametrize("sources", [LAUNCHED, EDITED])
 @asynchronous
-async def test_where_nothing_works_any_file_is_worth_an_attempt(monkeypatch: pytest.MonkeyPatch, sources: int) -> None:
-    world = RepairWorld(monkeypatch, ConnectionState.DEGRADED)
+async def test_where_nothing_works_any_file_is_worth_an_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sources: int
+) -> None:
+    world = RepairWorld(tmp_path, monkeypatch, ConnectionState.DEGRADED)
 
-    world.repair.saved(sources)
+    world.controller._repair(sources)
 
     assert world.done == (0, 1, 0)
 
@@ -480,14 +559,14 @@ async def test_where_nothing_works_any_file_is_worth_an_attempt(monkeypatch: pyt
 @pytest.mark.parametrize("state", [ConnectionState.CONNECTED, ConnectionState.DEGRADED, ConnectionState.LAUNCHING])
 @asynchronous
 async def test_what_is_saved_too_early_is_remembered_once(
-    monkeypatch: pytest.MonkeyPatch, state: ConnectionState
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, state: ConnectionState
 ) -> None:
-    world = RepairWorld(monkeypatch, state, host=BROKEN)
+    world = RepairWorld(tmp_path, monkeypatch, state, host=BROKEN)
     world.rest = 0.01
     before = timers()
 
-    world.repair.saved(EDITED)
-    world.repair.saved(EDITED)
+    world.controller._repair(EDITED)
+    world.controller._repair(EDITED)
 
     assert world.done == (0, 0, 0)
     assert timers() == before + 1
@@ -495,14 +574,14 @@ async def test_what_is_saved_too_early_is_remembered_once(
 
 
 @asynchronous
-async def test_at_the_end_nothing_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = RepairWorld(monkeypatch, ConnectionState.DEGRADED)
+async def test_at_the_end_nothing_is_remembered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    world = RepairWorld(tmp_path, monkeypatch, ConnectionState.DEGRADED)
     world.rest = 60.0
     before = timers()
-    world.repair.saved(EDITED)
+    world.controller._repair(EDITED)
     assert timers() == before + 1
 
-    world.repair.close()
+    world.controller.close()
 
     assert timers() == before
 
@@ -510,13 +589,12 @@ async def test_at_the_end_nothing_is_remembered(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(("known", "wishes"), [(LAUNCHED, 1), (0, 0), (None, 0)])
 @asynchronous
 async def test_what_was_saved_during_a_start_is_noticed_when_it_is_through(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, known: int | None, wishes: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: int | None, wishes: int
 ) -> None:
-    world = RepairWorld(monkeypatch, ConnectionState.DEGRADED)
+    world = RepairWorld(tmp_path, monkeypatch, ConnectionState.DEGRADED)
     world.upstream.sources = known  # and the folder, which has no add-ins, has the key 0
-    workspace: Any = SimpleNamespace(working_directory=str(tmp_path))
 
-    await world.repair.catch_up(workspace)
+    await world.controller.ask_host()
 
     assert world.wishes == wishes
 
@@ -591,3 +669,90 @@ def test_a_config_in_another_place_counts_whether_it_can_be_read_or_not(tmp_path
     now = read_config(str(path))
 
     assert effective_config(FIRST.replace(wait_calls=True), now) is now
+
+
+# --- who has roots ---------------------------------------------------------------------------------------------------
+
+
+def _client(capabilities: dict[str, Any], version: str = "2025-06-18") -> ClientInfo:
+    return ClientInfo("client", "1", capabilities, version)
+
+
+ANSWER = {"roots": [{"uri": "file:///a", "name": "a root"}]}
+
+
+@pytest.mark.parametrize(
+    ("capabilities", "expected"),
+    [
+        ({"roots": {"listChanged": True}}, True),
+        ({"roots": {"listChanged": False}}, True),
+        ({"roots": {}}, True),
+        ({}, False),
+        ({"roots": None}, False),
+        ({"sampling": {}}, False),
+    ],
+)
+def test_a_client_has_roots_if_it_declares_them_even_without_details(
+    capabilities: dict[str, Any], expected: bool
+) -> None:
+    assert can_be_asked(_client(capabilities)) is expected
+
+
+@pytest.mark.parametrize(("version", "expected"), [("2024-11-05", True), ("2025-11-25", True), ("2026-07-28", False)])
+def test_only_a_client_of_the_handshake_era_can_be_asked_outside_a_call(version: str, expected: bool) -> None:
+    assert can_be_asked(_client({"roots": {}}, version)) is expected
+    assert not can_be_asked(_client({}, version))
+
+
+# --- asking ----------------------------------------------------------------------------------------------------------
+
+
+class _Session:
+    """A client as the inquiry sees it; `reply` is what becomes of a question."""
+
+    def __init__(self, reply: Callable[[], Any]) -> None:
+        self.client = _client({"roots": {}})
+        self.asked: list[str] = []
+        self._reply = reply
+
+    def notify(self, method: str, params: object = None) -> None:
+        raise AssertionError("nobody is notified")
+
+    async def ask(self, method: str, params: object) -> Any:
+        self.asked.append(method)
+        return await self._reply()
+
+
+async def _never() -> Any:
+    await asyncio.Event().wait()
+
+
+def _inquire(reply: Callable[[], Any], seconds: float = 10.0) -> tuple[_Session, object | None]:
+    session = _Session(reply)
+    return session, asyncio.run(ask_roots(session, seconds))
+
+
+def test_the_answer_is_handed_over() -> None:
+    async def reply() -> Any:
+        return ANSWER
+
+    session, taken = _inquire(reply)
+
+    assert (session.asked, taken) == (["roots/list"], ANSWER)
+
+
+def test_a_client_that_never_answers_is_given_up_and_that_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
+    _, taken = _inquire(_never, seconds=0.01)
+
+    assert taken is None
+    assert "did not answer roots/list within 0.01 s" in capsys.readouterr().err
+
+
+def test_a_client_that_refuses_has_named_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    async def reply() -> Any:
+        raise RpcError(-32601, "Method not found")
+
+    _, taken = _inquire(reply)
+
+    assert taken is None
+    assert "did not name them: Method not found" in capsys.readouterr().err

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import json
-import threading
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from support.files import write
 from support.golden import GOLDEN
 from uno_devserver.discovery.discover import Request, discover
+from uno_devserver.issues import fatal, warning
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.workspace.decisions import Decision, WorkspaceDecisions
-from uno_devserver.proxy.workspace.tool_results import initialized
-from uno_devserver.workspace.resolver import ResolutionKind, SelectionSource
+from uno_devserver.proxy.workspace.decisions import (
+    MAX_ROOTS,
+    Decision,
+    WorkspaceDecisions,
+    initialization_rejected,
+    initialized,
+    read_roots,
+    selected,
+    selection_rejected,
+)
+from uno_devserver.workspace.resolver import ResolutionKind, SelectionSource, Workspace
 from uno_devserver.workspace.transitions import Transition
 
 REFRESH, START, STOP = Transition.REFRESH, Transition.START, Transition.STOP
@@ -494,23 +505,195 @@ def _recorded(name: str, status: str) -> dict[str, Any]:
     raise AssertionError(f"{name} holds no result with the status {status}")
 
 
-def test_two_operations_at_once_leave_one_outcome(folder: Path) -> None:
-    _uno(folder, "A.slnx", "B.slnx")
-    workspaces = _served(folder)
-    decisions: list[Decision] = []
-    threads = [
-        threading.Thread(target=lambda n=name: decisions.append(workspaces.select(str(folder / n), started=True)))
-        for name in ("A.slnx", "B.slnx") * 5
-    ]
+# --- what the answer of a client names
 
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
 
-    # One after the other: the first starts a server, and from then on each change goes from one to the other.
-    transitions = [(decision.transition, decision.workspace.solution) for decision in decisions]
-    to_a, to_b = (transitions.count((RESTART, str(folder / name))) for name in ("A.slnx", "B.slnx"))
-    assert sum(due is START for due, _ in transitions) == 1
-    assert abs(to_a - to_b) <= 1
-    assert str(folder) == workspaces.workspace.working_directory
+def _roots_answer(*uris: object) -> dict[str, Any]:
+    return {"roots": [{"uri": uri, "name": "a root"} for uri in uris]}
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("file:///home/ada/app", "/home/ada/app"),
+        ("file:///home/ada/app/", "/home/ada/app"),
+        ("file://localhost/home/ada", "/home/ada"),
+        ("FILE:/home/ada", "/home/ada"),
+        ("file:///home/ada/my%20app", "/home/ada/my app"),
+        ("file:///home/ada/my app", "/home/ada/my app"),
+        ("file:///home/ada/%C3%BCn%C3%AF", "/home/ada/ünï"),
+        ("file:///home/ada/100%", "/home/ada/100%"),
+        ("file:///home/ada/c%23", "/home/ada/c#"),
+        ("file:///home/ada/c#", "/home/ada/c#"),
+        ("file:///home/ada/%FF", os.fsdecode(b"/home/ada/\xff")),
+        ("file:///home/ada/../eve", "/home/eve"),
+        ("/home/ada", "/home/ada"),
+        ("app", "/current/app"),
+        ("./app/", "/current/app"),
+        ("c", "/current/c"),
+    ],
+)
+def test_a_root_becomes_a_path(uri: str, path: str) -> None:
+    assert read_roots(_roots_answer(uri), "/current", "linux") == ([path], [])
+
+
+@pytest.mark.parametrize(
+    ("uri", "path"),
+    [
+        ("file:///c:/Users/ada", r"c:\Users\ada"),
+        ("file:///C%3A/Users/ada%20l", r"C:\Users\ada l"),
+        ("file://localhost/c:/x", r"c:\x"),
+        ("file://server/share/app", r"\\server\share\app"),
+        ("file:///app", r"D:\app"),
+        (r"C:\Users\ada", r"C:\Users\ada"),
+        ("C:/Users/ada/", r"C:\Users\ada"),
+        ("app", r"D:\current\app"),
+    ],
+)
+def test_a_root_becomes_a_path_of_windows(uri: str, path: str) -> None:
+    assert read_roots(_roots_answer(uri), r"D:\current", "win32") == ([path], [])
+
+
+@pytest.mark.parametrize(
+    ("uri", "reason"),
+    [
+        ("https://example.com/app", "only file: URIs name local folders"),
+        ("vscode-remote://ssh/app", "only file: URIs name local folders"),
+        ("file://server/share", "it is on another machine, server"),
+        ("file:app", "it has no absolute path"),
+        ("file://", "it has no absolute path"),
+        ("file:///a%00b", "it holds a NUL character"),
+        ("", "it is no URI"),
+        ("  ", "it is no URI"),
+        (7, "it is no URI"),
+        (None, "it is no URI"),
+    ],
+)
+def test_what_is_no_local_folder_is_left_out_with_a_sentence(uri: object, reason: str) -> None:
+    paths, problems = read_roots(_roots_answer(uri, "/good"), "/current", "linux")
+
+    assert (paths, problems) == (["/good"], [f"The client's root {uri!r} cannot be used: {reason}."])
+
+
+@pytest.mark.parametrize("answer", [None, [], "x", {}, {"roots": None}, {"roots": {}}, {"roots": "file:///a"}])
+def test_an_ill_formed_answer_names_nothing(answer: object) -> None:
+    assert read_roots(answer, "/") == ([], ["The client's answer to roots/list holds no list of roots."])
+
+
+def test_an_entry_that_is_no_object_is_left_out() -> None:
+    paths, problems = read_roots({"roots": ["file:///a", 3, None, {"uri": "/good"}]}, "/")
+
+    assert (paths, len(problems)) == (["/good"], 3)
+
+
+def test_a_client_without_a_folder_names_none() -> None:
+    assert read_roots({"roots": []}, "/") == ([], [])
+
+
+def test_an_endless_list_is_read_to_its_beginning_only() -> None:
+    assert len(read_roots(_roots_answer(*("/a",) * 10_000), "/")[0]) == MAX_ROOTS
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["roots", "uri", "name"]), inner),
+)
+
+
+@given(JSON, st.sampled_from(["linux", "darwin", "win32"]))
+def test_any_answer_can_be_read(answer: object, platform: str) -> None:
+    current = r"C:\here" if platform == "win32" else "/here"
+
+    paths, _ = read_roots(answer, current, platform)
+
+    assert all(path.startswith("/") or platform == "win32" for path in paths)
+
+
+# --- what the tools answer
+
+
+RESOLVED = Workspace(
+    requested_directory="/w/src",
+    working_directory="/w",
+    effective_directory="/w",
+    solution="/w/App.sln",
+    global_json="/w/global.json",
+    kind=ResolutionKind.AutoDiscovered,
+    source=SelectionSource.UserSelected,
+    candidates=("/w/App.sln",),
+    config=None,
+    issues=(),
+)
+AMBIGUOUS = warning("WorkspaceAmbiguous", "2 solutions in /w fit equally well: /w/A.sln, /w/B.sln.")
+
+
+def test_a_server_that_is_ready_tells_its_tools() -> None:
+    result = initialized(RESOLVED, tool_count=7, connected=True)
+
+    assert (result["status"], result["toolCount"], result["workspaceDirectory"]) == ("ready", 7, "/w/src")
+    assert "7 tools" in result["message"]
+    assert result["issues"] is None
+
+
+def test_a_server_that_takes_longer_is_starting() -> None:
+    result = initialized(RESOLVED, tool_count=0, connected=False)
+
+    assert (result["status"], result["toolCount"]) == ("starting", 0)
+    assert "uno_discover_tools" in result["message"]
+
+
+def test_a_server_that_did_not_start_sends_to_the_diagnosis() -> None:
+    result = initialized(RESOLVED, tool_count=0, connected=False, degraded=True)
+
+    assert result["status"] == "degraded"
+    assert "uno_health" in result["message"]
+
+
+def test_a_folder_that_is_no_workspace_says_why_and_what_an_agent_can_do() -> None:
+    undecided = RESOLVED.replace(kind=ResolutionKind.Ambiguous, solution=None, issues=(AMBIGUOUS,))
+
+    result = initialized(undecided, tool_count=0, connected=False, degraded=True)
+
+    (issue,) = result["issues"]
+    assert (issue["code"], issue["severity"]) == ("WorkspaceAmbiguous", "Warning")
+    assert "uno_app_select_solution" in issue["remediation"]
+    assert result["message"] == f"{AMBIGUOUS.message} {issue['remediation']}"
+
+
+def test_a_selection_never_claims_more_than_was_done() -> None:
+    """The answer comes while the server is being started."""
+    started = selected(RESOLVED, Transition.START)["message"]
+    same = selected(RESOLVED, Transition.REFRESH)["message"]
+
+    assert started.startswith("/w/App.sln is selected, and its DevServer is being started.")
+    assert "uno_health" in started
+    assert same == "/w/App.sln is the one that is served already."
+
+
+def test_a_rejection_holds_all_members_and_nothing_that_was_not_done() -> None:
+    selection, initialization = selection_rejected(AMBIGUOUS), initialization_rejected("/x", AMBIGUOUS)
+
+    assert selection == {
+        "status": "rejected",
+        "selectedSolutionPath": None,
+        "effectiveWorkspaceDirectory": None,
+        "devServerAction": "None",
+        "message": selection["message"],
+        "issues": selection["issues"],
+    }
+    assert (initialization["status"], initialization["workspaceDirectory"]) == ("rejected", "/x")
+    assert initialization["message"] == selection["message"]
+    assert initialization["message"].startswith(AMBIGUOUS.message)
+
+
+def test_one_tool_is_one_tool() -> None:
+    assert "with 1 tool." in initialized(RESOLVED, tool_count=1, connected=True)["message"]
+
+
+def test_why_nothing_is_served_is_told_with_what_to_do() -> None:
+    reason = fatal("WorkspaceNotTrusted", "It is a stranger's.")
+
+    result = initialized(RESOLVED, tool_count=0, connected=False, degraded=True, reasons=(reason,))
+
+    assert result["message"] == f"{reason.message} {reason.remediation}"
+    assert [issue["code"] for issue in result["issues"]] == ["WorkspaceNotTrusted"]

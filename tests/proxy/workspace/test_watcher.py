@@ -25,7 +25,6 @@ from uno_devserver.proxy.workspace.watcher import (
     Watcher,
     WatcherLimits,
     changed_files,
-    scan,
 )
 from uno_devserver.workspace.resolver import resolve
 
@@ -212,24 +211,6 @@ def test_a_file_outside_the_workspace_can_be_observed_with_it(root: Path, tmp_pa
     observation.watcher.stop()
 
 
-def test_a_receiver_that_fails_is_told_of_the_next_change_all_the_same(
-    root: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    observation = Observation(root, NOTIFIED)
-    take = observation.watcher._changed
-
-    def fail(paths: frozenset[str]) -> None:
-        take(paths)
-        raise RuntimeError("no")
-
-    observation.watcher._changed = fail
-    observation.told(write(root / "A.sln", ""))
-    observation.told(write(root / "B.sln", ""))
-
-    observation.watcher.stop()
-    assert "A change of the workspace was not taken: RuntimeError: no." in capsys.readouterr().err
-
-
 # --- without notifications -------------------------------------------------------------------------------------------
 
 
@@ -368,7 +349,7 @@ def test_anyio_and_the_rest_of_the_package_are_not_imported(root: Path) -> None:
 
 
 def _look(folder: Path, *also: Path) -> Scope:
-    return scan(resolve(str(folder)), tuple(map(str, also)))
+    return Scope(resolve(str(folder)), tuple(map(str, also)))
 
 
 def _relative(paths: object, root: Path) -> set[str]:
@@ -513,7 +494,7 @@ def test_the_number_of_watches_is_bounded_and_what_is_near_comes_first(root: Pat
     for number in range(10):
         write(root / f"f{number}" / "deep" / "App.sln", "")
 
-    scope = scan(resolve(str(root)), limits=WatcherLimits(watched_folders=8))
+    scope = Scope(resolve(str(root)), limits=WatcherLimits(watched_folders=8))
 
     assert _relative(scope.folders, root) == {".", "f0", "f1", "f2", "f3", "f4", "f5", "f6"}
     assert not scope.complete
@@ -524,7 +505,7 @@ def test_the_number_of_folders_that_are_looked_into_is_bounded(root: Path) -> No
     for number in range(10):
         write(root / f"f{number}" / "App.sln", "")
 
-    scope = scan(resolve(str(root)), limits=WatcherLimits(scanned_folders=5))
+    scope = Scope(resolve(str(root)), limits=WatcherLimits(scanned_folders=5))
 
     assert (len(scope.files), scope.complete) == (4, False)
 
@@ -581,8 +562,8 @@ def test_other_files_are_not(root: Path, kind: int, name: str) -> None:
     ],
 )
 def test_a_new_folder_is_worth_a_look_where_it_can_hold_something(root: Path, name: str, expected: bool) -> None:
+    scope = _look(root)
     (root / name).mkdir(parents=True)
-    scope = Scope((str(root),), {}, complete=True)
 
     assert scope.concerns(ADDED, str(root / name)) is expected
     assert not scope.concerns(MODIFIED, str(root / name))

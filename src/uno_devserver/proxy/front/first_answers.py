@@ -36,7 +36,6 @@ from ...system.log import log
 from ...system.values import Value
 from ..own_tools import HEALTH, health_contents, health_result, is_health_uri
 from ..state import LISTS
-from .batches import Batches
 from .input import MAX_LINE_BYTES
 from .json_lines import answer_line, decoded, error_body, error_line
 
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from ...protocol.service import Result
     from ..calls.relay import CallRelay
     from ..state import ProxyState
+    from .batches import Batches
     from .output import ClientOutput
 
     Message = RpcRequest | RpcNotification | RpcResponse
@@ -84,7 +84,7 @@ class Front:
         self._state = state
         self._output = output
         self._needs_engine = needs_engine
-        self._batches = Batches(output.queue)
+        self._batches: Batches | None = None  # until the first batch comes
         self._engine: Engine | None = None
         self._relay: CallRelay | None = None
         self._held: list[Callable[[Engine], None]] = []  # until there is an engine
@@ -113,8 +113,14 @@ class Front:
 
     def write(self, line: bytes) -> None:
         """One message for the client, which answers what was passed on."""
-        self._batches.write(line)
+        self._queue(line)
         self._output.flush()
+
+    def _queue(self, line: bytes) -> None:
+        if self._batches is None:
+            self._output.queue(line)
+        else:
+            self._batches.write(line)
 
     def take(self, lines: Iterable[bytes | TooLong]) -> None:
         """What the client wrote at once."""
@@ -172,7 +178,7 @@ class Front:
         if reply is None:
             self._pass_on(message)
         else:
-            self._batches.write(reply.line)
+            self._queue(reply.line)
             # Behind the answer: the engine may have questions for the client, and those come after it.
             if reply.then is not None:
                 self._tell(reply.then)
@@ -189,7 +195,7 @@ class Front:
         self._tell(lambda engine: engine.take(message))
         if isinstance(message, RpcRequest):
             self._wants_engine = True
-        elif isinstance(message, RpcNotification) and message.method == "notifications/cancelled":
+        elif self._batches and isinstance(message, RpcNotification) and message.method == "notifications/cancelled":
             self._batches.cancelled(message.params.get("requestId"))
 
     def _refuse(self, members: Mapping[str, Any], error: RpcError) -> None:
@@ -199,7 +205,7 @@ class Front:
             # The part that asked is told; the client would take an error for the answer to a request of its own.
             self._pass_on(RpcResponse(known, None, error_body(error)))
         else:
-            self._batches.write(error_line(known if "method" in members else None, error))
+            self._queue(error_line(known if "method" in members else None, error))
 
     def _read(self, value: Any) -> Message | None:
         """The message; None where there is none, which was answered."""
@@ -209,12 +215,12 @@ class Front:
         if isinstance(value, dict) and _is_response(value):
             log.debug("the client sent an answer that is none")
         else:
-            self._batches.write(error_line(message.id, message.error))
+            self._queue(error_line(message.id, message.error))
         return None
 
     def _take_batch(self, values: list[Any]) -> None:
         if self._version != BATCH_VERSION or not 0 < len(values) <= MAX_BATCH:
-            self._batches.write(error_line(None, RpcError(INVALID_REQUEST, _NO_BATCH)))
+            self._queue(error_line(None, RpcError(INVALID_REQUEST, _NO_BATCH)))
             return
         passed: list[Message] = []
         replies: list[_Reply] = []
@@ -228,6 +234,10 @@ class Front:
             else:
                 passed.append(message)
         requests = [message.id for message in passed if isinstance(message, RpcRequest)]
+        if self._batches is None:
+            from .batches import Batches  # only one version of the protocol has them
+
+            self._batches = Batches(self._output.queue)
         self._batches.open(requests, [reply.line for reply in replies])
         for message in passed:
             self._pass_on(message)

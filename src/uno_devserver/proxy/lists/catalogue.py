@@ -1,8 +1,7 @@
 """Stores the lists that an upstream offered last, so that a proxy lists tools before it has an upstream.
 
-One file per upstream, replaced as a whole and readable by its user only. A file that cannot be used is skipped with a
-sentence for the log, never an error; a list of tools is never replaced by an empty one. Cheap to import and to read:
-of the lists only the names are looked at.
+One file per upstream, readable by its user only. A file that cannot be used is skipped with a sentence for the log; a
+list of tools is never replaced by an empty one. Cheap to import and to read: of the lists only the names are looked at.
 """
 
 from __future__ import annotations
@@ -14,8 +13,9 @@ from ...system.files import FileProblem, read_bytes, write_atomic
 from ...system.log import log
 from ...system.naming import name_for
 from ...system.sha256 import sha256
-from ...system.values import Value
-from ...workspace.config_file import CONFIG
+from ...system.values import Value, field_names
+from ...workspace.config_file import config_in
+from ...workspace.paths import absolute, upwards
 from ..own_tools import Circumstances
 from .merge import Offered
 
@@ -39,8 +39,6 @@ HASH_DIGITS = 16  # as in the .NET tool's cache
 SOLUTIONS = (".sln", ".slnx")
 GLOBAL_JSON = "global.json"
 ADDINS = os.path.join(".devtools", "addins")
-
-_LISTS = ("tools", "resources", "templates", "prompts")  # the fields of Offered
 
 
 class Identity(Value):
@@ -76,10 +74,9 @@ def identity_in(directory: str) -> Identity:
 
 
 def circumstances(options: Options, kept: Catalogue | None) -> Circumstances:
-    """Which of our tools make sense, as far as that is known before the workspace is resolved.
+    """Which of our tools make sense, as far as that is known before the workspace is resolved: those of the last time.
 
-    It is taken for what it was. At the very first start a glance at the folder decides; an error lists one tool too
-    many until the workspace is known.
+    At the very first start a glance at the folder decides; an error lists one tool too many for a moment.
     """
     by_workspace, forced = options.uses_host, options.force_fallback
     if kept is not None:
@@ -92,19 +89,16 @@ def circumstances(options: Options, kept: Catalogue | None) -> Circumstances:
 
 def _glance(directory: str) -> Circumstances:
     """What a folder looks like: a workspace with solutions, one with a server or add-ins of its own, or none."""
-    folder = os.path.abspath(directory)
+    start = absolute(directory)
     try:
-        found = any(name.lower().endswith(SOLUTIONS) for name in os.listdir(folder))
+        found = any(name.lower().endswith(SOLUTIONS) for name in os.listdir(start))
     except OSError:
         found = False
-    while True:
-        if os.path.isfile(os.path.join(folder, CONFIG)) or os.path.isdir(os.path.join(folder, ADDINS)):
+    for folder in upwards(start):
+        if config_in(folder) or os.path.isdir(os.path.join(folder, ADDINS)):
             return _own_code(folder)
         found = found or os.path.isfile(os.path.join(folder, GLOBAL_JSON))
-        above = os.path.dirname(folder)
-        if above == folder:
-            return Circumstances(by_workspace=True, selects_solution=True, fallback=not found)
-        folder = above
+    return Circumstances(by_workspace=True, selects_solution=True, fallback=not found)
 
 
 def _own_code(folder: str) -> Circumstances:
@@ -112,8 +106,7 @@ def _own_code(folder: str) -> Circumstances:
     from ...workspace.config import read_config  # few first starts need it
     from ...workspace.trust import is_trusted
 
-    path = os.path.join(folder, CONFIG)
-    config = read_config(path if os.path.isfile(path) else None)
+    config = read_config(config_in(folder))
     reloads = config.hot_reload.enabled and is_trusted(os.environ, folder)
     return Circumstances(by_workspace=True, selects_solution=not config.names_server, hot_reload=reloads)
 
@@ -179,7 +172,7 @@ def _read(data: bytes, identity: Identity) -> Catalogue:
         or Identity(about["workspace"], tuple(about["command"]), about["url"]) != identity
     ):
         raise _Unusable("it belongs to another workspace or server")
-    names = [about["names"][name] for name in _LISTS]
+    names = [about["names"][name] for name in field_names(Offered)]
     if len(names[0]) > MAX_TOOLS or not all(_is_name(name) for name in names[0]):
         raise _Unusable("its tools have names that no tool can have, or are too many")
     if sum(map(len, names)) != len(lines):
@@ -201,7 +194,7 @@ def _read(data: bytes, identity: Identity) -> Catalogue:
 
 def _written(identity: Identity, catalogue: Catalogue) -> bytes:
     """A line with version and checksum, a line about everything, then a line for each tool, resource and so on."""
-    lists: list[Entries] = [getattr(catalogue.offered, name) for name in _LISTS]
+    lists: list[Entries] = [getattr(catalogue.offered, name) for name in field_names(Offered)]
     about = {
         "workspace": identity.workspace,
         "workspaceHash": _workspace_hash(identity),
@@ -211,7 +204,7 @@ def _written(identity: Identity, catalogue: Catalogue) -> bytes:
         "selectsSolution": catalogue.selects_solution,
         "hotReload": catalogue.hot_reload,
         "timestamp": catalogue.saved_at,
-        "names": {name: [entry for entry, _ in found] for name, found in zip(_LISTS, lists, strict=True)},
+        "names": {name: [entry for entry, _ in found] for name, found in zip(field_names(Offered), lists, strict=True)},
         "serverInfo": catalogue.server,
         "capabilities": catalogue.capabilities,
         "instructions": catalogue.instructions,

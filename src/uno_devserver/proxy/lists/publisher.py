@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ... import __version__
-from ...protocol.parties import ServerInfo
 from ...system.log import log
-from ...system.values import Value
 from ..own_tools import capabilities, instructions
+from ..state import LISTS
 from . import catalogue
 from .catalogue import Catalogue, Identity
 from .merge import Offered, merged
@@ -26,22 +24,8 @@ if TYPE_CHECKING:
     from ...protocol.client.connection import Server
     from ...workspace.resolver import Workspace
     from ..options import Options
-    from ..state import Lists, ProxyState
+    from ..state import ProxyState
     from .merge import Entries
-
-
-# The notification for a change of each list.
-CHANGES = {
-    "tools": "notifications/tools/list_changed",
-    "resources": "notifications/resources/list_changed",
-    "templates": "notifications/resources/list_changed",
-    "prompts": "notifications/prompts/list_changed",
-}
-
-
-class LoadedCatalogue(Value):
-    identity: Identity
-    catalogue: Catalogue | None  # None: there is no usable one, or its lists are published already
 
 
 class ListPublisher:
@@ -62,39 +46,27 @@ class ListPublisher:
         self._changed = changed
         unnamed = options.uses_host and options.force_fallback
         self._identity = None if unnamed else catalogue.identity_of(options)  # whose lists these are
-        self._offered = state.catalogue.offered if state.catalogue else Offered()
-        self._tools = dict(self._offered.tools)
+        self.offered = state.catalogue.offered if state.catalogue else Offered()  # by the upstream, as last read
         self._announced = state.lists  # the lists of which clients have been notified
         self._circumstances = catalogue.circumstances(options, state.catalogue)
 
     @property
     def tool_count(self) -> int:
         """The number of the upstream's tools that clients see; ours hide those of the same name."""
-        return len(self._tools.keys() - self._state.own_tools)
-
-    @property
-    def tools(self) -> Entries:
-        """The upstream's tools, as last read."""
-        return self._offered.tools
+        return sum(name not in self._state.own_tools for name, _ in self.offered.tools)
 
     def tool(self, name: str) -> Mapping[str, Any] | None:
-        text = self._tools.get(name)
-        return None if text is None else json.loads(text)
+        return next((json.loads(text) for known, text in self.offered.tools if known == name), None)
 
     # What changes the lists.
 
     def take(self, read: Mapping[str, Entries], server: Server) -> None:
         """Publish the upstream's lists; those that could not be read are not in `read`, and stay."""
         self._circumstances = self._circumstances.replace(fallback=False)  # the workspace is known: it is served
-        self._state.fresh = True
-        self._offer(self._offered.replace(**read), server.instructions, server.capabilities)
+        self._offer(self.offered.replace(**read), server, fresh=True)
 
-    def outdated(self) -> None:
-        """Note that there is no upstream any more; its lists stay published."""
-        self._state.fresh = False
-
-    def load(self, workspace: Workspace) -> LoadedCatalogue:
-        """The catalogue of that workspace, unless its lists are published already. Reads the disk.
+    def load(self, workspace: Workspace) -> tuple[Identity, Catalogue | None]:
+        """The catalogue of that workspace; None: there is none, or its lists are published already. Reads the disk.
 
         The workspace of the folder that the proxy was started in is saved under that folder, where the next start
         finds it without resolving the workspace. A workspace that was named is saved under its own folder.
@@ -105,25 +77,22 @@ class ListPublisher:
         found, problem = catalogue.load(self._folder, identity) if identity != self._identity else (None, "")
         if problem:
             log.warn(problem)
-        return LoadedCatalogue(identity, found)
+        return identity, found
 
-    def switch(self, to: LoadedCatalogue) -> bool:
-        """Replace the lists by those of another workspace. False: the workspace is the same."""
-        if to.identity == self._identity:
-            return False
-        self._identity, found = to.identity, to.catalogue
-        self._state.fresh = False
+    def switch(self, identity: Identity, found: Catalogue | None) -> None:
+        """Replace the lists by those of another workspace, as `load` found them."""
+        if identity == self._identity:
+            return
+        self._identity = identity
         fallback = self._circumstances.fallback
         self._circumstances = catalogue.circumstances(self._options, found).replace(fallback=fallback)
-        if found is None:
-            self._offer(Offered(), None, {})
-        else:
-            self._offer(found.offered, found.instructions, found.capabilities)
-        return True
+        self._offer(found.offered if found else Offered(), found, fresh=False)
+        written, sdk = (found.saved_at, found.sdk_version) if found else (None, None)
+        self._state.learn(catalogue_written=written, catalogue_sdk=sdk)
 
     def list_initialize(self, wanted: bool) -> None:
         """List the tools that name the workspace, or not; once listed they stay until something is served."""
-        wanted = wanted or (self._circumstances.fallback and not self._state.fresh)
+        wanted = wanted or (self._circumstances.fallback and not self._state.facts.lists_fresh)
         if wanted != self._circumstances.fallback:
             self._circumstances = self._circumstances.replace(fallback=wanted)
             self._publish()
@@ -146,17 +115,19 @@ class ListPublisher:
     def tell(self) -> None:
         """Notify clients of each list that has changed since they were notified last."""
         before, self._announced = self._announced, self._state.lists
-        for method in _changes(before, self._announced):
-            self._broadcast(method)
+        changed = [
+            method.partition("/")[0]
+            for method, (_, field) in LISTS.items()
+            if _differ(getattr(before, field), getattr(self._announced, field))
+        ]
+        for kind in dict.fromkeys(changed):  # templates are announced as resources
+            self._broadcast(f"notifications/{kind}/list_changed")
 
     def saver(self, server: Server) -> Callable[[str | None], float]:
-        """A function that saves the present lists with a version of the Uno SDK, and returns their time.
-
-        It waits for the disk, so it runs in a thread.
-        """
+        """A function for a thread: saves the present lists with a version of the Uno SDK, and returns their time."""
         identity, now = self._identity, time.time()
         found = Catalogue(
-            self._offered,
+            self.offered,
             server.info,
             server.capabilities,
             server.instructions,
@@ -172,23 +143,19 @@ class ListPublisher:
 
         return write
 
-    def _offer(self, offered: Offered, their_instructions: str | None, their_capabilities: Mapping[str, Any]) -> None:
-        state, server = self._state, self._state.server
-        self._offered, self._tools = offered, dict(offered.tools)
-        state.server = ServerInfo(server.name, __version__, server.title, instructions(their_instructions))
-        state.capabilities = capabilities(their_capabilities)
+    def _offer(self, offered: Offered, by: Server | Catalogue | None, *, fresh: bool) -> None:
+        """`fresh`: the lists come from the upstream that is connected."""
+        state = self._state
+        self.offered = offered
+        state.server = state.server.replace(instructions=instructions(by.instructions if by else None))
+        state.capabilities = capabilities(by.capabilities if by else {})
         self._publish()
+        state.learn(tool_count=self.tool_count, lists_fresh=fresh)
 
     def _publish(self, *, tell: bool = True) -> None:
-        self._state.lists, self._state.own_tools = merged(self._offered, self._circumstances)
+        self._state.lists, self._state.own_tools = merged(self.offered, self._circumstances)
         if tell:
             self.tell()
-
-
-def _changes(before: Lists, after: Lists) -> list[str]:
-    """The notifications for what has changed, each once."""
-    methods = [method for field, method in CHANGES.items() if _differ(getattr(before, field), getattr(after, field))]
-    return list(dict.fromkeys(methods))
 
 
 def _differ(before: bytes, after: bytes) -> bool:

@@ -1,8 +1,7 @@
 """Reads the upstream's lists over the proxy's own connection, and again whenever they may have changed.
 
-All pages of all lists are read at the same time, each entry as the bytes that came. A list that cannot be read is left
-out of the result, not taken for empty; only a server that has no such method has no entries. Pages, entries and times
-are bounded. Where clients have to share one connection, it is this one; else no client takes part in it.
+All lists are read at the same time, within bounds, each entry as the bytes that came. A list that cannot be read is
+left out of the result, not taken for empty. Where clients have to share one connection, it is this one.
 """
 
 from __future__ import annotations
@@ -13,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ...protocol.client.connection import Lost
+from ...protocol.eras import MODERN_VERSIONS
 from ...protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
 from ...system.log import log
 from ...system.values import Value
+from ..state import LISTS
 from .merge import entries
 
 if TYPE_CHECKING:
@@ -46,21 +47,13 @@ _items = msgspec.json.Decoder(list[msgspec.Raw])
 _text = msgspec.json.Decoder(str)
 
 
-class ListKind(Value):
-    field: str  # of `Offered`
-    capability: str
-    method: str
-    member: str  # of the result
-    key: str  # of an entry: its name
-    always: bool = False  # read also from a server that does not declare the capability: some forget to
-
-
-KINDS = (
-    ListKind("tools", "tools", "tools/list", "tools", "name", always=True),
-    ListKind("resources", "resources", "resources/list", "resources", "uri"),
-    ListKind("templates", "resources", "resources/templates/list", "resourceTemplates", "uriTemplate"),
-    ListKind("prompts", "prompts", "prompts/list", "prompts", "name"),
-)
+# The member by which an entry of each list is named.
+KEYS = {
+    "tools/list": "name",
+    "resources/list": "uri",
+    "resources/templates/list": "uriTemplate",
+    "prompts/list": "name",
+}
 
 
 class ListReader:
@@ -72,14 +65,13 @@ class ListReader:
         peer: Peer | None,
         client: ClientInfo,
         *,
-        modern_first: bool,
         take: Callable[[dict[str, Entries], Server], None],
         limits: ReaderLimits = DEFAULT_LIMITS,
     ) -> None:
         """`peer`: the clients, where they share the connection; else the upstream sees the name of `client`."""
         self._running = running
         self._peer = peer or _ProxyPeer(client, self.outdated)
-        self._modern_first = modern_first
+        self._modern_first = client.protocol_version in MODERN_VERSIONS
         self._take = take
         self._limits = limits
         self._loop = asyncio.get_running_loop()
@@ -91,16 +83,20 @@ class ListReader:
     async def run(self, connected: Callable[[Server], None]) -> None:
         """Keep the lists up to date until the server cannot be reached: Lost, Refusal or TimeoutError.
 
-        `connected` is called when the lists have been read for the first time, and after each reconnect. A connection
-        that breaks is made anew: the server may still run.
+        `connected` is called after the first read of each connection. One that breaks is made anew: the server may run.
         """
         attempts = 0
         while True:
             try:
                 attempts += 1
-                connected(await self._connect())
+                connection = await self._connect()
+                connected(connection.server)
                 attempts = 0
-                await self._reread()
+                while True:
+                    await self._outdated.wait()
+                    await asyncio.sleep(self._limits.quiet_seconds)
+                    self._outdated.clear()
+                    await self._read(connection)
             except Lost as loss:
                 if attempts == self._limits.attempts:
                     raise
@@ -123,27 +119,72 @@ class ListReader:
         if self._connection is not None:
             await self._connection.close()
 
-    async def _connect(self) -> Server:
+    async def _connect(self) -> Connection:
         async with asyncio.timeout(self._limits.connect_seconds):
-            connection = await self._running.connect(self._peer, modern_first=self._modern_first)
-        self._connection = connection
+            self._connection = await self._running.connect(self._peer, modern_first=self._modern_first)
         # Begun before reading, so that no change between the two is missed.
-        self._following = asyncio.ensure_future(_follow_changes(connection))
-        await self._read(connection)
-        return connection.server
-
-    async def _reread(self) -> None:
-        assert self._connection is not None
-        while True:
-            await self._outdated.wait()
-            await asyncio.sleep(self._limits.quiet_seconds)
-            self._outdated.clear()
-            await self._read(self._connection)
+        self._following = asyncio.ensure_future(_follow_changes(self._connection))
+        await self._read(self._connection)
+        return self._connection
 
     async def _read(self, connection: Connection) -> None:
-        lists = await read_lists(connection, self._peer, self._limits)
+        """Read all lists; Lost when the server has gone."""
+        reading = {field: asyncio.ensure_future(self._list(method, connection)) for method, (_, field) in LISTS.items()}
+        try:
+            await asyncio.gather(*reading.values())
+        finally:
+            for task in reading.values():
+                task.cancel()
         self._read_at = self._loop.time()
+        lists = {field: read for field, task in reading.items() if (read := task.result()) is not None}
         self._take(lists, connection.server)
+
+    async def _list(self, method: str, connection: Connection) -> Entries | None:
+        """One list; None, and a line in the log, if it cannot be read."""
+        capability = method.partition("/")[0]
+        if capability != "tools" and capability not in connection.server.capabilities:  # some forget to declare tools
+            return ()
+        seconds = self._limits.list_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                return entries(await self._pages(method, connection))
+        except RpcError as error:
+            if error.code == METHOD_NOT_FOUND:
+                return ()
+            log.warn(f"'{method}' of the server was answered with an error: {error.message}")
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            log.warn(f"The server's answer to '{method}' cannot be read: {error}.")
+        except TimeoutError:
+            log.warn(f"'{method}' of the server was not answered within {seconds:g} s.")
+        return None
+
+    async def _pages(self, method: str, connection: Connection) -> list[tuple[str, bytes]]:
+        found: list[tuple[str, bytes]] = []
+        params: dict[str, Any] = {}
+        for _ in range(self._limits.pages):
+            page = _page.decode(await connection.request(method, params, self._peer))
+            items = _items.decode(page.get(LISTS[method][0], b"[]"))
+            found += [entry for raw in items if (entry := _entry(method, raw))]
+            next_cursor = page.get("nextCursor")
+            if next_cursor is None or bytes(next_cursor) == b"null":
+                return found
+            cursor = _text.decode(next_cursor)
+            if params.get("cursor") == cursor or len(found) >= self._limits.entries:
+                break
+            params = {"cursor": cursor}
+        found = found[: self._limits.entries]
+        log.warn(f"The server's list '{method}' does not end; the first {len(found)} entries count.")
+        return found
+
+
+def _entry(method: str, raw: msgspec.Raw) -> tuple[str, bytes] | None:
+    """The entry with its name; None, and a line in the log, for one without a name."""
+    key = KEYS[method]
+    try:
+        return _text.decode(_page.decode(raw)[key]), bytes(raw)
+    except (msgspec.MsgspecError, KeyError):
+        log.warn(f"An entry of the server's '{method}' has no {key} and is left out.")
+        return None
 
 
 async def _follow_changes(connection: Connection) -> None:
@@ -171,60 +212,3 @@ class _ProxyPeer:
         if method == "ping":
             return {}
         raise RpcError(METHOD_NOT_FOUND, f"Nobody can be asked for '{method}' here.")
-
-
-async def read_lists(connection: Connection, peer: Peer, limits: ReaderLimits = DEFAULT_LIMITS) -> dict[str, Entries]:
-    """The lists that could be read, by the fields of `Offered`; Lost when the server has gone."""
-    reading = [asyncio.ensure_future(_read_list(kind, connection, peer, limits)) for kind in KINDS]
-    try:
-        found = await asyncio.gather(*reading)
-    finally:
-        for task in reading:
-            task.cancel()
-    return {kind.field: read for kind, read in zip(KINDS, found, strict=True) if read is not None}
-
-
-async def _read_list(kind: ListKind, connection: Connection, peer: Peer, limits: ReaderLimits) -> Entries | None:
-    if not kind.always and kind.capability not in connection.server.capabilities:
-        return ()
-    try:
-        async with asyncio.timeout(limits.list_seconds):
-            return entries(await _read_pages(kind, connection, peer, limits))
-    except RpcError as error:
-        if error.code == METHOD_NOT_FOUND:
-            return ()
-        log.warn(f"'{kind.method}' of the server was answered with an error: {error.message}")
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        log.warn(f"The server's answer to '{kind.method}' cannot be read: {error}.")
-    except TimeoutError:
-        log.warn(f"'{kind.method}' of the server was not answered within {limits.list_seconds:g} s.")
-    return None
-
-
-async def _read_pages(
-    kind: ListKind, connection: Connection, peer: Peer, limits: ReaderLimits
-) -> list[tuple[str, bytes]]:
-    found: list[tuple[str, bytes]] = []
-    params: dict[str, Any] = {}
-    for _ in range(limits.pages):
-        page = _page.decode(await connection.request(kind.method, params, peer))
-        found += [entry for raw in _items.decode(page.get(kind.member, b"[]")) if (entry := _entry(kind, raw))]
-        next_cursor = page.get("nextCursor")
-        if next_cursor is None or bytes(next_cursor) == b"null":
-            return found
-        cursor = _text.decode(next_cursor)
-        if params.get("cursor") == cursor or len(found) >= limits.entries:
-            break
-        params = {"cursor": cursor}
-    count = min(len(found), limits.entries)
-    log.warn(f"The server's list '{kind.method}' does not end; the first {count} entries count.")
-    return found[: limits.entries]
-
-
-def _entry(kind: ListKind, raw: msgspec.Raw) -> tuple[str, bytes] | None:
-    """The entry with its name; None, and a line in the log, for one without a name."""
-    try:
-        return _text.decode(_page.decode(raw)[kind.key]), bytes(raw)
-    except (msgspec.MsgspecError, KeyError):
-        log.warn(f"An entry of the server's '{kind.method}' has no {kind.key} and is left out.")
-        return None

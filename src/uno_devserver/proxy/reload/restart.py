@@ -64,7 +64,7 @@ class Restarter:
         obstacle = await self._obstacle()
         if obstacle:
             return Restarted(False, obstacle, kept=keeper.state is CONNECTED)
-        before = keeper.publisher.tools
+        before = keeper.publisher.offered.tools
         keeper.proxy_state.forget_upstream()
         keeper.upstream.renegotiate()
         keeper.renew(delay_seconds)
@@ -88,7 +88,7 @@ class Restarter:
             # A Host: apps and IDEs know it by its port, which two cannot have. It may finish its requests first.
             await keeper.until_unused()
             return await self._renew(0.0)
-        before = keeper.publisher.tools
+        before = keeper.publisher.offered.tools
         upstream.renegotiate()
         swap = keeper.swap = Swap(keeper, upstream)
         try:
@@ -119,7 +119,7 @@ class Restarter:
         return Restarted(False, problem, ending.last_lines if ending else ())
 
     def _compared(self, before: Entries) -> Restarted:
-        difference = compare(before, self._keeper.publisher.tools)
+        difference = compare(before, self._keeper.publisher.offered.tools)
         log.info(f"{self._keeper.named} runs the new code; {difference}.")
         return Restarted(True, lists=difference.verdict, tools=difference)
 

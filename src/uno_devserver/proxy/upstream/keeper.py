@@ -291,7 +291,6 @@ class Keeper:
         log.debug(f"Connection state: {before.value} -> {state.value}")
         self.proxy_state.learn(state=state, restarts=self.lifecycle.restarts)
         if before is CONNECTED:
-            self.publisher.outdated()
             self.proxy_state.learn(lists_fresh=False)
         if CONNECTED in (before, state):
             self.owner.upstream_changed()
@@ -466,7 +465,6 @@ class Keeper:
 
     def _publish_lists(self, listed: Listed) -> None:
         self.publisher.take(listed.lists, listed.server)
-        self.proxy_state.learn(tool_count=self.publisher.tool_count, lists_fresh=True)
         self.owner.lists_were_read()
 
 
@@ -523,8 +521,7 @@ class SupervisedUpstream:
     async def _converse(self) -> None:
         client = await self._keeper.client_info()
         peer = self._keeper.owner.shared_peer if self.running.endpoint is None else None
-        modern = client.protocol_version in MODERN_VERSIONS
-        self.reader = ListReader(self.running, peer, client, modern_first=modern, take=self._on_lists)
+        self.reader = ListReader(self.running, peer, client, take=self._on_lists)
         try:
             await self.reader.run(self._on_connected)
         except Refusal as refusal:

@@ -7,21 +7,26 @@ stops nothing itself. An operation that names an unusable folder or solution kee
 from __future__ import annotations
 
 import os
-from _thread import allocate_lock
+import re
+import sys
 
-from ...issues import Issue, warning
+from ...issues import Issue, Severity, warning
 from ...system.log import log
 from ...system.values import Value
 from ...workspace.globaljson import read_global_json
 from ...workspace.paths import absolute, path_key
 from ...workspace.resolver import ResolutionKind, SelectionSource, Workspace, resolve, select_solution
 from ...workspace.transitions import Identity, Transition, Trigger, transition
+from ..lists.merge import counted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any
 
     from ..options import Options
+
+MAX_ROOTS = 64  # each is looked up on disk; the first that exists counts anyway
 
 
 class Decision(Value):
@@ -32,97 +37,84 @@ class Decision(Value):
 
 
 class WorkspaceDecisions:
-    """Runs one operation at a time; `workspace` may be read from any thread."""
+    """One operation runs at a time, in any thread; `workspace` may be read meanwhile."""
 
     def __init__(self, options: Options) -> None:
         self.workspace = _unresolved(options.directory)
         self.named = not options.force_fallback  # False: the folder of the process means nothing; an agent names it
-        self._issues: tuple[Issue, ...] = ()
         self._explicit = options.explicit
         self._chosen: str | None = None  # the solution that the user has selected
         self._identity: Identity | None = None
         self._in_roots: Workspace | None = None  # what the client's roots name, where another workspace is served
-        self._lock = allocate_lock()
 
     def initial(self) -> Decision:
         """Decide for the folder that the proxy was started for."""
-        with self._lock:
-            if not self.named:
-                return self._decision(Transition.REFRESH)
-            self._serve(resolve(self.workspace.requested_directory, explicit=self._explicit))
-            return self._decision(Transition.START if self.workspace.resolved else Transition.DIAGNOSE)
+        if not self.named:
+            return self._decision(Transition.REFRESH)
+        self._serve(resolve(self.workspace.requested_directory, explicit=self._explicit))
+        return self._decision(Transition.START if self.workspace.resolved else Transition.DIAGNOSE)
 
     def rescan(self, *, started: bool) -> Decision:
         """Decide after files have changed."""
-        with self._lock:
-            if not self.named:
-                return self._decision(Transition.REFRESH)
-            new = self._resolve(self.workspace.requested_directory, explicit=self._explicit)
-            new = new.replace(source=self.workspace.source)
-            due = self._transition(new, Trigger.FILE_SYSTEM, started=started)
-            self._serve(new)
-            return self._decision(due)
+        if not self.named:
+            return self._decision(Transition.REFRESH)
+        new = self._resolve(self.workspace.requested_directory, explicit=self._explicit)
+        new = new.replace(source=self.workspace.source)
+        due = self._due(new, Trigger.FILE_SYSTEM, started=started)
+        self._serve(new)
+        return self._decision(due)
 
     def roots(self, answer: object, *, started: bool) -> Decision:
         """Decide after the client has answered `roots/list`. A different workspace that is served stays."""
-        with self._lock:
-            new = self._workspace_of_roots(answer) if self.named else None
-            if new is None:
-                return self._decision(Transition.REFRESH)
-            due = self._transition(new, Trigger.ROOTS, started=started)
-            if due is Transition.DIAGNOSE and self.workspace.resolved:
-                self._in_roots, self._issues = new, (_roots_elsewhere(new, self.workspace),)
-                return self._decision(due)
-            self._in_roots, self._issues = None, ()
-            if new is not self.workspace:
-                self._explicit = False
-                self._serve(new)
-            elif self.workspace.source is SelectionSource.Automatic:
-                self.workspace = self.workspace.replace(source=SelectionSource.RootsConfirmed)
+        new = self._workspace_of_roots(answer) if self.named else None
+        if new is None:
+            return self._decision(Transition.REFRESH)
+        due = self._due(new, Trigger.ROOTS, started=started)
+        if due is Transition.DIAGNOSE and self.workspace.resolved:
+            self._in_roots = new
             return self._decision(due)
+        self._in_roots = None
+        if new is not self.workspace:
+            self._explicit = False
+            self._serve(new)
+        elif self.workspace.source is SelectionSource.Automatic:
+            self.workspace = self.workspace.replace(source=SelectionSource.RootsConfirmed)
+        return self._decision(due)
 
     def initialize(self, directory: str, solution: str | None, *, started: bool) -> Decision:
         """uno_app_initialize. The result is set where nothing is started; else `initialized` makes it later."""
-        from .tool_results import initialization_rejected, initialized
-
-        with self._lock:
-            problem = _wrong_directory(directory) or (_wrong_solution(solution) if solution else None)
-            if problem:
-                return self._decision(Transition.REFRESH, initialization_rejected(directory, problem))
-            new = resolve(directory, explicit=True)
-            if solution:
-                new = select_solution(new, solution)
-            if not new.resolved and (solution or self.workspace.resolved):
-                return self._decision(Transition.REFRESH, initialization_rejected(directory, *new.issues))
-            due = self._transition(new, Trigger.USER, started=started)
-            self._explicit = self.named = True
-            self._choose(new, new.solution if solution else None)
-            failed = None if new.resolved else initialized(new, tool_count=0, connected=False, degraded=True)
-            return self._decision(due, failed)
+        problem = _wrong_directory(directory) or (_not_absolute(solution, "the solution") if solution else None)
+        if problem:
+            return self._decision(Transition.REFRESH, initialization_rejected(directory, problem))
+        new = resolve(directory, explicit=True)
+        if solution:
+            new = select_solution(new, solution)
+        if not new.resolved and (solution or self.workspace.resolved):
+            return self._decision(Transition.REFRESH, initialization_rejected(directory, *new.issues))
+        due = self._due(new, Trigger.USER, started=started)
+        self._explicit = self.named = True
+        self._choose(new, new.solution if solution else None)
+        failed = None if new.resolved else initialized(new, tool_count=0, connected=False, degraded=True)
+        return self._decision(due, failed)
 
     def select(self, solution: str, *, started: bool, force_restart: bool = False) -> Decision:
         """uno_app_select_solution."""
-        from .tool_results import selected, selection_rejected
-
-        with self._lock:
-            problem = _wrong_solution(solution)
-            if problem is None and not self.named:
-                problem = _unusable(
-                    "The workspace is not known yet.", "Call uno_app_initialize with its directory first."
-                )
-            if problem:
-                return self._decision(Transition.REFRESH, selection_rejected(problem))
-            # Searched again: the solution may have been created a moment ago.
-            here = resolve(self.workspace.requested_directory, explicit=self._explicit)
-            new = select_solution(here, solution)
-            if not new.resolved and self._in_roots is not None:
-                there = select_solution(self._in_roots, solution)
-                new = there if there.resolved else new
-            if not new.resolved:
-                return self._decision(Transition.REFRESH, selection_rejected(*new.issues))
-            due = self._transition(new, Trigger.USER, started=started, force_restart=force_restart)
-            self._choose(new, new.solution)
-            return self._decision(due, selected(new, due))
+        problem = _not_absolute(solution, "the solution")
+        if problem is None and not self.named:
+            problem = _unusable("The workspace is not known yet.", "Call uno_app_initialize with its directory first.")
+        if problem:
+            return self._decision(Transition.REFRESH, selection_rejected(problem))
+        # Searched again: the solution may have been created a moment ago.
+        here = resolve(self.workspace.requested_directory, explicit=self._explicit)
+        new = select_solution(here, solution)
+        if not new.resolved and self._in_roots is not None:
+            there = select_solution(self._in_roots, solution)
+            new = there if there.resolved else new
+        if not new.resolved:
+            return self._decision(Transition.REFRESH, selection_rejected(*new.issues))
+        due = self._due(new, Trigger.USER, started=started, force_restart=force_restart)
+        self._choose(new, new.solution)
+        return self._decision(due, selected(new, due))
 
     def _resolve(self, directory: str, *, explicit: bool) -> Workspace:
         """The workspace of a folder, with the solution that the user has selected while that exists."""
@@ -134,15 +126,11 @@ class WorkspaceDecisions:
 
     def _workspace_of_roots(self, answer: object) -> Workspace | None:
         """The workspace that is served if a root means it; else the first root with a workspace; else the first."""
-        from .client_roots import read_roots  # imports asyncio, which the first start of a Host does not wait for
-
-        named = read_roots(answer, absolute("."))
-        missing = [path for path in named.paths if not os.path.isdir(path)]
-        for problem in named.problems:
+        paths, problems = read_roots(answer, absolute("."))
+        missing = [path for path in paths if not os.path.isdir(path)]
+        for problem in (*problems, *(f"The client's root {path} is no folder on this machine." for path in missing)):
             log.warn(problem)
-        for path in missing:
-            log.warn(f"The client's root {path} is no folder on this machine.")
-        found = [self._resolve(path, explicit=False) for path in named.paths if path not in missing]
+        found = [self._resolve(path, explicit=False) for path in paths if path not in missing]
         if any(self._confirms(workspace) for workspace in found):
             return self.workspace
         first = next((workspace for workspace in found if workspace.resolved), found[0] if found else None)
@@ -155,24 +143,23 @@ class WorkspaceDecisions:
             _identity(root) == served or served.solution in [_key(candidate) for candidate in root.candidates]
         )
 
-    def _transition(
-        self, new: Workspace, trigger: Trigger, *, started: bool, force_restart: bool = False
-    ) -> Transition:
+    def _due(self, new: Workspace, trigger: Trigger, *, started: bool, force_restart: bool = False) -> Transition:
         return transition(self._identity, _identity(new), trigger, started=started, force_restart=force_restart)
 
     def _choose(self, workspace: Workspace, solution: str | None) -> None:
         """Serve what the user has named; the client's roots do not matter any more."""
-        self._chosen, self._in_roots, self._issues = solution, None, ()
+        self._chosen, self._in_roots = solution, None
         self._serve(workspace)
 
     def _serve(self, workspace: Workspace) -> None:
         self.workspace = workspace
         self._identity = _identity(workspace)
         if self._in_roots is not None and self._identity == _identity(self._in_roots):
-            self._in_roots, self._issues = None, ()
+            self._in_roots = None
 
     def _decision(self, due: Transition, result: dict[str, Any] | None = None) -> Decision:
-        return Decision(due, self.workspace, self._issues, result)
+        issues = (_roots_elsewhere(self._in_roots, self.workspace),) if self._in_roots is not None else ()
+        return Decision(due, self.workspace, issues, result)
 
 
 def _identity(workspace: Workspace) -> Identity | None:
@@ -204,18 +191,138 @@ def _roots_elsewhere(named: Workspace, served: Workspace) -> Issue:
 
 
 def _wrong_directory(directory: str) -> Issue | None:
-    if not os.path.isabs(directory):
-        return _unusable(f"'{directory}' is no absolute path.", "Name the workspace's folder by its absolute path.")
-    if not os.path.isdir(directory):
+    if os.path.isabs(directory) and not os.path.isdir(directory):
         return _unusable(f"There is no folder {directory}.", "Name a folder that exists.")
-    return None
+    return _not_absolute(directory, "the workspace's folder")
 
 
-def _wrong_solution(solution: str) -> Issue | None:
-    if not os.path.isabs(solution):
-        return _unusable(f"'{solution}' is no absolute path.", "Name the solution by its absolute path.")
-    return None
+def _not_absolute(path: str, what: str) -> Issue | None:
+    if os.path.isabs(path):
+        return None
+    return _unusable(f"'{path}' is no absolute path.", f"Name {what} by its absolute path.")
 
 
 def _unusable(message: str, remedy: str) -> Issue:
     return warning("WorkspaceNotResolved", message, remedy)
+
+
+def read_roots(answer: object, current: str, platform: str = sys.platform) -> tuple[list[str], list[str]]:
+    """The local paths that an answer names, and a sentence for each other root. Relative paths start at `current`."""
+    roots = answer.get("roots") if isinstance(answer, dict) else None
+    if not isinstance(roots, list):
+        return [], ["The client's answer to roots/list holds no list of roots."]
+    paths, problems = [], []
+    for root in roots[:MAX_ROOTS]:
+        uri = root.get("uri") if isinstance(root, dict) else None
+        try:
+            paths.append(_local_path(uri, current, platform))
+        except ValueError as error:
+            problems.append(f"The client's root {uri!r} cannot be used: {error}.")
+    return paths, problems
+
+
+def _local_path(uri: object, current: str, platform: str) -> str:
+    """ValueError says why the URI is not a local path."""
+    if not isinstance(uri, str) or not uri.strip():
+        raise ValueError("it is no URI")
+    path = _path_of_file(uri[len("file:") :], platform) if uri[:5].lower() == "file:" else uri
+    if "\0" in path:
+        raise ValueError("it holds a NUL character")
+    # One letter before a colon is a drive.
+    if path is uri and re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", uri):
+        raise ValueError("only file: URIs name local folders")
+    import ntpath  # the rules of another system are rarely needed
+    import posixpath
+
+    if platform == "win32":
+        return ntpath.normpath(ntpath.join(current, path))
+    return posixpath.normpath(posixpath.join(current, path))
+
+
+def _path_of_file(rest: str, platform: str) -> str:
+    """The path of a `file:` URI: `///a/b`, `//localhost/a/b` and `/a/b` are equal; Windows has drives and servers."""
+    from urllib.parse import unquote_to_bytes
+
+    host = ""
+    if rest.startswith("//"):
+        host, slash, below = rest[2:].partition("/")
+        rest = slash + below
+    path = os.fsdecode(unquote_to_bytes(rest))
+    if host.lower() not in ("", "localhost"):
+        if platform != "win32":
+            raise ValueError(f"it is on another machine, {host}")
+        return f"//{host}{path}"
+    if platform == "win32" and re.match(r"/[A-Za-z]:", path):
+        return path[1:]
+    if not path.startswith("/"):
+        raise ValueError("it has no absolute path")
+    return path
+
+
+# The results of uno_app_initialize and uno_app_select_solution. Members and status values are those of the .NET proxy.
+
+# By transition: the status, devServerAction, and the end of the sentence.
+_SELECTED = {
+    Transition.START: ("started", "Start", "is selected, and its DevServer is being started"),
+    Transition.RESTART: ("restarted", "Restart", "is selected, and the DevServer is being restarted for it"),
+    Transition.REFRESH: ("already_selected", "None", "is the one that is served already"),
+}
+
+
+def selected(workspace: Workspace, due: Transition) -> dict[str, Any]:
+    status, action, what = _SELECTED[due]
+    hint = "" if due is Transition.REFRESH else " Call uno_health to see when it is ready."
+    return {
+        "status": status,
+        "selectedSolutionPath": workspace.solution,
+        "effectiveWorkspaceDirectory": workspace.effective_directory,
+        "devServerAction": action,
+        **_explained(workspace.issues, f"{workspace.solution} {what}.{hint}"),
+    }
+
+
+def selection_rejected(*issues: Issue) -> dict[str, Any]:
+    nothing = {"selectedSolutionPath": None, "effectiveWorkspaceDirectory": None, "devServerAction": "None"}
+    return _rejected(nothing, issues)
+
+
+def initialized(
+    workspace: Workspace,
+    *,
+    tool_count: int,
+    connected: bool,
+    degraded: bool = False,
+    reasons: tuple[Issue, ...] = (),
+) -> dict[str, Any]:
+    """The result after the wait for the upstream; `reasons`: why there is none."""
+    issues = (*reasons, *workspace.issues)
+    if connected:
+        status = "ready"
+        message = f"The DevServer is ready, with {counted(tool_count)}. Use them directly, or through uno_execute_tool."
+    elif degraded:
+        status = "degraded"
+        message = "" if issues else "The DevServer could not be started. Call uno_health for the reason."
+    else:
+        status = "starting"
+        message = "The DevServer is still starting. Call uno_discover_tools, which waits for it, or uno_health."
+    about = {"workspaceDirectory": workspace.requested_directory, "toolCount": tool_count}
+    return {"status": status, **about, **_explained(issues, message)}
+
+
+def initialization_rejected(directory: str, *issues: Issue) -> dict[str, Any]:
+    return _rejected({"workspaceDirectory": directory, "toolCount": 0}, issues)
+
+
+def _rejected(about: dict[str, Any], issues: Iterable[Issue]) -> dict[str, Any]:
+    """An error for the agent. What is served is kept, so none of the issues is fatal."""
+    warnings = [issue.replace(severity=Severity.WARNING) for issue in issues]
+    return {"status": "rejected", **about, **_explained(warnings)}
+
+
+def _explained(issues: Iterable[Issue], message: str = "") -> dict[str, Any]:
+    """The last members of each result; without a message the issues are one."""
+    from ..health.upstream_issues import with_proxy_step  # the first start does not wait for it
+
+    worded = [with_proxy_step(issue) for issue in issues]
+    reasons = " ".join(f"{issue.message} {issue.remediation}" for issue in worded)
+    return {"message": message or reasons, "issues": [issue.to_json() for issue in worded] or None}

@@ -1,9 +1,8 @@
 """Watches the files that decide what a workspace is, and reports which of them came, went or changed.
 
-Notifications of the operating system only wake the watcher; what it reports is the difference between two scans of the
-disk. A lost, late or irrelevant notification does no harm, and without notifications the disk is scanned at intervals.
-Only the folders that can matter are watched: those in which solutions are searched, the restore folders of projects,
-`.devtools`, and the folders up to the root. A recursive watch would include all of `node_modules` and `bin`.
+Notifications of the operating system only wake the watcher; what it reports is the difference between two scans, so a
+lost or late notification does no harm. Only the folders that can matter are watched: those in which solutions are
+searched, restore folders, `.devtools`, and those up to the root. A recursive watch would include all of `node_modules`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import time
 from collections import deque
 from functools import cache
 from stat import S_ISREG
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ...system.log import log
 from ...system.values import Value
@@ -117,7 +116,7 @@ class Watcher:
         try:
             while not self._interrupted.is_set():
                 began = time.monotonic()
-                scope = scan(subject.workspace, subject.also, self._limits)
+                scope = Scope(subject.workspace, subject.also, self._limits)
                 took = time.monotonic() - began
                 self._report(changed_files(_older(scope, subject.since) if known is None else known, scope.files))
                 known = scope.files
@@ -133,19 +132,16 @@ class Watcher:
                 notifier.close()
 
     def _report(self, paths: frozenset[str]) -> None:
-        if not paths or self._interrupted.is_set():
-            return
-        log.debug(f"the workspace changed: {', '.join(sorted(paths)[:NAMED_PATHS])}")
-        try:
+        if paths and not self._interrupted.is_set():
+            log.debug(f"the workspace changed: {', '.join(sorted(paths)[:NAMED_PATHS])}")
             self._changed(paths)
-        except Exception as error:
-            log.warn(f"A change of the workspace was not taken: {type(error).__name__}: {error}.")
 
-    def _notifier(self, scope: Scope) -> _Notifier | None:
-        """None where the system gives no notifications, which is logged once."""
+    def _notifier(self, scope: Scope) -> Any:
+        """None where the system gives no notifications."""
         if not self._said_incomplete and not scope.complete:
             self._said_incomplete = True
-            log.info(f"There are too many folders to watch: what is not near {scope.folders[0]} may go unnoticed.")
+            nearest = next(iter(scope.folders))
+            log.info(f"There are too many folders to watch: what is not near {nearest} may go unnoticed.")
         if not self._notifies:
             return None
         try:
@@ -160,40 +156,28 @@ class Watcher:
         self._notifies = False
         log.info(f"Changes of the workspace are looked for every {self._limits.look_seconds:g} s: {error}.")
 
-    def _wait(self, notifier: _Notifier | None, scope: Scope, seconds: float) -> None:
+    def _wait(self, notifier: Any, scope: Scope, seconds: float) -> None:
         """Return when a relevant event has happened and things are quiet, or after `seconds`."""
         if notifier is None or not self._notifies:
             self._interrupted.wait(seconds)
             return
+        step = round(self._limits.step_seconds * 1000)
         latest = until = time.monotonic() + seconds
         while (now := time.monotonic()) < until and not self._interrupted.is_set():
-            events = self._events(notifier, until - now)
-            if any(scope.concerns(kind, path) for kind, path in events):
+            try:
+                events = notifier.watch(step, step, max(step, round((until - now) * 1000)), self._interrupted)
+            except Exception as error:
+                self._give_up_notifications(error)
+                return
+            # A string tells why there are none.
+            if not isinstance(events, str) and any(scope.concerns(kind, path) for kind, path in events):
                 now = time.monotonic()
                 latest = min(latest, now + self._limits.longest_seconds)
                 until = min(latest, now + self._limits.quiet_seconds)
 
-    def _events(self, notifier: _Notifier, seconds: float) -> set[tuple[int, str]]:
-        step = round(self._limits.step_seconds * 1000)
-        try:
-            events = notifier.watch(step, step, max(step, round(seconds * 1000)), self._interrupted)
-        except Exception as error:
-            self._give_up_notifications(error)
-            self._interrupted.wait(seconds)
-            return set()
-        return set() if isinstance(events, str) else events
-
-
-class _Notifier(Protocol):
-    def watch(
-        self, debounce_ms: int, step_ms: int, timeout_ms: int, stop_event: threading.Event
-    ) -> set[tuple[int, str]] | str: ...
-
-    def close(self) -> None: ...
-
 
 @cache
-def _rust_notify() -> Callable[..., _Notifier]:
+def _rust_notify() -> Any:
     """Only the native half of watchfiles: 1 ms and 0.7 MB. The package imports anyio and more: 12 ms and 2.5 MB."""
     from importlib.machinery import PathFinder
     from importlib.util import module_from_spec
@@ -204,76 +188,45 @@ def _rust_notify() -> Callable[..., _Notifier]:
         raise RuntimeError("watchfiles is not installed")
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    made: Callable[..., _Notifier] = module.RustNotify
-    return made
+    return module.RustNotify
 
 
-class Scope(Value):
-    """The folders and files that decide what a workspace is, as one scan found them."""
+class Scope:
+    """The folders and files that decide what a workspace is, as one scan finds them. It is bounded in time."""
 
-    folders: tuple[str, ...]  # to be watched, without the folders below them
-    files: Mapping[str, Stamp]
-    complete: bool  # False: there are more folders than are watched or scanned
-    also: frozenset[str] = frozenset()  # files elsewhere, which need not exist yet
+    def __init__(self, workspace: Workspace, also: Iterable[str] = (), limits: WatcherLimits = DEFAULT_LIMITS) -> None:
+        """`also`: files elsewhere, which need not exist yet."""
+        self.folders: dict[str, None] = {}  # to be watched, without the folders below them
+        self.files: dict[str, Stamp] = {}
+        self.complete = True  # False: there are more folders than are watched or scanned
+        self._also = frozenset(also)
+        self._limits = limits
+        start = workspace.requested_directory
+        self._scan_up(start, workspace.effective_directory)
+        for path in self._also:
+            self._scan_file(path)
+        if workspace.solution:
+            for project in project_files(workspace).paths:  # may be deeper than solutions, or beside the directory
+                self._watch(os.path.dirname(project))
+                self._scan_restored(os.path.join(os.path.dirname(project), RESTORE_FOLDER))
+        self._scan_down(start)
 
     def concerns(self, kind: int, path: str) -> bool:
         """Whether such an event may change what the workspace is, so that another scan is due."""
         folder, name = os.path.split(path)
         name = name.lower()
-        if self.files.get(path) or path in self.also or name in NAMES or name.endswith(SOLUTIONS):
+        if self.files.get(path) or path in self._also or name in NAMES or name.endswith(SOLUTIONS):
             return True
         if kind == MODIFIED:
             return False
-        if path in self.folders or folder.endswith((ADDINS, os.path.dirname(CONFIG))):
-            return True
-        if name.endswith(".py") and ADDINS in folder:  # in a package
-            return True
-        return kind == ADDED and _may_hold(folder, name) and os.path.isdir(path)
+        return (
+            path in self.folders
+            or folder.endswith((ADDINS, os.path.dirname(CONFIG)))
+            or (name.endswith(".py") and ADDINS in folder)  # in a package
+            or (kind == ADDED and _may_hold(folder, name) and os.path.isdir(path))
+        )
 
-
-def _may_hold(folder: str, name: str) -> bool:
-    """Whether a new folder of this name can hold a file that counts. A build makes dozens that cannot."""
-    above, parent = os.path.split(folder)
-    if parent.lower() == RESTORE_FOLDER:
-        return os.path.basename(above).lower() == ARTIFACTS
-    return name == RESTORE_FOLDER or is_searched(name)
-
-
-def changed_files(before: Mapping[str, Stamp], after: Mapping[str, Stamp]) -> frozenset[str]:
-    """The paths whose content or existence differs; the time of the last change does not count."""
-    old, new = ({path: stamp[1:] for path, stamp in files.items()} for files in (before, after))
-    return frozenset(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
-
-
-def _older(scope: Scope, since: float) -> dict[str, Stamp]:
-    """The files that have not changed since that time, as far as their stamps tell."""
-    limit = (since - CLOCK_SECONDS) * 1e9
-    return {path: stamp for path, stamp in scope.files.items() if not stamp or stamp[0] < limit}
-
-
-def scan(workspace: Workspace, also: Iterable[str] = (), limits: WatcherLimits = DEFAULT_LIMITS) -> Scope:
-    """The scope of this workspace and of the files `also` at this moment; never raises, and is bounded in time."""
-    scanner = _Scanner(limits)
-    start = workspace.requested_directory
-    scanner.scan_up(start, workspace.effective_directory)
-    also = frozenset(also)
-    for path in also:
-        scanner.scan_file(path)
-    if workspace.solution:
-        for project in project_files(workspace).paths:  # may be deeper than solutions, or beside the directory
-            scanner.scan_project(os.path.dirname(project))
-    scanner.scan_down(start)
-    return Scope(tuple(scanner.folders), scanner.files, scanner.complete, also)
-
-
-class _Scanner:
-    def __init__(self, limits: WatcherLimits) -> None:
-        self._limits = limits
-        self.folders: dict[str, None] = {}
-        self.files: dict[str, Stamp] = {}
-        self.complete = True
-
-    def scan_up(self, start: str, effective: str | None) -> None:
+    def _scan_up(self, start: str, effective: str | None) -> None:
         """global.json and `.devtools` count in every folder above, and are watched inside the repository."""
         top = min((top for top in (effective, repository(start)) if top), key=len, default=start)
         for folder in upwards(start):
@@ -282,18 +235,14 @@ class _Scanner:
             self._stamp(os.path.join(folder, GLOBAL_JSON))
             self._scan_devtools(folder)
 
-    def scan_file(self, path: str) -> None:
+    def _scan_file(self, path: str) -> None:
         """One file; until its folder exists, the nearest folder above is watched."""
         self._stamp(path)
         for folder in upwards(os.path.dirname(path)):
             if self._watch(folder):
                 return
 
-    def scan_project(self, folder: str) -> None:
-        self._watch(folder)
-        self._scan_restored(os.path.join(folder, RESTORE_FOLDER))
-
-    def scan_down(self, start: str) -> None:
+    def _scan_down(self, start: str) -> None:
         """Level by level, so that in a tree that is too large the nearest folders are watched."""
         waiting = deque([(start, LEVELS_BELOW)])
         linked: set[str] = set()  # targets of links: a loop would show each folder again and again
@@ -349,23 +298,41 @@ class _Scanner:
         return True
 
     def _stamp(self, path: str) -> None:
+        """Note a file by a hash of its content: one that was only touched has not changed.
+
+        Not so the record of a restore: it is large, and a restore that brings packages back writes the same content.
+        """
+        limit = self._limits.content_bytes
         try:
             status = os.stat(path)
-            self.files[path] = (status.st_ctime_ns, *self._content(path, status))
+            content: Stamp = status.st_ctime_ns, status.st_size, status.st_ino
+            small = status.st_size <= limit and S_ISREG(status.st_mode)
+            if small and os.path.basename(path).lower() != ASSETS:
+                with open(path, "rb") as file:
+                    content = (hash(file.read(limit)),)
         except (OSError, ValueError):
             return
+        self.files[path] = (status.st_ctime_ns, *content)
 
-    def _content(self, path: str, status: os.stat_result) -> Stamp:
-        """A hash of the content: a file that was only touched has not changed.
 
-        The record of a restore is compared by its status: it may have megabytes, and a restore that brings packages
-        back writes the same content again.
-        """
-        large = status.st_size > self._limits.content_bytes
-        if large or os.path.basename(path).lower() == ASSETS or not S_ISREG(status.st_mode):
-            return status.st_ctime_ns, status.st_size, status.st_ino
-        with open(path, "rb") as file:
-            return (hash(file.read(self._limits.content_bytes)),)
+def _may_hold(folder: str, name: str) -> bool:
+    """Whether a new folder of this name can hold a file that counts. A build makes dozens that cannot."""
+    above, parent = os.path.split(folder)
+    if parent.lower() == RESTORE_FOLDER:
+        return os.path.basename(above).lower() == ARTIFACTS
+    return name == RESTORE_FOLDER or is_searched(name)
+
+
+def changed_files(before: Mapping[str, Stamp], after: Mapping[str, Stamp]) -> frozenset[str]:
+    """The paths whose content or existence differs; the time of the last change does not count."""
+    old, new = ({path: stamp[1:] for path, stamp in files.items()} for files in (before, after))
+    return frozenset(path for path in old.keys() | new.keys() if old.get(path) != new.get(path))
+
+
+def _older(scope: Scope, since: float) -> dict[str, Stamp]:
+    """The files that have not changed since that time, as far as their stamps tell."""
+    limit = (since - CLOCK_SECONDS) * 1e9
+    return {path: stamp for path, stamp in scope.files.items() if not stamp or stamp[0] < limit}
 
 
 def _entries(folder: str) -> list[os.DirEntry[str]]:
