@@ -23,10 +23,11 @@ from uno_devserver.proxy.lists.merge import Offered, merged
 from uno_devserver.proxy.lists.publisher import ListPublisher
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.reload.reloader import Reloader
+from uno_devserver.proxy.reload.restart import Restarter
 from uno_devserver.proxy.state import ProxyState
-from uno_devserver.proxy.upstream.base import Ending, Running, StartFailure, StartObserver
+from uno_devserver.proxy.upstream.base import Ending, Running, StartFailure, Upstream
 from uno_devserver.proxy.upstream.keeper import Keeper
-from uno_devserver.proxy.upstream.launcher import Launcher
+from uno_devserver.proxy.upstream.launcher import Launcher, StartObserver
 from uno_devserver.proxy.upstream.restart_policy import Lifecycle, Start, UpstreamLimits
 from uno_devserver.proxy.workspace.controller import WorkspaceController
 
@@ -92,14 +93,13 @@ class ScriptedConnection:
         self.closed = True
 
 
-class ScriptedRunning:
+class ScriptedRunning(Running):
     def __init__(self, lists: Lists, kind: HostKind = HostKind.BUNDLED) -> None:
         self.lists = lists
         self.kind = kind
         self.process_id = 4711
         self.endpoint: str | None = None if kind is HostKind.COMMAND else "http://localhost:1/mcp"
         self.owned = True
-        self.log_file = None
         self.connections: list[ScriptedConnection] = []
         self.refusals: list[Exception] = []  # what the next attempts to connect meet
         self.gone: asyncio.Future[Ending] = asyncio.get_running_loop().create_future()
@@ -125,7 +125,7 @@ class ScriptedRunning:
         self.gone.set_result(Ending(reason, 3, ("its last line",)))
 
 
-class ScriptedUpstream:
+class ScriptedUpstream(Upstream):
     """Each start takes the next outcome; the last one counts for all that follow."""
 
     def __init__(self, *outcomes: ScriptedRunning | StartFailure, stubborn: bool = False) -> None:
@@ -198,7 +198,8 @@ class Kept:
             comes_back=options.url is not None,
             limits=limits,
         )
-        self.launcher.reports.open(asyncio.get_running_loop(), self.keeper.reported)
+        self.restarter = Restarter(self.keeper)
+        self.launcher.report_to(asyncio.get_running_loop(), self.keeper.reported)
         if begun is not None:
             for action in self.lifecycle.begin(asyncio.get_running_loop().time()):
                 assert isinstance(action, Start)

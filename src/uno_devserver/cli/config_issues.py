@@ -29,6 +29,6 @@ def config_issues(config: Config, workspace: Workspace) -> tuple[Issue, ...]:
 def keeps_from_starting(config: Config, workspace: Workspace) -> bool:
     if config.unclear is None:
         return False
-    from ..proxy.upstream.choice import uses_config
+    from ..proxy.upstream.base import uses_config
 
     return uses_config(workspace)

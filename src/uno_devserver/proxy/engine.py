@@ -32,7 +32,6 @@ from .upstream.keeper import UNKNOWN_CLIENT, Keeper
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ..issues import Issue
     from ..protocol.client.connection import Peer
     from ..protocol.jsonrpc import RpcRequest, RpcResponse
     from ..protocol.parties import ClientInfo
@@ -146,7 +145,7 @@ class Engine:
                 changed=self._workspace_changed,
                 reload_code=self._reload_code,
             )
-        first.launcher.reports.open(self._loop, self.keeper.reported)
+        first.launcher.report_to(self._loop, self.keeper.reported)
 
     async def run(self) -> None:
         """Until `stop` is called."""
@@ -321,17 +320,10 @@ class Engine:
             self._first.channel_name,
             self._first.content,
             keeper=self.keeper,
-            workspace=self.workspace,
             forwarding=self._service.forwarding,
-            publisher=self._publisher,
-            state=self._state,
-            announcements=self._announcements,
-            open_inspector=self._open_inspector,
+            open_inspector=self._listeners.open_inspector,
         )
         return self._reloader.look()
-
-    async def _open_inspector(self, port: int | None) -> str | Issue:
-        return await self._listeners.open_inspector(port)
 
     async def _look_for_code(self) -> None:
         """Begin to reload code, unless it is unknown where that is: then not even what does so is imported."""

@@ -10,7 +10,7 @@ import os
 import time
 
 from ..hotreload.channel_name import channel_name
-from .upstream.choice import named_upstream, uses_config, workspace_upstream
+from .upstream.base import named_upstream, uses_config, workspace_upstream
 from .upstream.launcher import Launcher
 from .upstream.restart_policy import Lifecycle, Start
 

@@ -31,6 +31,7 @@ from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.own_tools import STATUS
 from uno_devserver.proxy.reload import reloader as module
 from uno_devserver.proxy.reload.reloader import Reloader
+from uno_devserver.proxy.reload.restart import Restarter
 from uno_devserver.proxy.upstream.base import StartFailure
 from uno_devserver.system.folders import folders
 from uno_devserver.workspace.addins import sources_key
@@ -68,11 +69,7 @@ class World:
             channel_name(),
             None,
             keeper=self.keeper,
-            workspace=None,
             forwarding=self.forwarding,  # type: ignore[arg-type]
-            publisher=self.kept.publisher,
-            state=self.kept.state,
-            announcements=self.kept.announcements,
             open_inspector=self.open_inspector,
         )
 
@@ -293,7 +290,7 @@ async def test_others_hear_of_a_restart_that_breaks_off(folder: Path, monkeypatc
         world.agree()
         await world.connect()
         await world.look()
-        monkeypatch.setattr(world.keeper, "renew", _out_of_order)
+        monkeypatch.setattr(Restarter, "renew", _out_of_order)
         heard: asyncio.Future[Restarted] = asyncio.get_running_loop().create_future()
         path = world.kept.facts.control_channel
         guest = RemoteAuthority(path, _nothing, heard.set_result)

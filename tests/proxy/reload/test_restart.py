@@ -21,9 +21,13 @@ from support.relays import QUICK, ScriptedSession, text_of, tool_call
 from support.upstreams import SWIFT, Kept, Lists, ScriptedRunning, ScriptedUpstream
 from uno_devserver.hotreload.authority import Restarted
 from uno_devserver.hotreload.difference import Difference
+from uno_devserver.issues import fatal
+from uno_devserver.protocol.client.connection import Lost
+from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, RpcError
 from uno_devserver.proxy.calls.service import ProxyService
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.reload.restart import compare
+from uno_devserver.proxy.reload.restart import Swap, compare
+from uno_devserver.proxy.upstream.base import Ending, Running, StartFailure
 from uno_devserver.proxy.upstream.command_launch import CommandUpstream
 from uno_devserver.proxy.upstream.command_process import CommandLimits
 
@@ -114,7 +118,7 @@ async def test_a_restart_is_answered_by_a_new_process_and_is_no_crash(tmp_path: 
         before = await made.pid()
         made.save(tools=2)
 
-        outcome = await made.keeper.renew()
+        outcome = await made.kept.restarter.renew()
 
         assert outcome.replace(tools=None) == Restarted(True, lists="changed")
         assert outcome.tools is not None
@@ -135,7 +139,7 @@ async def test_calls_that_come_during_a_restart_wait_for_the_new_one(tmp_path: P
     async with bench(tmp_path) as made:
         before = await made.pid()
 
-        renewal = asyncio.ensure_future(made.keeper.renew())
+        renewal = asyncio.ensure_future(made.kept.restarter.renew())
         await until(lambda: made.keeper.state.value == "Reconnecting")
         said = await asyncio.gather(*(made.call("facts") for _ in range(8)))
 
@@ -148,7 +152,7 @@ async def test_calls_that_come_during_a_restart_wait_for_the_new_one(tmp_path: P
 async def test_the_pause_lies_between_the_end_of_the_old_one_and_the_start_of_the_new(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         before = await made.pid()
-        renewal = asyncio.ensure_future(made.keeper.renew(0.3))
+        renewal = asyncio.ensure_future(made.kept.restarter.renew(0.3))
 
         await until(lambda: not is_running(before))
         assert made.living == []
@@ -162,7 +166,7 @@ async def test_new_code_that_dies_at_once_has_its_attempts_and_then_says_why(tmp
     async with bench(tmp_path) as made:
         made.save(dies=3)
 
-        outcome = await made.keeper.renew()
+        outcome = await made.kept.restarter.renew()
 
         assert not outcome.ok
         assert not outcome.kept
@@ -172,7 +176,7 @@ async def test_new_code_that_dies_at_once_has_its_attempts_and_then_says_why(tmp
         assert made.kept.facts.restarts == 0
         assert made.kept.launches == SWIFT.startup_attempts
         made.save()
-        assert (await made.keeper.renew()).ok, "a mended source starts from Degraded"
+        assert (await made.kept.restarter.renew()).ok, "a mended source starts from Degraded"
         assert made.kept.facts.reloads == 2
 
 
@@ -181,7 +185,7 @@ async def test_new_code_that_never_answers_is_given_up_within_its_bound(tmp_path
     async with bench(tmp_path, ready_seconds=0.7) as made:
         made.save(never_reads=True)
 
-        outcome = await made.keeper.renew()
+        outcome = await made.kept.restarter.renew()
 
         assert not outcome.ok
         assert "did not answer within 0.7 s" in outcome.problem
@@ -192,11 +196,11 @@ async def test_new_code_that_never_answers_is_given_up_within_its_bound(tmp_path
 async def test_a_server_that_ignores_every_request_to_end_is_ended_before_the_next_is_started(tmp_path: Path) -> None:
     async with bench(tmp_path, patient_seconds=0.2) as made:
         made.save(ignores_sigterm=True, stays=True)
-        assert (await made.keeper.renew()).ok
+        assert (await made.kept.restarter.renew()).ok
         stubborn = await made.pid()
         made.save()
 
-        assert (await made.keeper.renew()).ok
+        assert (await made.kept.restarter.renew()).ok
 
         assert not is_running(stubborn)
         assert len(made.living) == 1
@@ -214,7 +218,7 @@ async def test_a_server_that_works_gets_the_time_to_end_well(tmp_path: Path) -> 
     running.stop = stop  # type: ignore[method-assign]
     assert await kept.keeper.until_connected(5)
 
-    assert (await kept.keeper.renew()).ok
+    assert (await kept.restarter.renew()).ok
 
     assert patience == [True]
 
@@ -227,7 +231,7 @@ async def test_a_start_that_is_under_way_is_given_up_for_newer_code_and_there_ar
     kept = Kept(tmp_path, upstream)
     await kept.until(lambda: upstream.starts)
 
-    renewal = asyncio.ensure_future(kept.keeper.renew())
+    renewal = asyncio.ensure_future(kept.restarter.renew())
     await kept.until_state("Reconnecting")
     for _ in range(5):
         await asyncio.sleep(0)
@@ -241,7 +245,7 @@ async def test_a_start_that_is_under_way_is_given_up_for_newer_code_and_there_ar
 @asynchronous
 async def test_restarts_that_are_asked_for_together_come_one_after_the_other(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
-        outcomes = await asyncio.gather(*(made.keeper.renew() for _ in range(3)))
+        outcomes = await asyncio.gather(*(made.kept.restarter.renew() for _ in range(3)))
 
         assert [outcome.ok for outcome in outcomes] == [True] * 3
         assert made.kept.facts.reloads == 3
@@ -252,7 +256,7 @@ async def test_restarts_that_are_asked_for_together_come_one_after_the_other(tmp
 async def test_whoever_asked_for_a_restart_may_stop_waiting_for_it(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         before = await made.pid()
-        renewal = asyncio.ensure_future(made.keeper.renew())
+        renewal = asyncio.ensure_future(made.kept.restarter.renew())
         await until(lambda: made.keeper.state.value == "Reconnecting")
 
         renewal.cancel()
@@ -267,7 +271,7 @@ async def test_what_is_not_ours_is_not_restarted(tmp_path: Path) -> None:
     kept = Kept(tmp_path, ScriptedUpstream(running))
     assert await kept.keeper.until_connected(5)
 
-    outcome = await kept.keeper.renew()
+    outcome = await kept.restarter.renew()
 
     assert not outcome.ok
     assert outcome.kept
@@ -279,14 +283,14 @@ async def test_what_is_not_ours_is_not_restarted(tmp_path: Path) -> None:
 async def test_without_anything_to_keep_there_is_nothing_to_restart(tmp_path: Path) -> None:
     kept = Kept(tmp_path, None)
 
-    assert not (await kept.keeper.renew()).ok
-    assert not (await kept.keeper.swap()).ok
+    assert not (await kept.restarter.renew()).ok
+    assert not (await kept.restarter.swap()).ok
 
 
 @asynchronous
 async def test_the_end_of_the_proxy_is_the_end_of_a_restart(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
-        renewal = asyncio.ensure_future(made.keeper.renew(60.0))
+        renewal = asyncio.ensure_future(made.kept.restarter.renew(60.0))
         await until(lambda: made.keeper.state.value == "Reconnecting")
 
         await made.keeper.close()
@@ -305,7 +309,7 @@ async def test_new_code_is_spoken_to_in_the_newest_era_that_it_knows(tmp_path: P
         for manners, version in (({"shy": True}, "2025-11-25"), ({"shy": True}, "2025-11-25"), ({}, "2026-07-28")):
             made.save(**manners)
 
-            assert (await getattr(made.keeper, way)()).ok
+            assert (await getattr(made.kept.restarter, way)()).ok
 
             assert made.version == version
 
@@ -317,7 +321,7 @@ async def test_a_server_that_is_repaired_when_all_starts_have_failed_is_spoken_t
 ) -> None:
     async with bench(tmp_path) as made:
         made.save(dies=3)
-        assert not (await made.keeper.renew()).ok
+        assert not (await made.kept.restarter.renew()).ok
         made.save(**manners)
 
         made.keeper.wanted()
@@ -335,7 +339,7 @@ async def test_a_swap_is_answered_by_the_new_one_and_the_old_one_is_gone_when_it
         before = await made.pid()
         made.save(name="new")
 
-        outcome = await made.keeper.swap()
+        outcome = await made.kept.restarter.swap()
 
         assert outcome == Restarted(True, lists="same", tools=Difference())
         assert await made.pid() != before
@@ -356,7 +360,7 @@ async def test_a_call_that_runs_is_finished_by_the_old_one(tmp_path: Path) -> No
         running = asyncio.ensure_future(made.call("hold", until=str(release)))
         await until(lambda: "hold" in str(made.notes.received[-1]))
 
-        assert (await made.keeper.swap()).ok
+        assert (await made.kept.restarter.swap()).ok
         assert await made.pid() != before
         assert sorted(made.living) == sorted(made.notes.starts), "the old one still works"
         release.touch()
@@ -381,7 +385,7 @@ async def test_five_swaps_under_sixteen_callers_lose_no_call_and_answer_none_twi
         pids = [await made.pid()]
         for _ in range(5):
             made.save()
-            assert (await made.keeper.swap()).ok
+            assert (await made.kept.restarter.swap()).ok
             pids.append(await made.pid())
             count = len(answers)
             await until(lambda count=count: len(answers) > count + 32)  # type: ignore[misc]
@@ -404,10 +408,10 @@ async def test_five_swaps_under_sixteen_callers_lose_no_call_and_answer_none_twi
 async def test_new_tools_are_announced_and_the_difference_is_told(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         made.save(tools=1)
-        assert (await made.keeper.swap()).lists == "changed"
+        assert (await made.kept.restarter.swap()).lists == "changed"
         made.save(tools=3)
 
-        outcome = await made.keeper.swap()
+        outcome = await made.kept.restarter.swap()
 
         assert outcome.lists == "grown"
         assert made.kept.tools == ["tool-1", "tool-2", "tool-3"]
@@ -432,7 +436,7 @@ async def test_a_new_one_that_is_of_no_use_leaves_the_old_one_as_it_was(
         before, changes = await made.pid(), made.kept.changes
         made.save(**manners)
 
-        outcome = await made.keeper.swap()
+        outcome = await made.kept.restarter.swap()
 
         assert not outcome.ok
         assert outcome.kept
@@ -444,7 +448,7 @@ async def test_a_new_one_that_is_of_no_use_leaves_the_old_one_as_it_was(
         facts = made.kept.facts
         assert (facts.reloads, facts.generation, facts.last_end, made.kept.changes) == (0, 1, None, changes)
         made.save()
-        assert (await made.keeper.swap()).ok, "the next attempt is not burdened with that"
+        assert (await made.kept.restarter.swap()).ok, "the next attempt is not burdened with that"
 
 
 @asynchronous
@@ -452,18 +456,18 @@ async def test_a_new_one_that_prints_garbage_first_is_taken_all_the_same(tmp_pat
     async with bench(tmp_path) as made:
         made.save(garbage=True)
 
-        assert (await made.keeper.swap()).ok
+        assert (await made.kept.restarter.swap()).ok
 
 
 @asynchronous
 async def test_what_it_prints_among_its_messages_is_known_while_it_serves_and_not_of_the_next(tmp_path: Path) -> None:
     async with bench(tmp_path, output_check_seconds=0.01) as made:
         made.save(garbage=True)
-        assert (await made.keeper.swap()).ok
+        assert (await made.kept.restarter.swap()).ok
         await until(lambda: made.kept.facts.upstream.stray_line == "null")
         made.save()
 
-        assert (await made.keeper.swap()).ok
+        assert (await made.kept.restarter.swap()).ok
 
         await until(lambda: len(made.living) == 1)
         assert made.kept.facts.upstream.stray_line == ""
@@ -474,7 +478,7 @@ async def test_what_the_old_one_prints_is_not_taken_for_last_words_of_the_new(tm
     async with bench(tmp_path) as made:
         gate = tmp_path / "gate"
         made.save(until=str(gate), dies=3)
-        swap = asyncio.ensure_future(made.keeper.swap())
+        swap = asyncio.ensure_future(made.kept.restarter.swap())
         await until(lambda: len(made.notes.starts) == 2)
         await made.call("print", lines=["the old one says"])
         gate.touch()
@@ -492,7 +496,7 @@ async def test_when_the_old_one_is_killed_meanwhile_the_new_one_is_taken_and_no_
     async with bench(tmp_path) as made:
         before, gate = await made.pid(), tmp_path / "gate"
         made.save(until=str(gate))
-        swap = asyncio.ensure_future(made.keeper.swap())
+        swap = asyncio.ensure_future(made.kept.restarter.swap())
         await until(lambda: len(made.notes.starts) == 2)
 
         os.kill(before, signal.SIGKILL)
@@ -511,7 +515,7 @@ async def test_when_both_fail_the_new_code_is_tried_in_the_old_ones_place(tmp_pa
     async with bench(tmp_path) as made:
         before, gate = await made.pid(), tmp_path / "gate"
         made.save(until=str(gate))
-        swap = asyncio.ensure_future(made.keeper.swap())
+        swap = asyncio.ensure_future(made.kept.restarter.swap())
         await until(lambda: len(made.notes.starts) == 2)
         os.kill(before, signal.SIGKILL)
         await until(lambda: made.keeper.state.value == "Reconnecting")
@@ -527,7 +531,7 @@ async def test_when_both_fail_the_new_code_is_tried_in_the_old_ones_place(tmp_pa
 async def test_the_end_of_the_proxy_ends_both(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         made.save(until=str(tmp_path / "never"))
-        swap = asyncio.ensure_future(made.keeper.swap())
+        swap = asyncio.ensure_future(made.kept.restarter.swap())
         await until(lambda: len(made.notes.starts) == 2)
 
         async with asyncio.timeout(5):
@@ -542,7 +546,7 @@ async def test_the_end_of_the_proxy_ends_those_that_still_had_something_to_answe
     async with bench(tmp_path) as made:
         running = asyncio.ensure_future(made.call("hold"))
         await until(lambda: "hold" in str(made.notes.received[-1]))
-        assert (await made.keeper.swap()).ok
+        assert (await made.kept.restarter.swap()).ok
 
         async with asyncio.timeout(5):
             await made.keeper.close()
@@ -557,7 +561,7 @@ async def test_an_old_one_that_dies_while_it_answers_is_no_crash_and_its_call_is
         before = await made.pid()
         running = asyncio.ensure_future(made.call("hold"))
         await until(lambda: "hold" in str(made.notes.received[-1]))
-        assert (await made.keeper.swap()).ok
+        assert (await made.kept.restarter.swap()).ok
 
         os.kill(before, signal.SIGKILL)
 
@@ -569,10 +573,10 @@ async def test_an_old_one_that_dies_while_it_answers_is_no_crash_and_its_call_is
 async def test_without_a_server_that_works_a_swap_is_a_restart(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         made.save(dies=3)
-        assert not (await made.keeper.renew()).ok
+        assert not (await made.kept.restarter.renew()).ok
         made.save()
 
-        assert (await made.keeper.swap()).ok
+        assert (await made.kept.restarter.swap()).ok
 
         assert len(made.living) == 1
 
@@ -581,7 +585,7 @@ async def test_without_a_server_that_works_a_swap_is_a_restart(tmp_path: Path) -
 async def test_a_workspace_that_changes_meanwhile_drops_the_new_one(tmp_path: Path) -> None:
     async with bench(tmp_path) as made:
         made.save(until=str(tmp_path / "never"))
-        swap = asyncio.ensure_future(made.keeper.swap())
+        swap = asyncio.ensure_future(made.kept.restarter.swap())
         await until(lambda: len(made.notes.starts) == 2)
 
         made.keeper.halt("There is no workspace any more.")
@@ -602,13 +606,128 @@ async def test_a_server_that_is_known_by_its_address_is_idle_before_it_is_stoppe
 
     kept.until_unused = unused  # type: ignore[method-assign]
     assert await kept.keeper.until_connected(5)
-    swap = asyncio.ensure_future(kept.keeper.swap())
+    swap = asyncio.ensure_future(kept.restarter.swap())
     await kept.until(lambda: asked == [1])
     assert (first.stops, kept.keeper.state.value) == (0, "Connected")
     idle.set()
 
     assert (await swap).ok
     assert (kept.tools, first.stops) == (["new"], 1)
+
+
+# --- a server that is started beside the one that serves
+
+
+class Beside:
+    def __init__(self, folder: Path, upstream: ScriptedUpstream, seconds: float = 5.0) -> None:
+        self.kept = Kept(folder, None, limits=SWIFT.replace(swap_seconds=seconds))
+        self.swap = Swap(self.kept.keeper, upstream)
+
+    @property
+    def promoted(self) -> Running | None:
+        return self.kept.keeper.running
+
+    async def failure(self) -> Restarted:
+        failed = await self.swap.run()
+        assert failed is not None
+        assert (failed.ok, failed.kept, self.promoted) == (False, True, None)
+        return failed
+
+
+@asynchronous
+async def test_it_is_taken_with_its_lists_and_whoever_takes_it_hears_of_its_end(tmp_path: Path) -> None:
+    running = ScriptedRunning(Lists(tools=["new"]))
+    beside = Beside(tmp_path, ScriptedUpstream(running))
+
+    assert await beside.swap.run() is None
+
+    assert (beside.promoted, beside.kept.tools, running.stops) == (running, ["new"], 0)
+    running.die()
+    await until(lambda: beside.kept.facts.last_end == Ending("it ended with exit code 3", 3, ("its last line",)))
+
+
+@asynchronous
+async def test_its_lines_that_are_no_messages_are_reported_as_soon_as_it_is_promoted(tmp_path: Path) -> None:
+    upstream = ScriptedUpstream(ScriptedRunning(Lists()))
+    upstream.gate.clear()
+    beside = Beside(tmp_path, upstream)
+    swapping = asyncio.ensure_future(beside.swap.run())
+    await until(lambda: bool(upstream.observers))
+
+    upstream.observers[0].strayed("starting up")
+    await asyncio.sleep(0)
+    assert not beside.kept.facts.upstream
+    upstream.gate.set()
+    await swapping
+    assert beside.kept.facts.upstream.stray_line == "starting up"
+    upstream.observers[0].strayed("at work")
+
+    await until(lambda: beside.kept.facts.upstream.stray_line == "at work")
+
+
+@asynchronous
+async def test_one_that_dies_before_it_is_ready_says_so_with_its_last_words(tmp_path: Path) -> None:
+    running = ScriptedRunning(Lists())
+    running.refusals = [Lost("It hung up.", sent=True)] * 2
+    beside = Beside(tmp_path, ScriptedUpstream(running))
+    preparing = asyncio.ensure_future(beside.failure())
+    await until(lambda: len(running.refusals) == 1)
+
+    running.die()
+
+    failure = await preparing
+    assert "it ended with exit code 3" in failure.problem
+    assert failure.last_lines == ("its last line",)
+    assert running.stops == 1
+
+
+@asynchronous
+async def test_one_whose_tools_cannot_be_listed_is_not_taken(tmp_path: Path) -> None:
+    running = ScriptedRunning(Lists())
+    running.lists.names["tools"] = RpcError(INTERNAL_ERROR, "not now")
+
+    failure = await Beside(tmp_path, ScriptedUpstream(running)).failure()
+
+    assert "its tools cannot be listed" in failure.problem
+    assert running.stops == 1
+
+
+@asynchronous
+async def test_a_start_that_fails_is_told_in_its_own_words(tmp_path: Path) -> None:
+    ending = Ending("it ended with exit code 1", 1, ("boom",))
+    upstream = ScriptedUpstream(StartFailure(fatal("HostCrashed", "It does not start.", "Repair it."), ending=ending))
+
+    failure = await Beside(tmp_path, upstream).failure()
+
+    assert (failure.problem, failure.last_lines) == ("It does not start.", ("boom",))
+
+
+@asynchronous
+async def test_one_that_is_never_ready_is_given_up_and_stopped_when_it_comes_late(tmp_path: Path) -> None:
+    running = ScriptedRunning(Lists())
+    upstream = ScriptedUpstream(running, stubborn=True)
+    upstream.gate.clear()
+    beside = Beside(tmp_path, upstream, seconds=0.05)
+
+    assert "not ready within 0.05 s" in (await beside.failure()).problem
+    upstream.gate.set()
+
+    await until(lambda: running.stops == 1)
+    assert beside.promoted is None
+
+
+@asynchronous
+async def test_one_that_is_not_wanted_any_more_is_not_taken(tmp_path: Path) -> None:
+    upstream = ScriptedUpstream(ScriptedRunning(Lists()))
+    upstream.gate.clear()
+    beside = Beside(tmp_path, upstream)
+    preparing = asyncio.ensure_future(beside.failure())
+    await until(lambda: upstream.starts == 1)
+
+    beside.swap.abort("Nobody wants it.")
+    upstream.gate.set()
+
+    assert (await preparing).problem == "Nobody wants it."
 
 
 # --- the difference between two lists of tools

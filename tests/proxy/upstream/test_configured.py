@@ -17,7 +17,6 @@ from support.odd_servers import odd_server
 from uno_devserver.issues import Issue
 from uno_devserver.proxy.upstream.base import StartFailure
 from uno_devserver.proxy.upstream.configured import CORRECT_FILE, UNNAMED, ConfiguredUpstream
-from uno_devserver.system.folders import folders
 from uno_devserver.workspace.resolver import resolve
 from uno_devserver.workspace.trust import VARIABLE
 
@@ -37,9 +36,10 @@ class World:
         environ = {**os.environ, "XDG_DATA_HOME": str(root / "data"), **(environ or {})}
         workspace = resolve(str(self.root))
         self.asked: Callable[[], object] = lambda: None  # whether it is trusted
-        self.upstream = ConfiguredUpstream(workspace, folders(environ), environ, trusts=self._trusts)
+        self.upstream = ConfiguredUpstream(workspace, environ)
+        self.upstream._is_trusted = self._trusts  # type: ignore[method-assign]
 
-    def _trusts(self, _: object) -> bool:
+    def _trusts(self) -> bool:
         self.asked()
         return self.trusted
 
@@ -96,14 +96,12 @@ def test_a_config_that_is_saved_between_the_question_and_the_start_is_not_run(tm
     world = World(tmp_path, server())
     agreed = world.path.read_bytes()
 
-    def saved_meanwhile(_: object) -> bool:
+    def saved_meanwhile() -> bool:
         trusted = world.path.read_bytes() == agreed
         world.says({"mcpServer": {"command": "touch", "args": ["started"]}})
         return trusted
 
-    world.upstream = ConfiguredUpstream(
-        resolve(str(world.root)), folders({"HOME": str(tmp_path)}), os.environ, trusts=saved_meanwhile
-    )
+    world.upstream._is_trusted = saved_meanwhile  # type: ignore[method-assign]
 
     assert world.failure().code == "WorkspaceNotTrusted"
     assert not (world.root / "started").exists()

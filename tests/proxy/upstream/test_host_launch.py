@@ -9,7 +9,7 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,6 +31,7 @@ from uno_devserver.system.folders import Folders, folders
 from uno_devserver.system.locks import FileLock
 from uno_devserver.system.naming import name_for
 from uno_devserver.workspace.resolver import resolve
+from uno_devserver.workspace.trust import VARIABLE
 
 from .commands import Observer
 
@@ -48,6 +49,7 @@ class Place:
         addins.mkdir(parents=True)
         (addins / "greeter.py").write_text(ADDIN, "utf-8")
         self.environ = {**os.environ, "HOME": str(root), "XDG_DATA_HOME": str(root / "data"), "TMPDIR": temp}
+        self.trust(True)
         self.observer = Watched()
 
     @property
@@ -59,19 +61,15 @@ class Place:
         registry = Path(self.folders.registry)
         return sorted(file.name for file in registry.iterdir()) if registry.exists() else []
 
+    def trust(self, trusted: bool) -> None:
+        self.environ[VARIABLE] = "1" if trusted else ""
+
     def upstream(
-        self,
-        *,
-        trusts: Callable[[object], bool] = lambda _: True,
-        port: int = 0,
-        forwarded: tuple[str, ...] = (),
-        control_channel: str | None = None,
+        self, *, port: int = 0, forwarded: tuple[str, ...] = (), control_channel: str | None = None
     ) -> HostUpstream:
         return HostUpstream(
             resolve(str(self.workspace)),
-            self.folders,
             self.environ,
-            trusts=trusts,
             port=port,
             forwarded=forwarded,
             control_channel=control_channel,
@@ -332,7 +330,8 @@ def test_a_found_host_that_has_no_health_page_is_a_dotnet_one(tmp_path: Path) ->
 
 
 def test_without_trust_a_host_that_could_serve_nothing_else_is_not_started(place: Place) -> None:
-    upstream = place.upstream(trusts=lambda _: False)
+    upstream = place.upstream()
+    place.trust(False)
 
     with pytest.raises(StartFailure) as failure:
         place.start(upstream)
@@ -345,10 +344,11 @@ def test_without_trust_a_host_that_could_serve_nothing_else_is_not_started(place
 
 @asynchronous
 async def test_trust_is_asked_for_at_every_start(place: Place) -> None:
-    answers = [False, True]
-    upstream = place.upstream(trusts=lambda _: answers.pop(0))
+    upstream = place.upstream()
+    place.trust(False)
     with pytest.raises(StartFailure):
         place.start(upstream)
+    place.trust(True)
 
     running = place.start(upstream)
 
@@ -359,7 +359,8 @@ async def test_trust_is_asked_for_at_every_start(place: Place) -> None:
 @asynchronous
 async def test_a_host_that_the_user_has_started_needs_no_trust(place: Place) -> None:
     users = place.start()
-    upstream = place.upstream(trusts=lambda _: False)
+    upstream = place.upstream()
+    place.trust(False)
 
     found = place.start(upstream)
 

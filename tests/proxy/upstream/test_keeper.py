@@ -23,7 +23,7 @@ from uno_devserver.protocol.service import Params
 from uno_devserver.proxy.calls.upstream_link import Unavailable
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.upstream.base import Ending, StartFailure
-from uno_devserver.proxy.upstream.keeper import UNKNOWN_CLIENT, Event, StoppingUpstreams, SupervisedUpstream
+from uno_devserver.proxy.upstream.keeper import Event, SupervisedUpstream
 
 MODERN = ClientInfo("modern", "1", {"sampling": {}}, "2026-07-28")
 HANDSHAKE = ClientInfo("older", "1", {"sampling": {}}, "2025-06-18")
@@ -697,22 +697,13 @@ async def test_at_the_end_all_that_are_just_being_ended_are_waited_for(tmp_path:
 
 
 @asynchronous
-async def test_one_that_is_over_before_anything_was_done_leaves_no_work_that_nobody_awaits() -> None:
+async def test_one_that_is_over_before_anything_was_done_leaves_no_work_that_nobody_awaits(tmp_path: Path) -> None:
     told: list[Event] = []
-
-    async def client() -> ClientInfo:
-        return UNKNOWN_CLIENT
+    keeper = Kept(tmp_path, None).keeper
 
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
-        supervised = SupervisedUpstream(
-            ScriptedRunning(Lists()),
-            lambda _, event: told.append(event),
-            1,
-            client=client,
-            shared_peer=None,
-            end_seconds=0.01,
-        )
+        supervised = SupervisedUpstream(keeper, ScriptedRunning(Lists()), lambda _, event: told.append(event))
         supervised.start()
         supervised.release()
         await asyncio.sleep(0)
@@ -730,7 +721,7 @@ class Leaving(ScriptedRunning):
     """Notes how it is stopped, and may take its time."""
 
     def __init__(self) -> None:
-        super().__init__(Lists())
+        super().__init__(Lists(), HostKind.COMMAND)
         self.patience: list[bool] = []
         self.takes = asyncio.Event()
         self.takes.set()
@@ -740,49 +731,61 @@ class Leaving(ScriptedRunning):
         await self.takes.wait()
 
 
-@asynchronous
-async def test_one_that_still_has_to_answer_is_stopped_when_nobody_waits_any_more() -> None:
-    stopping, running, unused = StoppingUpstreams(5.0), Leaving(), asyncio.Event()
-    stopping.stop_when_unused(running, unused.wait)
-    await stopping.until_stopped()
-    assert running.patience == [], "a start does not wait for it"
+async def swapped(folder: Path, before: Leaving, after: Leaving, *later: Leaving) -> tuple[Kept, asyncio.Event]:
+    """A keeper with another server than before, which has still to answer until the event is set."""
+    kept, unused = Kept(folder, ScriptedUpstream(before, after, *later)), asyncio.Event()
+    kept.until_unused = lambda _: unused.wait()  # type: ignore[method-assign, assignment, return-value]
+    assert await kept.keeper.until_connected(5)
+    assert (await kept.restarter.swap()).ok
+    assert kept.keeper.running is after
+    return kept, unused
+
+
+@conversation
+async def test_one_that_still_has_to_answer_is_stopped_when_nobody_waits_any_more(tmp_path: Path) -> None:
+    before, after = Leaving(), Leaving()
+    kept, unused = await swapped(tmp_path, before, after, Leaving())
+    after.die()
+    await kept.until(lambda: kept.keeper.generation == 3)
+    assert before.patience == [], "a start does not wait for it"
 
     unused.set()
 
-    await until(lambda: running.patience == [True])
+    await until(lambda: before.patience == [True])
 
 
-@asynchronous
-async def test_one_that_ends_by_itself_while_it_leaves_is_cleaned_up() -> None:
-    stopping, running = StoppingUpstreams(5.0), Leaving()
-    stopping.stop_when_unused(running, asyncio.Event().wait)
+@conversation
+async def test_one_that_ends_by_itself_while_it_leaves_is_cleaned_up(tmp_path: Path) -> None:
+    before = Leaving()
+    kept, _ = await swapped(tmp_path, before, Leaving())
 
-    running.die()
+    before.die()
 
-    await until(lambda: running.patience == [True])
+    await until(lambda: before.patience == [True])
+    assert kept.facts.last_end is None, "it has not crashed"
 
 
-@asynchronous
-async def test_at_the_end_all_go_at_once_and_are_waited_for() -> None:
-    stopping, leaving, stopped = StoppingUpstreams(5.0), Leaving(), Leaving()
-    stopped.takes.clear()
-    stopping.stop_when_unused(leaving, asyncio.Event().wait)
-    stopping.stop(stopped)
+@conversation
+async def test_at_the_end_all_go_at_once_and_are_waited_for(tmp_path: Path) -> None:
+    before, after = Leaving(), Leaving()
+    kept, _ = await swapped(tmp_path, before, after)
+    after.takes.clear()
 
-    closing = asyncio.ensure_future(stopping.close())
-    await until(lambda: leaving.patience == [False] and stopped.patience == [False])
+    closing = asyncio.ensure_future(kept.keeper.close())
+    await until(lambda: before.patience == [False] and after.patience == [False])
     assert not closing.done()
-    stopped.takes.set()
+    after.takes.set()
 
     await closing
 
 
-@asynchronous
-async def test_one_that_hangs_is_not_waited_for_longer_than_its_bound() -> None:
-    stopping, running = StoppingUpstreams(0.02), Leaving()
+@conversation
+async def test_one_that_hangs_is_not_waited_for_longer_than_its_bound(tmp_path: Path) -> None:
+    running = Leaving()
+    kept = Kept(tmp_path, ScriptedUpstream(running), limits=SWIFT.replace(stop_seconds=0.02))
+    assert await kept.keeper.until_connected(5)
     running.takes.clear()
 
-    stopping.stop(running, patient=True)
-    await stopping.until_stopped()
+    await asyncio.wait_for(kept.keeper.close(), 5)
 
-    assert running.patience == [True]
+    assert running.patience == [False]

@@ -15,7 +15,7 @@ from support.mcp_peers import TestPeer
 from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.protocol.client.connection import Lost, Refusal
 from uno_devserver.proxy.upstream.base import StartFailure
-from uno_devserver.proxy.upstream.url import UrlLimits, UrlServer, UrlUpstream
+from uno_devserver.proxy.upstream.url import UrlLimits, UrlUpstream
 from uno_devserver.system.ports import free_port
 
 from .commands import Observer
@@ -82,7 +82,7 @@ def test_what_is_no_url_stays_none() -> None:
 
 @asynchronous
 async def test_one_that_goes_is_noticed_though_it_says_nothing(listener: socket.socket) -> None:
-    running = UrlServer(url_of(listener), SWIFT)
+    running = UrlUpstream(url_of(listener), SWIFT)
     ending = asyncio.ensure_future(running.ended())
     await asyncio.sleep(0.05)
     assert not ending.done(), "as long as something listens there, it has not gone"
@@ -95,7 +95,7 @@ async def test_one_that_goes_is_noticed_though_it_says_nothing(listener: socket.
 
 @asynchronous
 async def test_whoever_doubts_it_does_not_wait_for_the_next_look(listener: socket.socket) -> None:
-    running = UrlServer(url_of(listener), UrlLimits(check_seconds=3600.0, check_failures=1))
+    running = UrlUpstream(url_of(listener), UrlLimits(check_seconds=3600.0, check_failures=1))
     ending = asyncio.ensure_future(running.ended())
     await asyncio.sleep(0)
     listener.close()
@@ -107,7 +107,7 @@ async def test_whoever_doubts_it_does_not_wait_for_the_next_look(listener: socke
 
 @asynchronous
 async def test_one_failure_in_between_means_nothing(listener: socket.socket, monkeypatch: pytest.MonkeyPatch) -> None:
-    running = UrlServer(url_of(listener), SWIFT)
+    running = UrlUpstream(url_of(listener), SWIFT)
     looks = iter(["refused", None, "refused", None, "refused", "refused"])
     monkeypatch.setattr(running, "out_of_reach", lambda: next(looks))
 
@@ -121,7 +121,7 @@ async def test_one_failure_in_between_means_nothing(listener: socket.socket, mon
 async def test_something_else_than_mcp_refuses_and_silence_is_lost(tmp_path: Path, listener: socket.socket) -> None:
     with BundledHost(tmp_path) as host:
         with pytest.raises(Refusal) as refusal:
-            await UrlServer(host.url.replace("/mcp", "/nothing")).connect(TestPeer(), modern_first=True)
+            await UrlUpstream(host.url.replace("/mcp", "/nothing")).connect(TestPeer(), modern_first=True)
         assert refusal.value.status == 404
     with pytest.raises((Lost, Refusal)):
-        await UrlServer(f"http://127.0.0.1:{free_port()}/mcp").connect(TestPeer(), modern_first=True)
+        await UrlUpstream(f"http://127.0.0.1:{free_port()}/mcp").connect(TestPeer(), modern_first=True)

@@ -35,7 +35,6 @@ from uno_devserver.proxy.workspace.controller import (
     is_outdated,
 )
 from uno_devserver.proxy.workspace.decisions import WorkspaceDecisions
-from uno_devserver.system.folders import folders
 from uno_devserver.workspace.config import AS_BEFORE, Config, ServerCommand, read_config
 from uno_devserver.workspace.resolver import resolve
 from uno_devserver.workspace.transitions import Transition
@@ -609,7 +608,7 @@ UNREADABLE = HOST.replace(readable=False)
 
 
 def configured(folder: Path, started_with: Config | None, *, trusted: bool | None = True) -> ConfiguredUpstream:
-    upstream = ConfiguredUpstream(resolve(str(folder)), folders(), {}, trusts=lambda _: True)
+    upstream = ConfiguredUpstream(resolve(str(folder)), {})
     upstream.config, upstream.trusted = started_with, trusted
     return upstream
 
@@ -645,7 +644,7 @@ def test_what_was_not_agreed_to_is_always_outdated(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("now", "outdated"), [(HOST, False), (FIRST, True), (UNREADABLE, False)])
 def test_a_host_is_outdated_when_the_config_names_a_server(tmp_path: Path, now: Config, outdated: bool) -> None:
-    host = HostUpstream(resolve(str(tmp_path)), folders(), {}, trusts=lambda _: True)
+    host = HostUpstream(resolve(str(tmp_path)), {})
 
     assert is_outdated(host, now) is outdated
 

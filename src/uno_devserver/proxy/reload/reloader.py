@@ -45,12 +45,9 @@ if TYPE_CHECKING:
     from ...hotreload.remote_authority import RemoteAuthority
     from ..calls.call_queue import CallQueue
     from ..calls.forwarding import Forwarding
-    from ..engine import Announcements
-    from ..lists.publisher import ListPublisher
     from ..options import Options
-    from ..state import ProxyState
     from ..upstream.keeper import Keeper
-    from ..workspace.controller import WorkspaceController
+    from .restart import Restarter
 
 CONNECTED, DEGRADED = ConnectionState.CONNECTED, ConnectionState.DEGRADED
 
@@ -65,13 +62,6 @@ class ReloadLimits(Value):
 LIMITS = ReloadLimits()
 
 
-class WatchPlan(Value):
-    """What is watched for new code, and by whom."""
-
-    subject: Subject
-    channel: str | None = None  # of the proxy that owns the Host; None: we watch the code ourselves
-
-
 class Reloader:
     def __init__(
         self,
@@ -80,11 +70,7 @@ class Reloader:
         content: str | None,
         *,
         keeper: Keeper,
-        workspace: WorkspaceController | None,
         forwarding: Forwarding,
-        publisher: ListPublisher,
-        state: ProxyState,
-        announcements: Announcements,
         open_inspector: Callable[[int | None], Awaitable[str | Issue]],
     ) -> None:
         """`channel_name`: of our control channel. `content`: the digest of the running code, if it is known."""
@@ -93,25 +79,24 @@ class Reloader:
         self._content = content
         self._content_of: tuple[Package, ...] | None = None  # the packages of that digest; None: of the first start
         self._keeper = keeper
-        self._workspace = workspace
+        self._state = keeper.proxy_state
         self._forwarding = forwarding
-        self._publisher = publisher
-        self._state = state
-        self._announcements = announcements
         self._open_inspector = open_inspector
         self._tasks = Tasks()
         self._loop = asyncio.get_running_loop()
         self._next_look: asyncio.TimerHandle | None = None
         self._planning = asyncio.Lock()
-        self._plan: WatchPlan | None = None
+        self._plan: Subject | None = None
         self._own: OwnAuthority | None = None
         self._remote: RemoteAuthority | None = None
         self._channel: ControlChannel | None = None
+        self._channel_path: str | None = None
         self._queue: CallQueue | None = None
+        self._restarter: Restarter | None = None
         self._restarting = False  # by ourselves, at this moment
         self._start_failed = keeper.state is DEGRADED  # for good, since the code was last looked at
         self._owners_restarts = 0  # that the owner of the Host had made when we were last connected
-        state.follow_reloader(self)
+        self._state.follow_reloader(self)
 
     def look(self) -> asyncio.Task[None]:
         """Look again whether code is watched, and by whom: something happened that may decide it."""
@@ -175,7 +160,7 @@ class Reloader:
         if self._queue is not None and self._connected:
             self._queue.hold()
             if self._plan is not None:
-                self._queue.name = self._server_name(self._plan.subject)
+                self._queue.name = self._server_name(self._plan)
         if self._remote is not None and self._queue is not None:
             self._queue.resume()  # for us the owner's restart is over, whatever came of it
             self._owners_restarts = self._remote.restarts
@@ -193,12 +178,12 @@ class Reloader:
 
     async def _update_plan(self) -> None:
         async with self._planning:
-            found = await apart(lambda: _watch_plan(self._options, self._keeper, self._workspace, self._plan))
+            found = await apart(lambda: _watch_plan(self._options, self._keeper, self._plan))
             plan, off = (None, found) if isinstance(found, str) else (found, None)
             before = self._plan
             if plan != before:
                 await self._change_plan(plan)
-                self._publish()
+                self._publish_status()
             if self._options.command and (off != NO_CONFIG or self._next_look is not None):
                 self._cancel_next_look()
                 self._next_look = self._loop.call_later(LIMITS.config_seconds, self.look)
@@ -207,25 +192,25 @@ class Reloader:
                 self._state.learn(hot_reload_off=off)
             if self._plan is not None or self._connected:  # else it is not known yet
                 lists_follow = self._keeper.started and not self._connected
-                self._publisher.adapt(hot_reload=self._plan is not None, lists_follow=lists_follow)
+                self._keeper.publisher.adapt(hot_reload=self._plan is not None, lists_follow=lists_follow)
             # Its code may never have been built, and a server without tools gets no call that would look for new code.
             if self._start_failed and self.reload():
                 self._start_failed = False
 
-    async def _report_trust(self, off: str | None, before: WatchPlan | None) -> None:
+    async def _report_trust(self, off: str | None, before: Subject | None) -> None:
         """Report whether the config of a typed command is trusted, which may change while the command runs."""
         if off != NOT_TRUSTED:
             if self._state.facts.trusted is False:
                 self._state.learn(trusted=True)
         elif before is not None:
-            folder = before.subject.folder
+            folder = before.folder
             why = await apart(lambda: refusal(folders().state, folder))
-            self._announcements.say("warning", not_reloaded(why))
+            self._keeper.announcements.say("warning", not_reloaded(why))
             self._state.learn(trusted=False, refusal=f"{why}; what runs stays")
 
-    async def _change_plan(self, plan: WatchPlan | None) -> None:
+    async def _change_plan(self, plan: Subject | None) -> None:
         if self._own is not None and self._plan is not None:  # the same code goes on running
-            self._content, self._content_of = self._own.content, self._plan.subject.packages
+            self._content, self._content_of = self._own.content, self._plan.packages
         await self._close_authority()
         if plan is None:
             return
@@ -236,9 +221,9 @@ class Reloader:
             await self._close_authority()  # the next look tries again
             raise
 
-    async def _open_authority(self, plan: WatchPlan) -> None:
+    async def _open_authority(self, plan: Subject) -> None:
         if plan.channel is None:
-            authority: OwnAuthority | RemoteAuthority = await self._open_own_authority(plan.subject)
+            authority: OwnAuthority | RemoteAuthority = await self._open_own_authority(plan)
         else:
             from ...hotreload.remote_authority import RemoteAuthority
 
@@ -246,7 +231,7 @@ class Reloader:
             self._owners_restarts = 0
         from ..calls.call_queue import CallQueue
 
-        config = plan.subject.config
+        config = plan.config
         self._queue = CallQueue(
             authority,
             concurrency=config.concurrency or (None if config.path is None else 1),
@@ -254,8 +239,8 @@ class Reloader:
             waits=lambda: self._forwarding.waits,
             observer=lambda: self._forwarding.observer,
             serves=lambda: self._connected,
-            name=self._server_name(plan.subject),
-            source=plan.subject.packages[0].root,
+            name=self._server_name(plan),
+            source=plan.packages[0].root,
             status_seconds=config.hot_reload.status_timeout_ms / 1000,
         )
         self._forwarding.use_queue(self._queue)
@@ -277,16 +262,15 @@ class Reloader:
             answers=lambda: self._keeper.until_connected(hot_reload.status_timeout_ms / 1000),
             client=_client_process(subject, state),
         )
-        own.say, own.moved = self._announcements.say, self._on_own_status
+        own.say, own.moved = self._keeper.announcements.say, self._on_own_status
         await self._report_running_code(own, subject)
-        inspector = self._inspector_url
-        self._channel = ControlChannel(self._channel_name, own, subject.packages, open_inspector=inspector)
+        name, inspector = self._channel_name, self._inspector_url
+        self._channel = ControlChannel(name, own, subject.packages, open_inspector=inspector)
         try:
-            path = await self._channel.open()
+            self._channel_path = await self._channel.open()
         except PipeProblem as problem:
             log.warn(f"Other programs cannot ask for new code: {problem}")
-            self._channel = path = None
-        self._state.learn(control_channel=path)
+            self._channel = None
         return own
 
     async def _report_running_code(self, own: OwnAuthority, subject: Subject) -> None:
@@ -317,7 +301,7 @@ class Reloader:
             self._queue.close()
         parts = (self._channel, self._remote, self._own)
         await asyncio.gather(*(part.close() for part in parts if part is not None))
-        self._plan = self._queue = self._channel = self._remote = self._own = None
+        self._plan = self._queue = self._channel = self._channel_path = self._remote = self._own = None
 
     def _server_name(self, subject: Subject) -> str:
         introduced = self._connected and isinstance(self._keeper.upstream, ConfiguredUpstream)
@@ -326,25 +310,30 @@ class Reloader:
         name = self._keeper.named
         return name[0].lower() + name[1:]
 
-    def _publish(self) -> None:
-        """Publish the new status, for those who follow the proxy's state."""
-        self._state.learn(**({} if self._channel else {"control_channel": None}))
+    def _publish_status(self) -> None:
+        """Publish the status that `status` returns now, for those who follow the proxy's state."""
+        self._state.learn(control_channel=self._channel_path)
 
     # Restarts by us.
 
     async def _restart(self) -> Restarted:
         """Replace our own upstream, when the calls on it are over; a swap lets them finish."""
         assert self._plan is not None
-        hot_reload = self._plan.subject.config.hot_reload
+        hot_reload = self._plan.config.hot_reload
         swaps, queue, channel = hot_reload.strategy is Strategy.SWAP, self._queue, self._channel
         assert queue is not None
-        keeper, outcome = self._keeper, Restarted(False, "The restart was broken off.")
+        outcome = Restarted(False, "The restart was broken off.")
+        if self._restarter is None:
+            from .restart import Restarter  # few proxies need it, and none when it starts
+
+            self._restarter = Restarter(self._keeper)
+        restarter = self._restarter
         self._restarting = True
         try:
             await queue.pause(hold=swaps)
             if channel is not None:
                 await channel.announce_restart(LIMITS.peers_seconds)
-            outcome = await (keeper.swap() if swaps else keeper.renew(hot_reload.restart_delay_ms / 1000))
+            outcome = await (restarter.swap() if swaps else restarter.renew(hot_reload.restart_delay_ms / 1000))
             if outcome.ok:
                 outcome = outcome.replace(problem=await self._addin_failures())
             return outcome
@@ -367,7 +356,7 @@ class Reloader:
         """The status of our authority has changed; a restart may be over."""
         if self._queue is not None and self._own is not None and not self._own.restarting:
             self._queue.resume()
-        self._publish()
+        self._publish_status()
 
     # Restarts by the owner of the Host.
 
@@ -382,24 +371,22 @@ class Reloader:
             self._queue.resume()
 
 
-def _watch_plan(
-    options: Options, keeper: Keeper, controller: WorkspaceController | None, before: WatchPlan | None
-) -> WatchPlan | str:
+def _watch_plan(options: Options, keeper: Keeper, before: Subject | None) -> Subject | str:
     """What to watch now, or why nothing is watched, as the end of a sentence. Reads the disk."""
-    workspace = controller.workspace if controller else None
-    subject = subject_of(options, workspace, os.environ, before.subject if before else None)
+    workspace = keeper.owner.workspace.workspace if keeper.owner.workspace else None
+    subject = subject_of(options, workspace, os.environ, before and before.replace(channel=None))
     running, upstream = keeper.running, keeper.upstream
     if isinstance(subject, str):
         return subject
     if upstream is None:
         return NOT_YET
     if not isinstance(upstream, HostUpstream):
-        return WatchPlan(subject)
+        return subject
     if not isinstance(running, HostProcess):  # the owner of the next Host is not known yet
-        return before if before is not None and before.subject == subject else NOT_YET
+        return before if before is not None and before.replace(channel=None) == subject else NOT_YET
     if running.kind is not HostKind.BUNDLED:
         return "only the bundled Host is reloaded"
-    return WatchPlan(subject, None if running.owned else running.control_channel)
+    return subject.replace(channel=None if running.owned else running.control_channel)
 
 
 async def _guarded(work: Callable[[], Awaitable[None]]) -> None:

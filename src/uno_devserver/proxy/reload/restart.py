@@ -14,61 +14,41 @@ import msgspec
 
 from ...hotreload.authority import Restarted
 from ...hotreload.difference import Difference
+from ...protocol.client.connection import Refusal, Server
 from ...protocol.running import Tasks
 from ...system.log import log
 from ...system.threads import apart
 from ..state import ConnectionState
 from ..upstream.host_launch import HostUpstream
 from ..upstream.host_process import HostProcess
-from .swap import Swap, SwapFailure
+from ..upstream.keeper import Listed, SupervisedUpstream
+from ..upstream.launcher import Failed, Launcher, Launching, Ready
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from ...hotreload.difference import Verdict
     from ..lists.merge import Entries
-    from ..lists.publisher import ListPublisher
-    from ..state import ProxyState
-    from ..upstream.base import Upstream
-    from ..upstream.keeper import Keeper, Owner
-    from ..upstream.restart_policy import Lifecycle, UpstreamLimits
+    from ..upstream.base import Running, Upstream
+    from ..upstream.keeper import Event, Keeper
+    from ..upstream.launcher import Report
 
 CONNECTED, SHUTDOWN = ConnectionState.CONNECTED, ConnectionState.SHUTDOWN
-NOT_WANTED = "The new server is not wanted any more: the workspace has changed, or the proxy ends."
 
 
 class Restarter:
-    """A part of the keeper, which imports it when it is first needed."""
-
-    def __init__(
-        self,
-        keeper: Keeper,
-        owner: Owner,
-        lifecycle: Lifecycle,
-        state: ProxyState,
-        publisher: ListPublisher,
-        limits: UpstreamLimits,
-    ) -> None:
+    def __init__(self, keeper: Keeper) -> None:
         self._keeper = keeper
-        self._owner = owner
-        self._lifecycle = lifecycle
-        self._state = state
-        self._publisher = publisher
-        self._limits = limits
-        self._loop = asyncio.get_running_loop()
         self._tasks = Tasks()
         self._one_at_a_time = asyncio.Lock()
-        self._swap: Swap | None = None  # the one that is under way
 
-    async def renew(self, delay_seconds: float) -> Restarted:
+    async def renew(self, delay_seconds: float = 0.0) -> Restarted:
+        """Stop the upstream, if it is ours, and start it with its new code; return when that has an outcome."""
         return await self._in_turn(partial(self._renew, delay_seconds))
 
     async def swap(self) -> Restarted:
+        """Start the new code beside the present upstream, which serves until it answers, or goes on if it does not."""
         return await self._in_turn(self._swap_or_renew)
-
-    def abort_swap(self) -> None:
-        if self._swap is not None:
-            self._swap.abort(NOT_WANTED)
 
     async def _in_turn(self, work: Callable[[], Awaitable[Restarted]]) -> Restarted:
         async def wait_and_work() -> Restarted:
@@ -77,8 +57,6 @@ class Restarter:
 
         return await asyncio.shield(self._tasks.start(wait_and_work()))
 
-    # Stop, then start.
-
     async def _renew(self, delay_seconds: float) -> Restarted:
         keeper = self._keeper
         if keeper.upstream is None or keeper.state is SHUTDOWN:
@@ -86,39 +64,20 @@ class Restarter:
         obstacle = await self._obstacle()
         if obstacle:
             return Restarted(False, obstacle, kept=keeper.state is CONNECTED)
-        before = self._publisher.offered.tools
-        self._state.forget_upstream()
+        before = keeper.publisher.offered.tools
+        keeper.proxy_state.forget_upstream()
         keeper.upstream.renegotiate()
-        announcement = f"{keeper.named} is restarted with the new code."
-        keeper.carry_out(self._lifecycle.renew(self._loop.time(), announcement, after=delay_seconds))
-        self._state.learn(reloads=self._lifecycle.reloads)
+        keeper.renew(delay_seconds)
         return await self._outcome(before)
 
     async def _obstacle(self) -> str:
         """Why the present upstream cannot be restarted: it may belong to another program."""
-        keeper = self._keeper
-        running, upstream = keeper.running, keeper.upstream
+        running, upstream = self._keeper.running, self._keeper.upstream
         if running is None or running.owned:
             return ""
         if isinstance(upstream, HostUpstream) and isinstance(running, HostProcess):
             return await apart(lambda: upstream.replace(running))
-        return f"{keeper.named} was not started by this proxy, so it cannot be restarted here."
-
-    async def _outcome(self, before: Entries) -> Restarted:
-        """The outcome of the start that is under way."""
-        keeper, seconds = self._keeper, self._limits.renew_seconds
-        try:
-            async with asyncio.timeout(seconds):
-                await keeper.until_settled()
-        except TimeoutError:
-            return Restarted(False, f"{keeper.named} is still being started after {seconds:g} s.")
-        if keeper.state is CONNECTED:
-            return self._compared(before)
-        ending = self._state.facts.last_end
-        problem = "uno-devserver is ending." if keeper.state is SHUTDOWN else keeper.problem
-        return Restarted(False, problem, ending.last_lines if ending else ())
-
-    # Start, then stop.
+        return f"{self._keeper.named} was not started by this proxy, so it cannot be restarted here."
 
     async def _swap_or_renew(self) -> Restarted:
         keeper = self._keeper
@@ -129,43 +88,150 @@ class Restarter:
             # A Host: apps and IDEs know it by its port, which two cannot have. It may finish its requests first.
             await keeper.until_unused()
             return await self._renew(0.0)
-        before = self._publisher.offered.tools
-        try:
-            await self._run_swap(upstream)
-        except SwapFailure as failure:
-            return await self._not_swapped(failure, before)
-        return self._compared(before)
-
-    async def _run_swap(self, upstream: Upstream) -> None:
-        keeper = self._keeper
-        keeper.no_swap.clear()
+        before = keeper.publisher.offered.tools
         upstream.renegotiate()
-        self._swap = Swap(
-            upstream,
-            self._state.timeline,
-            supervise=keeper.supervise,
-            promote=keeper.promote,
-            strayed=keeper.strayed,
-            limits=self._limits,
-        )
+        swap = keeper.swap = Swap(keeper, upstream)
         try:
-            await self._owner.before_launch()
-            await self._swap.run()
+            await keeper.owner.before_launch()
+            failure = await swap.run()
         finally:
-            self._swap = None
-            keeper.no_swap.set()
-
-    async def _not_swapped(self, failure: SwapFailure, before: Entries) -> Restarted:
-        keeper = self._keeper
-        log.warn(f"{failure} {keeper.named} was not replaced.")
+            keeper.swap = None
+            keeper.wake_waiters()
+        if failure is None:
+            return self._compared(before)
+        log.warn(f"{failure.problem} {keeper.named} was not replaced.")
         if keeper.state is not CONNECTED:  # the old one has ended meanwhile, and is started again with the new code
             return await self._outcome(before)
-        return Restarted(False, str(failure), failure.last_lines, kept=True)
+        return failure
+
+    async def _outcome(self, before: Entries) -> Restarted:
+        """The outcome of the start that is under way."""
+        keeper, seconds = self._keeper, self._keeper.limits.renew_seconds
+        try:
+            async with asyncio.timeout(seconds):
+                await keeper.until_settled()
+        except TimeoutError:
+            return Restarted(False, f"{keeper.named} is still being started after {seconds:g} s.")
+        if keeper.state is CONNECTED:
+            return self._compared(before)
+        ending = keeper.proxy_state.facts.last_end
+        problem = "uno-devserver is ending." if keeper.state is SHUTDOWN else keeper.problem
+        return Restarted(False, problem, ending.last_lines if ending else ())
 
     def _compared(self, before: Entries) -> Restarted:
-        difference = compare(before, self._publisher.offered.tools)
+        difference = compare(before, self._keeper.publisher.offered.tools)
         log.info(f"{self._keeper.named} runs the new code; {difference}.")
         return Restarted(True, lists=difference.verdict, tools=difference)
+
+
+class Swap:
+    """Starts a server beside the one that serves, which it replaces when its conversation is open and its lists read.
+
+    A server that does not become ready is stopped with all its processes. The serving one does not notice.
+    """
+
+    def __init__(self, keeper: Keeper, upstream: Upstream) -> None:
+        self._keeper = keeper
+        self._upstream = upstream
+        self._launcher = Launcher(keeper.proxy_state.timeline)
+        self._loop = asyncio.get_running_loop()
+        self._attempt = 0
+        self._started: asyncio.Future[Running | None] = self._loop.create_future()  # None: the start failed
+        self._failure: asyncio.Future[Restarted | None] = self._loop.create_future()  # None: it was promoted
+        self._candidate: SupervisedUpstream | None = None
+        self._listed: Listed | None = None
+        self._stray_line = ""  # the last line of the new server that is no message
+        self._tasks = Tasks()
+
+    async def run(self) -> Restarted | None:
+        """Return None when the new server was promoted, and the failure when nothing is left of it."""
+        seconds = self._keeper.limits.swap_seconds
+        self._launcher.report_to(self._loop, self._on_report)
+        self._start()
+        await asyncio.wait((self._failure,), timeout=seconds)
+        self.abort(f"The new server was not ready within {seconds:g} s.")
+        failure = self._failure.result()
+        return failure and failure.replace(last_lines=await self._stop() or failure.last_lines)
+
+    def abort(self, problem: str, last_lines: tuple[str, ...] = ()) -> None:
+        """Fail for this reason, unless there is an outcome already."""
+        if not self._failure.done():
+            self._failure.set_result(Restarted(False, problem, last_lines, kept=True))
+
+    def _start(self) -> None:
+        self._attempt += 1
+        self._launcher.start(self._attempt, self._upstream)
+
+    def _on_report(self, report: Report) -> None:
+        if isinstance(report, Ready):
+            self._on_ready(report.running)
+        elif isinstance(report, Failed):
+            if not self._started.done():
+                self._started.set_result(None)
+            ending = report.failure.ending
+            self.abort(str(report.failure), ending.last_lines if ending else ())
+        elif isinstance(report, Launching):
+            log.info(f"Started {report.what} (process {report.process_id}) beside the one that serves.")
+        elif report.attempt == self._attempt:
+            log.debug(f"the new server wrote a line that is no message: {report.line}")
+            self._stray_line = report.line
+            self._report_stray_line()
+
+    def _on_ready(self, running: Running) -> None:
+        if self._started.done():  # too late: the swap has failed
+            self._tasks.start(running.stop())
+            return
+        self._started.set_result(running)
+        if not self._failure.done():
+            self._candidate = SupervisedUpstream(self._keeper, running, self._on_event)
+            self._candidate.start()
+
+    def _on_event(self, candidate: SupervisedUpstream, event: Event) -> None:
+        if self._failure.done():
+            return
+        if isinstance(event, Listed):
+            self._listed = event
+        elif isinstance(event, Server):
+            if self._listed is None or "tools" not in self._listed.lists:
+                self.abort("The new server answers, but its tools cannot be listed.")
+            else:
+                self._failure.set_result(None)
+                self._keeper.promote(candidate, self._listed)
+                self._report_stray_line()
+        elif isinstance(event, Refusal):
+            self.abort(f"The new server cannot be used over MCP: {str(event).rstrip('.')}.")
+        elif event.other_era_next and self._attempt == 1:  # the next start begins with `initialize`
+            candidate.release()
+            self._tasks.start(candidate.running.stop())
+            self._candidate, self._started, self._stray_line = None, self._loop.create_future(), ""
+            self._start()
+        else:
+            self.abort(f"The new server did not start: {event.reason}.", event.last_lines)
+
+    def _report_stray_line(self) -> None:
+        """Report the last line that is no message, while the new server is the one that serves."""
+        candidate = self._candidate
+        if candidate is not None and candidate.running is self._keeper.running and self._stray_line:
+            self._keeper.proxy_state.report_stray_line(self._stray_line)
+
+    async def _stop(self) -> tuple[str, ...]:
+        """Stop what was started; the last lines that it printed."""
+        self._launcher.give_up()
+        if self._candidate is not None:
+            self._candidate.release()
+        seconds = self._keeper.limits.last_words_seconds
+        await asyncio.wait((self._started,), timeout=seconds)
+        if not self._started.done():
+            self._started.set_result(None)
+        running = self._started.result()
+        if running is None:
+            return ()
+        await running.stop()
+        try:
+            async with asyncio.timeout(seconds):
+                return (await running.ended()).last_lines
+        except TimeoutError:
+            return ()
 
 
 def compare(before: Entries, after: Entries) -> Difference:
@@ -187,24 +253,17 @@ def _verdict(before: bytes, after: bytes) -> Verdict:
         old, new = msgspec.json.decode(before), msgspec.json.decode(after)
         if old == new:  # the members of an object have no order
             return "same"
-        return "grown" if _has_grown(old, new) else "changed"
-    except (ValueError, RecursionError):  # JSON that other readers accept, but not this one
+        properties, more = _take_properties(old), _take_properties(new)
+    except (ValueError, RecursionError):  # JSON that other readers accept, but not this one; or no schema
         return "changed"
+    # New properties, none of which is required, are all that may differ.
+    return "grown" if old == new and properties.items() <= more.items() else "changed"
 
 
-def _has_grown(old: Any, new: Any) -> bool:
-    """Whether the only difference are new properties, and none of them is required."""
-    old_schema, new_schema = _schema(old), _schema(new)
-    before, after = old_schema.pop("properties", None) or {}, new_schema.pop("properties", None) or {}
-    if not isinstance(before, dict) or not isinstance(after, dict):
-        return False
-    same_otherwise = {**old, "inputSchema": old_schema} == {**new, "inputSchema": new_schema}
-    return same_otherwise and before == {name: schema for name, schema in after.items() if name in before}
-
-
-def _schema(tool: Any) -> dict[str, Any]:
-    """A copy of its input schema; raises ValueError where there is none."""
-    schema = tool.get("inputSchema", {}) if isinstance(tool, dict) else None
-    if not isinstance(schema, dict):
+def _take_properties(tool: Any) -> dict[str, Any]:
+    """Remove the properties of its input schema, and return them; raises ValueError where there are none to be read."""
+    schema = tool.setdefault("inputSchema", {}) if isinstance(tool, dict) else None
+    properties = schema.pop("properties", None) or {} if isinstance(schema, dict) else None
+    if not isinstance(properties, dict):
         raise ValueError("a tool without a schema")
-    return dict(schema)
+    return properties

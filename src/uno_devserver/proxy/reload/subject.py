@@ -33,6 +33,7 @@ class Subject(Value):
     folder: str  # of the workspace
     packages: tuple[Package, ...]
     config: Config  # without its issues, which others report
+    channel: str | None = None  # of the proxy that owns the Host, and watches its code; None: we watch it ourselves
 
 
 def subject_of(
@@ -111,19 +112,16 @@ def unknown_code(options: Options) -> str | None:
 
 
 def content_at_launch(options: Options, workspace: Workspace | None, environ: Mapping[str, str]) -> str | None:
-    """The digest of the code of the server that is about to be started; None: it is not watched, or cannot be read.
-
-    A typed command starts without the user's trust in the config, which may follow while it runs.
-    """
+    """The digest of the code of the server that is about to be started; None: it is not watched, or cannot be read."""
+    # A typed command starts without the user's trust in the config, which may follow while it runs.
     subject = subject_of(options, workspace, environ, untrusted=bool(options.command))
-    packages = () if isinstance(subject, str) else subject.packages
-    if not packages:
+    if isinstance(subject, str):
         return None
     from ...hotreload.fingerprint import Fingerprint
     from ...hotreload.package import Role
     from ...hotreload.sources.find import find_sources
 
-    server = next((package for package in packages if package.role is Role.SERVER), None)
+    server = next((package for package in subject.packages if package.role is Role.SERVER), None)
     if server is None:
         return None
     try:

@@ -1,21 +1,27 @@
-"""The interface of upstreams: what the keeper of the upstream needs of a Host, a command or a URL.
+"""The interface of upstreams (a Host, a command or a URL as the keeper sees it), and the choice of one.
 
-Cheap to import: the launch waits for it.
+Cheap to import: the launch waits for it, and each kind of upstream is imported only where it is chosen.
 """
 
 from __future__ import annotations
 
-from ...issues import Issue
+import os
+
+from ...system.folders import folders
+from ...system.pipes import pipe_path
 from ...system.values import Value
+from ...workspace.addins import FOLDER as ADDINS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
-
     from ...instances.host_kind import HostKind
+    from ...issues import Issue
     from ...protocol.client.connection import Connection, Peer
-else:
-    Protocol = object
+    from ...workspace.resolver import Workspace
+    from ..options import Options
+    from .configured import ConfiguredUpstream
+    from .host_launch import HostUpstream
+    from .launcher import StartObserver
 
 
 class Ending(Value):
@@ -44,60 +50,68 @@ class StartFailure(Exception):
         self.ending = ending
 
 
-class StartObserver(Protocol):
-    """Is told of the progress of one start. Called from the thread that starts, unless stated otherwise."""
-
-    def launching(self, what: str, process_id: int | None) -> None:
-        """The process exists (None: it did before), and its readiness is awaited. May be called more than once."""
-
-    def said(self, message: str, *, warning: bool = False) -> None:
-        """A line for the log."""
-
-    def strayed(self, line: str) -> None:
-        """It wrote this line, which is no message, to its standard output. Called in the event loop, at any time."""
-
-    def go_on(self) -> bool:
-        """Asked again and again; on False the start raises StartFailure soon."""
-
-
-class Running(Protocol):
+class Running:
     """An upstream that runs, as far as can be seen from outside."""
 
-    @property
-    def kind(self) -> HostKind: ...
-    @property
-    def process_id(self) -> int | None: ...
-    @property
-    def endpoint(self) -> str | None: ...
-    @property
-    def owned(self) -> bool:
-        """Whether this proxy stops it; a Host that another program launched is not owned."""
-
-    @property
-    def log_file(self) -> str | None: ...
+    kind: HostKind
+    process_id: int | None = None
+    endpoint: str | None = None  # None: it is spoken to over pipes, in one conversation that all clients share
+    owned = False  # whether this proxy stops it; a Host that another program launched is not owned
+    log_file: str | None = None
 
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
-        """A conversation for one client; raises Lost or Refusal.
-
-        An upstream that can have only one conversation (a command on pipes) returns the same one each time.
-        """
+        """A conversation for one client; raises Lost or Refusal."""
+        raise NotImplementedError
 
     async def ended(self) -> Ending:
         """Return when it has ended, or does not answer any more."""
+        raise NotImplementedError
 
     def check_now(self) -> None:
-        """A connection to it failed: check at once, and not at the next interval, whether it still answers."""
+        """A connection to it failed: check at once whether it still answers, unless its end is noticed anyway."""
 
     async def stop(self, *, patient: bool = False) -> None:
-        """Stop it with all its processes, if it is owned; bounded in time.
-
-        `patient`: it may take the seconds that it needs to end in order.
-        """
+        """Stop it with all its processes, if it is owned; bounded in time. `patient`: it may end in order first."""
 
 
-class Upstream(Protocol):
+class Upstream:
     def start(self, observer: StartObserver) -> Running:
         """Start or find it. Blocks, so it runs in a thread of its own; raises StartFailure."""
+        raise NotImplementedError
 
     def renegotiate(self) -> None:
         """Forget what earlier starts showed of the server's protocol versions: its code may be another by now."""
+
+
+def named_upstream(options: Options) -> Upstream:
+    """The server that the user named on the command line of the proxy."""
+    if options.url is not None:
+        from .url import UrlUpstream
+
+        return UrlUpstream(options.url)
+    from .command_launch import CommandUpstream
+
+    return CommandUpstream(options.command, options.directory, os.environ, folders().state)
+
+
+def workspace_upstream(options: Options, workspace: Workspace, channel_name: str) -> HostUpstream | ConfiguredUpstream:
+    """The server that the workspace's config names, else a Host, which registers our control channel."""
+    if uses_config(workspace):
+        from .configured import ConfiguredUpstream
+
+        return ConfiguredUpstream(workspace, os.environ)
+    from .host_launch import HostUpstream
+
+    channel = pipe_path(channel_name)
+    return HostUpstream(workspace, os.environ, port=options.port, forwarded=options.forwarded, control_channel=channel)
+
+
+def uses_config(workspace: Workspace) -> bool:
+    """Whether the config names the server, or cannot be read and a Host would have nothing to offer."""
+    if workspace.config is None:
+        return False
+    from ...workspace.config import read_config
+
+    config, addins = read_config(workspace.config), os.path.join(workspace.working_directory, ADDINS)
+    has_work_for_host = workspace.global_json is not None or os.path.isdir(addins)
+    return config.names_server or (config.unclear is not None and not has_work_for_host)

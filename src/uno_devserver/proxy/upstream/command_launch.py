@@ -16,32 +16,21 @@ from ...issues import Issue, fatal, warning
 from ...system.log import log
 from ...system.naming import name_for
 from ...system.programs import candidates
-from ...system.values import Value
-from .base import StartFailure
+from .base import StartFailure, Upstream
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ...instances.child import Child
-    from .base import StartObserver
     from .command_process import CommandLimits, CommandProcess
+    from .launcher import StartObserver
 
 # A shortage that may be over a moment later. Every other error lasts until the user changes something.
 PASSING_ERRORS = frozenset({errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ETXTBSY})
 
 
-class Named(Value):
-    """Where the user has named the command: the place of the correction that an issue asks for."""
-
-    where: str = "behind '--'"
-    with_interpreter: str = "'-- python {}'"  # how a script is named that cannot be executed by itself
-
-
-TYPED = Named()
-
-
-class CommandUpstream:
+class CommandUpstream(Upstream):
     def __init__(
         self,
         command: Sequence[str],
@@ -50,24 +39,29 @@ class CommandUpstream:
         state: str,
         limits: CommandLimits | None = None,
         *,
-        named: Named = TYPED,
+        named_where: str = "behind '--'",
+        with_interpreter: str = "'-- python {}'",
         log_file: str | None = None,
     ) -> None:
-        """`state` is the folder of our own files. `log_file`: by default one of this command in this directory."""
+        """`state` is the folder of our own files. `log_file`: by default one of this command in this directory.
+
+        `named_where` is what issues ask to correct; `with_interpreter`: how a script is named there.
+        """
+        self.limits = limits
+        self.initialize_first = False  # `server/discover` was left unanswered, and any server knows `initialize`
         self._command = tuple(command)
         self._directory = directory
         self._environ = environ
-        self._limits = limits
-        self._named = named
+        self._named_where = named_where
+        self._with_interpreter = with_interpreter
         self._log_path = log_file or log_path(state, directory, command)
         self._outputs: dict[Output, Child | None] = {}  # the files for its output, and the last process of each
-        self._initialize_first = False  # the last start left `server/discover` unanswered
 
     def start(self, observer: StartObserver) -> CommandProcess:
         if not observer.go_on():
             raise StartFailure(warning("HostNotStarted", "The start was given up.", "It is started again when needed."))
-        may_probe = not self._initialize_first
-        self._initialize_first = False  # if this start fails, too, that was not the reason, and the next one probes
+        may_probe = not self.initialize_first
+        self.initialize_first = False  # if this start fails, too, that was not the reason, and the next one probes
         line = (self._program(), *self._command[1:])
         output = self._free_output()
         try:
@@ -76,23 +70,12 @@ class CommandUpstream:
             raise self._not_started(line[0], error) from error
         self._outputs[output] = child
         observer.launching(f"'{' '.join(self._command)}'", child.pid)
-        from .command_process import CommandLimits, CommandProcess  # takes some ms, while the server starts
+        from .command_process import CommandProcess  # takes some ms, while the server starts
 
-        return CommandProcess(
-            child,
-            output,
-            self._limits or CommandLimits(),
-            may_probe=may_probe,
-            negotiated=self._negotiated,
-            observer=observer,
-        )
+        return CommandProcess(self, child, output, observer, may_probe=may_probe)
 
     def renegotiate(self) -> None:
-        self._initialize_first = False
-
-    def _negotiated(self, *, initialize_first: bool) -> None:
-        """Every server understands `initialize` that ends or hangs when its first message is `server/discover`."""
-        self._initialize_first = initialize_first
+        self.initialize_first = False
 
     def _program(self) -> str:
         name = self._command[0]
@@ -100,7 +83,7 @@ class CommandUpstream:
         for path in found:
             if os.path.isfile(path) and os.access(path, os.X_OK):
                 return path
-        raise StartFailure(_not_found(name, found, self._named), final=True)
+        raise StartFailure(self._not_found(name, found), final=True)
 
     def _free_output(self) -> Output:
         """The file for the output of the next process: one for all, but another for a second that runs beside it."""
@@ -112,37 +95,38 @@ class CommandUpstream:
         self._outputs[output] = None
         return output
 
+    def _not_found(self, name: str, found: Sequence[str]) -> Issue:
+        file = next((path for path in found if os.path.isfile(path)), None)
+        if file is not None:
+            message = f"The server {file} is a file that cannot be executed."
+            step = f"Make it executable, or name the program that runs it, too, as in {self._interpreted()}."
+        elif os.path.dirname(name):
+            message = f"The server {found[0] if found else name} does not exist."
+            step = f"Name one that exists {self._named_where}."
+        else:
+            message = f"The command '{name}' is not in the folders of PATH."
+            step = f"Install it, or name it by its full path {self._named_where}."
+        return fatal("HostBinaryNotFound", message, step)
+
     def _not_started(self, program: str, error: OSError | ValueError) -> StartFailure:
-        step = f"Repair that, or name another command {self._named.where}."
+        number = error.errno if isinstance(error, OSError) else None
+        why = error.strerror if isinstance(error, OSError) else None
+        step = f"Repair that, or name another command {self._named_where}."
         if not os.path.isdir(self._directory):
             why = f"there is no folder {self._directory}"
-        elif isinstance(error, OSError):
-            why = error.strerror or str(error)
-            if error.errno == errno.ENOEXEC:
-                step = f"Name the program that runs it, too, as in {_interpreted(self._named, self._command[0])}."
-        else:
-            why = str(error)
-        passing = isinstance(error, OSError) and error.errno in PASSING_ERRORS
-        issue = fatal("HostNotStarted", f"The server {program} cannot be started: {why}.", step)
-        return StartFailure(issue, final=not passing)
+        elif number == errno.ENOEXEC:
+            step = f"Name the program that runs it, too, as in {self._interpreted()}."
+        issue = fatal("HostNotStarted", f"The server {program} cannot be started: {why or error}.", step)
+        return StartFailure(issue, final=number not in PASSING_ERRORS)
+
+    def _interpreted(self) -> str:
+        return self._with_interpreter.replace("{}", self._command[0])
 
 
 def log_path(state: str, directory: str, command: Sequence[str]) -> str:
     """The file for the output of this command in this folder."""
     key = crc32("\0".join(command).encode("utf-8", "surrogatepass"))
     return os.path.join(state, "logs", f"command-{name_for(directory)}-{key:08x}.log")
-
-
-def _not_found(name: str, found: Sequence[str], named: Named) -> Issue:
-    file = next((path for path in found if os.path.isfile(path)), None)
-    if file is not None:
-        step = f"Make it executable, or name the program that runs it, too, as in {_interpreted(named, name)}."
-        return fatal("HostBinaryNotFound", f"The server {file} is a file that cannot be executed.", step)
-    if os.path.dirname(name):
-        message = f"The server {found[0] if found else name} does not exist."
-        return fatal("HostBinaryNotFound", message, f"Name one that exists {named.where}.")
-    message = f"The command '{name}' is not in the folders of PATH."
-    return fatal("HostBinaryNotFound", message, f"Install it, or name it by its full path {named.where}.")
 
 
 def _open_output(path: str) -> Output:
@@ -155,7 +139,3 @@ def _open_output(path: str) -> Output:
         other = os.path.join(tempfile.mkdtemp(prefix="uno-devserver-"), os.path.basename(path))
         log.warn(f"What the server prints goes to {other}: {path} cannot be written ({error.strerror}).")
         return Output(other)
-
-
-def _interpreted(named: Named, script: str) -> str:
-    return named.with_interpreter.replace("{}", script)

@@ -20,20 +20,13 @@ from ...system.log import DEBUG, log
 from ...system.process_end import process_end
 from ...system.threads import apart
 from ...system.values import Value
-from .base import Ending, how_it_ended
+from .base import Ending, Running, how_it_ended
 
 if TYPE_CHECKING:
-    from typing import Protocol
-
     from ...instances.child import Child, Output
     from ...protocol.client.connection import Peer
-    from .base import StartObserver
-
-    class Negotiated(Protocol):
-        """Tells the upstream how its next process is spoken to first."""
-
-        def __call__(self, *, initialize_first: bool) -> None: ...
-
+    from .command_launch import CommandUpstream
+    from .launcher import StartObserver
 
 STRAY_MARK = b"[stdout] "
 
@@ -54,30 +47,24 @@ class CommandLimits(Value):
     stray_bytes: int = 1000  # of each of them
 
 
-class CommandProcess:
+class CommandProcess(Running):
     kind = HostKind.COMMAND
-    endpoint = None
     owned = True
+    process_id: int
+    log_file: str
 
     def __init__(
-        self,
-        child: Child,
-        output: Output,
-        limits: CommandLimits,
-        *,
-        may_probe: bool,
-        negotiated: Negotiated,
-        observer: StartObserver,
+        self, upstream: CommandUpstream, child: Child, output: Output, observer: StartObserver, *, may_probe: bool
     ) -> None:
         """`may_probe`: the conversation may begin with `server/discover`."""
         self.process_id = child.pid
         self.log_file = output.path
+        self._upstream = upstream
         self._child = child
         self._output = output
-        self._limits = limits
-        self._may_probe = may_probe
-        self._negotiated = negotiated
         self._observer = observer
+        self._may_probe = may_probe
+        self._limits = limits = upstream.limits or CommandLimits()
         self._stray_lines: deque[bytes] = deque(maxlen=limits.stray_lines)  # not written to the file yet
         self._lines: PipeLines | None = None
         self._connection: StdioConnection | None = None
@@ -102,9 +89,6 @@ class CommandProcess:
         if self._ending is None:
             self._ending = asyncio.ensure_future(self._watch())
         return await asyncio.shield(self._ending)
-
-    def check_now(self) -> None:
-        """Nothing to do: its end is noticed at once."""
 
     async def stop(self, *, patient: bool = False) -> None:
         """End its input, then send a signal to its process group, then kill that."""
@@ -135,7 +119,7 @@ class CommandProcess:
                 lines.close()
             ending = await watching
             raise Lost(f"The server cannot be spoken to: {ending.reason}.", sent=False) from None
-        self._negotiated(initialize_first=not self._may_probe)
+        self._upstream.initialize_first = not self._may_probe
         return connection
 
     # The end.
@@ -148,41 +132,37 @@ class CommandProcess:
             await asyncio.wait((gone, broken), return_when=asyncio.FIRST_COMPLETED)
             if not self._too_slow:
                 await asyncio.wait((gone,), timeout=self._limits.exit_seconds)
-            return await (self._after_exit() if gone.done() else self._stop_useless())
+            return await self._clean_up(exited=gone.done())
         finally:
             for task in (gone, broken, following):
                 task.cancel()
 
-    async def _after_exit(self) -> Ending:
-        by_itself = self._stopping is None
-        if by_itself:
+    async def _clean_up(self, *, exited: bool) -> Ending:
+        """Leave nothing of it, after its exit or when it cannot be spoken to any more."""
+        by_itself, reason = self._stopping is None, "" if exited else self._why_useless()
+        if exited and by_itself:
             self._clear()  # its children may hold its output open
         else:
             await self.stop()  # which leaves its children their time to end
-        if self._lines is not None and not self._lines.over.is_set():
-            over = asyncio.ensure_future(self._lines.over.wait())
-            await asyncio.wait((over,), timeout=self._limits.drain_seconds)
-            over.cancel()
-        self._close_pipes()
-        return self._ended_because(how_it_ended(self._child.exit_code()), by_itself=by_itself)
-
-    async def _stop_useless(self) -> Ending:
-        """It runs, but cannot be spoken to."""
-        assert self._lines is not None
-        reason = "it closed its output" if self._lines.over.is_set() else "it closed its input"
-        if self._too_slow:
-            reason = f"it did not answer within {self._limits.ready_seconds:g} s"
-        by_itself = self._stopping is None
-        await self.stop()
-        return self._ended_because(reason, by_itself=by_itself)
-
-    def _ended_because(self, reason: str, *, by_itself: bool) -> Ending:
+        if exited:
+            if self._lines is not None:
+                over = asyncio.ensure_future(self._lines.over.wait())
+                await asyncio.wait((over,), timeout=self._limits.drain_seconds)
+                over.cancel()
+            self._close_pipes()
+            reason = how_it_ended(self._child.exit_code())
         unanswered = by_itself and self._connection is not None and self._connection.probing
         if unanswered:  # before the end is known, so that the next start knows it
-            self._negotiated(initialize_first=True)
+            self._upstream.initialize_first = True
         self._write_stray_lines()
         last_lines = tuple(self._child.printed().splitlines()[-self._limits.last_lines :])
         return Ending(reason, self._child.exit_code(), last_lines, unanswered)
+
+    def _why_useless(self) -> str:
+        if self._too_slow:
+            return f"it did not answer within {self._limits.ready_seconds:g} s"
+        assert self._lines is not None
+        return f"it closed its {'output' if self._lines.over.is_set() else 'input'}"
 
     async def _stop(self, patient: bool) -> None:
         if self._lines is not None:

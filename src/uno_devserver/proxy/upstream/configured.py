@@ -1,8 +1,7 @@
 """The MCP server that the workspace's config names, as upstream: a command, started if the user trusts the config.
 
 The config is read at each start, so an edit counts at the next one; while it cannot be read, the last readable one
-counts. All servers that it names, one after the other, print into the same log. Cheap to import: the launch waits for
-it.
+counts. All servers that it names print into the same log. Cheap to import: the launch waits for it.
 """
 
 from __future__ import annotations
@@ -10,44 +9,34 @@ from __future__ import annotations
 import sys
 
 from ...issues import Issue, fatal
+from ...system.folders import folders
 from ...system.text import usable_name
 from ...workspace.config import read_config
 from ...workspace.server_command import folder_name, given_name, server_command
-from ...workspace.trust import refusal, was_trusted
-from .base import StartFailure
-from .command_launch import CommandUpstream, Named, log_path
+from ...workspace.trust import is_trusted, refusal, was_trusted
+from .base import StartFailure, Upstream
+from .command_launch import CommandUpstream, log_path
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
-    from ...system.folders import Folders
     from ...workspace.config import Config
     from ...workspace.resolver import Workspace
     from ...workspace.server_command import ServerLine
-    from .base import StartObserver
-    from .command_process import CommandLimits, CommandProcess
+    from .command_process import CommandProcess
+    from .launcher import StartObserver
 
 UNNAMED = "The server of the workspace"
 CORRECT_FILE = "Correct the file (comments and trailing commas are allowed): when it is saved, the server is started."
 
 
-class ConfiguredUpstream:
-    def __init__(
-        self,
-        workspace: Workspace,
-        folders: Folders,
-        environ: Mapping[str, str],
-        *,
-        trusts: Callable[[Workspace], bool],
-        limits: CommandLimits | None = None,
-    ) -> None:
-        self._workspace = workspace
-        self._state = folders.state
+class ConfiguredUpstream(Upstream):
+    def __init__(self, workspace: Workspace, environ: Mapping[str, str]) -> None:
+        self._path = workspace.config
+        self._folder = workspace.working_directory
         self._environ = environ
-        self._trusts = trusts
-        self._limits = limits
-        self._log_file = log_path(folders.state, workspace.working_directory, ("config",))
+        self._state = folders(environ).state
         self._line: ServerLine | None = None
         self._command: CommandUpstream | None = None  # of that line
         self._given_name: str | None = None  # by the config, or the package
@@ -61,7 +50,7 @@ class ConfiguredUpstream:
     def start(self, observer: StartObserver) -> CommandProcess:
         self.config = config = self._trusted_config()
         if not config.names_server:
-            raise StartFailure(_names_no_server(config, self._workspace), final=True)
+            raise StartFailure(self._names_no_server(config), final=True)
         try:
             return self._command_of(config).start(observer)
         finally:
@@ -79,26 +68,22 @@ class ConfiguredUpstream:
             self.named = f"The server '{self._own_name}'"
 
     def _trusted_config(self) -> Config:
-        trusted = self._trusts(self._workspace)
-        config = read_config(self._workspace.config)
-        if trusted and not self._trusts(self._workspace):  # it was saved while it was read
-            trusted, config = False, read_config(self._workspace.config)
-        if config.readable:
-            self._require(trusted)
-            return config
-        if self.config is None:
-            raise StartFailure(_names_no_server(config, self._workspace), final=True)
-        self._require(was_trusted(self._environ, self._workspace.working_directory))
-        return self.config
-
-    def _require(self, trusted: bool) -> None:
+        trusted, config = self._is_trusted(), read_config(self._path)
+        if trusted and not self._is_trusted():  # it was saved while it was read
+            trusted, config = False, read_config(self._path)
+        if not config.readable and self.config is not None:
+            trusted, config = was_trusted(self._environ, self._folder), self.config
+        elif not config.readable:
+            raise StartFailure(self._names_no_server(config), final=True)
         self.trusted = trusted
-        self.refusal = ""
-        if trusted:
-            return
-        self.refusal = refusal(self._state, self._workspace.working_directory)
-        message = f"The server that {self._workspace.config} names is a command of the workspace, and {self.refusal}."
-        raise StartFailure(fatal("WorkspaceNotTrusted", message), final=True)
+        self.refusal = "" if trusted else refusal(self._state, self._folder)
+        if not trusted:
+            message = f"The server that {self._path} names is a command of the workspace, and {self.refusal}."
+            raise StartFailure(fatal("WorkspaceNotTrusted", message), final=True)
+        return config
+
+    def _is_trusted(self) -> bool:
+        return is_trusted(self._environ, self._folder)
 
     def _command_of(self, config: Config) -> CommandUpstream:
         found = server_command(config, self._environ, sys.platform)
@@ -111,16 +96,15 @@ class ConfiguredUpstream:
                 found.folder,
                 found.environ(self._environ),
                 self._state,
-                self._limits,
-                named=Named(f"as mcpServer.command in {config.path}", '"command": "python", "args": ["{}"]'),
-                log_file=self._log_file,
+                named_where=f"as mcpServer.command in {config.path}",
+                with_interpreter='"command": "python", "args": ["{}"]',
+                log_file=log_path(self._state, self._folder, ("config",)),
             )
         return self._command
 
-
-def _names_no_server(config: Config, workspace: Workspace) -> Issue:
-    """It did when this upstream was chosen; the watcher of the workspace chooses anew when it is saved."""
-    if config.unclear is not None:
-        return fatal(config.unclear.code, config.unclear.message, CORRECT_FILE)
-    message = f"{workspace.config} names no server any more."
-    return fatal("ConfigInvalid", message, "Write mcpServerRoot or mcpServer into it.")
+    def _names_no_server(self, config: Config) -> Issue:
+        """It did when this upstream was chosen; the watcher of the workspace chooses anew when it is saved."""
+        if config.unclear is not None:
+            return fatal(config.unclear.code, config.unclear.message, CORRECT_FILE)
+        message = f"{self._path} names no server any more."
+        return fatal("ConfigInvalid", message, "Write mcpServerRoot or mcpServer into it.")

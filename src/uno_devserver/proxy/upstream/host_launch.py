@@ -13,18 +13,18 @@ from ...instances.launch import LaunchFailure, Reason
 from ...instances.start import StartObserver as LaunchObserver
 from ...instances.start import Wish, start
 from ...issues import Issue, UserError, fatal, warning
-from .base import Ending, StartFailure, how_it_ended
+from ...system.folders import folders
+from .base import Ending, StartFailure, Upstream, how_it_ended
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from ...instances.child import Child
     from ...instances.host_choice import Plan
-    from ...system.folders import Folders
     from ...workspace.resolver import Workspace
-    from .base import StartObserver
     from .host_process import HostProcess
+    from .launcher import StartObserver
 
 STOP_SECONDS = 0.1  # for a Host that only starts: it has nothing to close, and the proxy ends within 230 ms
 # Issues that only the plan of a launch knows; its other issues come from discovery, and are reported there.
@@ -40,24 +40,21 @@ _PROXY_STEPS = {
 }
 
 
-class HostUpstream:
+class HostUpstream(Upstream):
     named = "The Host"  # at the beginning of a sentence
 
     def __init__(
         self,
         workspace: Workspace,
-        folders: Folders,
         environ: Mapping[str, str],
         *,
-        trusts: Callable[[Workspace], bool],
         port: int = 0,
         forwarded: tuple[str, ...] = (),
         control_channel: str | None = None,
     ) -> None:
         self._workspace = workspace
-        self._folders = folders
+        self._folders = folders(environ)
         self._environ = environ
-        self._trusts = trusts
         self._wish = Wish(
             workspace.working_directory,
             workspace.solution,
@@ -100,9 +97,6 @@ class HostUpstream:
             observer.launching(f"the Host that runs already (process {found.process_id})", None)
         return running
 
-    def renegotiate(self) -> None:
-        """Nothing to do: each connection negotiates anew."""
-
     def replace(self, running: HostProcess) -> str:
         """Let the next start replace this Host without an owner by another; or say why that cannot be. Blocks."""
         from ...instances.existing import ServerOwned, is_orphan
@@ -124,11 +118,11 @@ class HostUpstream:
     def _plan(self) -> Plan:
         from ...instances.host_choice import Wanted, plan
         from ...workspace.addins import sources_key, workspace_addins
-        from ...workspace.trust import refusal
+        from ...workspace.trust import is_trusted, refusal
 
         folder = self._workspace.working_directory
         self.sources = sources_key(folder)
-        trusted = self._trusts(self._workspace)
+        trusted = is_trusted(self._environ, folder)
         planned = plan(Wanted(trusted=trusted), self._workspace, self._environ)
         has_code = bool(workspace_addins(folder))
         would_build = any(issue.code == "WorkspaceNotTrusted" for issue in planned.issues)
@@ -143,10 +137,9 @@ class HostUpstream:
 
 
 class _LaunchObserver(LaunchObserver):
-    """Passes the progress of a launch on."""
+    """Passes the progress of a launch on. `detached`: the Host is not owned, and its start goes on after our end."""
 
     def __init__(self, observer: StartObserver, *, detached: bool) -> None:
-        """`detached`: the Host is not owned, and its start goes on after our end."""
         self._observer = observer
         self._detached = detached
         self._spawned = False
@@ -180,20 +173,19 @@ def user_error(error: UserError) -> StartFailure:
 
 
 def _issue(failure: LaunchFailure) -> Issue:
-    port, log = failure.port, failure.log_file
     if failure.reason is Reason.GIVEN_UP:
         return warning("HostNotStarted", "The start of the Host was given up.", "It is started again when needed.")
-    if failure.reason is Reason.PORT_TAKEN:
-        message = f"The Host cannot be started: port {port} is taken by another program."
-        return fatal("HostNotStarted", message, "End that program, or start the proxy with another --port or without.")
-    if failure.reason is Reason.NOT_STARTED:
-        message = f"The Host cannot be started: {failure.text.rstrip('.')}."
-        return fatal("HostNotStarted", message, f"Repair that; {_NEXT_CALL}")
     if failure.reason is Reason.NOT_READY:
-        message = f"The Host did not answer on port {port} within {failure.seconds:g} s and was stopped."
-        return fatal("HostUnreachable", message, f"What it printed is in {log}.")
-    if failure.refusal is not None:
-        reason, next_step = failure.refusal
-        return fatal("HostNotStarted", f"The Host cannot be started: {reason}", next_step)
-    message = f"The Host did not start: {how_it_ended(failure.exit_code)}."
-    return fatal("HostCrashed", message, f"Repair what it reports; what it printed is in {log}.")
+        message = f"The Host did not answer on port {failure.port} within {failure.seconds:g} s and was stopped."
+        return fatal("HostUnreachable", message, f"What it printed is in {failure.log_file}.")
+    if failure.reason is Reason.PORT_TAKEN:
+        why = f"port {failure.port} is taken by another program."
+        step = "End that program, or start the proxy with another --port or without."
+    elif failure.reason is Reason.NOT_STARTED:
+        why, step = f"{failure.text.rstrip('.')}.", f"Repair that; {_NEXT_CALL}"
+    elif failure.refusal is not None:
+        why, step = failure.refusal
+    else:
+        message = f"The Host did not start: {how_it_ended(failure.exit_code)}."
+        return fatal("HostCrashed", message, f"Repair what it reports; what it printed is in {failure.log_file}.")
+    return fatal("HostNotStarted", f"The Host cannot be started: {why}", step)

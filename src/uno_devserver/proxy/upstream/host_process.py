@@ -1,8 +1,7 @@
 """A Host that runs.
 
 The end of an owned Host is noticed at once, and after `stop` it is gone. A Host that we found is never stopped; it is
-asked in intervals, because a process that lives need not answer, but a slow answer of a busy Host does not count as its
-end.
+asked in intervals, because a process that lives need not answer. A slow answer of a busy Host is not its end.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ...instances.child import TAIL_BYTES, last_lines, previous_path
@@ -27,10 +27,9 @@ from ...system.log import log
 from ...system.process_end import process_end
 from ...system.threads import apart, wait_or
 from ...system.values import Value
-from .base import Ending, how_it_ended
+from .base import Ending, Running, how_it_ended
 
 if TYPE_CHECKING:
-    from ...instances.launch import Launched
     from ...instances.start import Running as Found
     from ...protocol.client.connection import Connection, Peer
 
@@ -45,39 +44,30 @@ class HostLimits(Value):
     check_failures: int = 3  # in a row; one slow answer means nothing
 
 
-DEFAULT_LIMITS = HostLimits()
+class HostProcess(Running):
+    process_id: int
+    endpoint: str
 
-
-class HostProcess:
     def __init__(
-        self, found: Found, registry: str, limits: HostLimits = DEFAULT_LIMITS, *, detached: bool = False
+        self, found: Found, registry: str, limits: HostLimits | None = None, *, detached: bool = False
     ) -> None:
         """`detached`: we have launched it, but it has no owner, so we do not stop it."""
-        self._launched: Launched | None = found.launched
-        self._detached = detached
+        self._found = found
         self._registry = registry
-        self._limits = limits
+        self._limits = limits = limits or HostLimits()
         self._check = asyncio.Event()  # is due now
-        self._port = found.port
-        self._solution = found.solution
         self._control_channel: str | None = None  # as the registry last had it
-        self.process_id = found.process_id
-        self.log_file = found.log_file
         self._log_identity = _identity(found.log_file)
+        self.process_id = found.process_id
+        self.endpoint = f"http://localhost:{found.port}{MCP_PATH}"
+        self.owned = found.launched is not None and not detached
+        self.log_file = found.log_file
         self.left_out = found.left_out
         if found.plan is not None:
             bundled = found.plan.program.kind is ProgramKind.BUNDLED
         else:
-            bundled = told_by(self.process_id, self._port, time.monotonic() + limits.kind_seconds) is not None
+            bundled = told_by(found.process_id, found.port, time.monotonic() + limits.kind_seconds) is not None
         self.kind = HostKind.BUNDLED if bundled else HostKind.DOTNET
-
-    @property
-    def endpoint(self) -> str:
-        return f"http://localhost:{self._port}{MCP_PATH}"
-
-    @property
-    def owned(self) -> bool:
-        return self._launched is not None and not self._detached
 
     @property
     def control_channel(self) -> str | None:
@@ -92,7 +82,7 @@ class HostProcess:
 
     def probe(self) -> Probe:
         """What the Host reports of itself. Blocks, for some seconds at most."""
-        return probe(Server(self.process_id, 0, self._solution, "", self._port, "", "", None))
+        return probe(Server(self.process_id, 0, self._found.solution, "", self._found.port, "", "", None))
 
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
         return await connect_http(self.endpoint, peer, modern_first=modern_first)
@@ -117,17 +107,14 @@ class HostProcess:
 
     async def _until_silent(self) -> None:
         """Return when it has not answered several times in a row."""
-        limits, loopback, failures = self._limits, Loopback(), 0
-
-        def ask() -> int | None:
-            return loopback.ask("GET", self._port, MCP_PATH, limits.check_answer_seconds)
-
+        limits, failures = self._limits, 0
+        ask = partial(Loopback().ask, "GET", self._found.port, MCP_PATH, limits.check_answer_seconds)
         while failures < limits.check_failures:
             await wait_or(self._check, limits.check_seconds)
             failures = failures + 1 if await apart(ask) is None else 0
 
     def _ending(self) -> Ending:
-        child = self._launched.child if self._launched is not None else None
+        child = self._found.launched.child if self._found.launched is not None else None
         code = child.exit_code() if child is not None and child.pid == self.process_id else None
         return Ending(how_it_ended(code), code, last_lines_of(self.log_file, self._log_identity))
 
@@ -136,13 +123,13 @@ class HostProcess:
 
         A Host that has ended is stopped, too: it may have been killed, and left files and processes behind.
         """
-        assert self._launched
+        assert self._found.launched
         try:
             unregister(self._registry, self.process_id)
         except FileProblem as problem:
             log.debug(f"the Host stays registered until it is gone: {problem}")
-        self._launched.child.stop(seconds)
-        self._launched.child.end_the_rest()
+        self._found.launched.child.stop(seconds)
+        self._found.launched.child.end_the_rest()
 
 
 def last_lines_of(log_file: str | None, identity: tuple[int, int] | None = None) -> tuple[str, ...]:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ... import __version__
 from ...instances.host_kind import HostKind
-from ...protocol.client.connection import Lost, Refusal
+from ...protocol.client.connection import Lost, Refusal, Server
 from ...protocol.eras import MODERN_VERSIONS
 from ...protocol.parties import ClientInfo
 from ...protocol.running import Tasks
@@ -27,18 +26,17 @@ from ..lists.merge import counted
 from ..lists.reader import ListReader
 from ..state import ConnectionState, UpstreamFacts
 from .base import Ending
-from .launcher import Failed, Launcher, Launching, Ready, Said, Strayed
+from .launcher import Failed, Launcher, Launching, Ready, Strayed
 from .restart_policy import DEFAULT_LIMITS, STARTED_AGAIN, Announce, Connect, Lifecycle, Start, Stop, UpstreamLimits
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
-    from ...hotreload.authority import Restarted
-    from ...protocol.client.connection import Connection, Peer, Server
+    from ...protocol.client.connection import Connection, Peer
     from ..engine import Announcements
     from ..lists.merge import Entries
     from ..lists.publisher import ListPublisher
-    from ..reload.restart import Restarter
+    from ..reload.restart import Swap
     from ..state import ProxyState
     from ..workspace.controller import WorkspaceController
     from .base import Running, Upstream
@@ -49,42 +47,25 @@ CONNECTED, DEGRADED = ConnectionState.CONNECTED, ConnectionState.DEGRADED
 GIVEN_UP = frozenset({DEGRADED, ConnectionState.SHUTDOWN})  # no upstream comes by itself
 FIRST_ATTEMPT = 1  # the start that is under way when the keeper is made
 NO_MCP_STATUS = (404, 400)  # how a .NET Host answers that has no add-in which brings MCP
+NOT_WANTED = "The new server is not wanted any more: the workspace has changed, or the proxy ends."
 UNKNOWN_CLIENT = ClientInfo("uno-devserver", __version__, {}, MODERN_VERSIONS[0])
 
 
 class Owner(Protocol):
     """The engine, as the keeper sees it."""
 
-    @property
-    def workspace(self) -> WorkspaceController | None:
-        """None: the upstream does not depend on a workspace."""
+    workspace: WorkspaceController | None  # None: the upstream does not depend on one
 
     @property
-    def shared_peer(self) -> Peer:
-        """All clients, for an upstream that can have one conversation only."""
-
-    def upstream_changed(self) -> None:
-        """An upstream was connected, or is not connected any more."""
-
-    def upstream_replaced(self) -> None:
-        """Another upstream was connected, and the old one has still to answer what it was asked."""
-
-    async def until_unused(self, generation: int) -> None:
-        """Wait until no request waits for the upstream of that generation."""
-
-    async def before_launch(self) -> None:
-        """An upstream is about to be started, and reads its code."""
-
-    def ends_on_purpose(self) -> bool:
-        """Whether another proxy restarts the upstream, and has said so: its end is not a crash."""
-
-    def launched(self, running: Running | None) -> None:
-        """An upstream was started or found; None: the start failed."""
-
+    def shared_peer(self) -> Peer: ...  # all clients, for an upstream that can have one conversation only
+    def upstream_changed(self) -> None: ...  # an upstream was connected, or is not connected any more
+    def upstream_replaced(self) -> None: ...  # another one was connected; the old one still answers what it was asked
+    async def until_unused(self, generation: int) -> None: ...  # no request waits for the upstream of that generation
+    async def before_launch(self) -> None: ...  # an upstream is about to be started, and reads its code
+    def ends_on_purpose(self) -> bool: ...  # another proxy restarts the upstream, so its end is not a crash
+    def launched(self, running: Running | None) -> None: ...  # it was started or found; None: the start failed
     def lists_were_read(self) -> None: ...
-
-    def start_settled(self) -> None:
-        """A start has succeeded, or failed for good."""
+    def start_settled(self) -> None: ...  # a start has succeeded, or failed for good
 
 
 class Keeper:
@@ -102,38 +83,35 @@ class Keeper:
         comes_back: bool = False,
         limits: UpstreamLimits = DEFAULT_LIMITS,
     ) -> None:
-        """`upstream` is being started already. `named`: its name at the beginning of a sentence.
-
-        `comes_back`: the upstream may come back without our doing, so it is looked for again and again.
-        """
+        """`upstream` is being started already. `named`: its name at the beginning of a sentence."""
         self.named = named
         self.upstream = upstream
         self.problem = ""  # why there is no upstream, when Degraded
         self.generation = 0  # counts the upstreams that were connected
-        self.no_swap = asyncio.Event()  # no upstream is being started beside the present one
-        self.no_swap.set()
-        self._owner = owner
-        self._lifecycle = lifecycle
+        self.swap: Swap | None = None  # starts another upstream beside the present one
+        self.owner = owner
+        self.lifecycle = lifecycle
+        self.proxy_state = state
+        self.publisher = publisher
+        self.limits = limits
+        self.announcements = announcements
         self._launcher = launcher
-        self._state = state
-        self._publisher = publisher
-        self._announcements = announcements
-        self._comes_back = comes_back
-        self._limits = limits
+        self._comes_back = comes_back  # without our doing, so it is looked for again and again
         self._loop = asyncio.get_running_loop()
         self._tasks = Tasks()
         self._client: asyncio.Future[ClientInfo] = self._loop.create_future()
         self._published = lifecycle.state  # the state that was last published
         self._changed = asyncio.Event()  # set, and replaced, when a waiting task should look again
         self._current: SupervisedUpstream | None = None
-        self._stopping = StoppingUpstreams(limits.stop_seconds)
+        self._stops = Tasks()
+        self._later_stops = Tasks()  # of upstreams that have still to answer
+        self._all_stop = asyncio.Event()  # also those
         # Starts without an outcome yet, by their number.
         self._pending: dict[int, Upstream] = {} if upstream is None else {FIRST_ATTEMPT: upstream}
-        self._restarter: Restarter | None = None
 
     @property
     def state(self) -> ConnectionState:
-        return self._lifecycle.state
+        return self.lifecycle.state
 
     @property
     def running(self) -> Running | None:
@@ -153,31 +131,25 @@ class Keeper:
 
     def begin(self, upstream: Upstream) -> None:
         """Keep this upstream from now on, and stop the one before."""
-        self._abort_swap()
-        self._state.forget_upstream()
-        self.upstream = upstream
-        self.carry_out(self._lifecycle.begin(self._loop.time()))
+        self._switch_to(upstream)
+        self.carry_out(self.lifecycle.begin(self._loop.time()))
 
     def halt(self, reason: str) -> None:
         """Keep no upstream from now on."""
-        self._abort_swap()
-        self._state.forget_upstream()
-        self.upstream = None
-        self.carry_out(self._lifecycle.halt(reason))
+        self._switch_to(None)
+        self.carry_out(self.lifecycle.halt(reason))
 
-    async def renew(self, delay_seconds: float = 0.0) -> Restarted:
-        """Stop the upstream, if it is ours, and start it with its new code after a pause.
+    def renew(self, after: float = 0.0) -> None:
+        """Stop the upstream, if it is ours, and start it with its new code after a pause."""
+        announcement = f"{self.named} is restarted with the new code."
+        self.carry_out(self.lifecycle.renew(self._loop.time(), announcement, after=after))
+        self.proxy_state.learn(reloads=self.lifecycle.reloads)
 
-        Returns when it is connected, or has failed for good.
-        """
-        return await self._get_restarter().renew(delay_seconds)
-
-    async def swap(self) -> Restarted:
-        """Start the upstream with its new code beside the present one, which it replaces when it answers.
-
-        No call waits for that. If the new one does not start, the present one stays.
-        """
-        return await self._get_restarter().swap()
+    def _switch_to(self, upstream: Upstream | None) -> None:
+        if self.swap is not None:
+            self.swap.abort(NOT_WANTED)
+        self.proxy_state.forget_upstream()
+        self.upstream = upstream
 
     def met(self, client: ClientInfo) -> None:
         """The client has introduced itself."""
@@ -196,46 +168,38 @@ class Keeper:
 
     def retry_due_in(self) -> float:
         """The seconds until another attempt is allowed, when Degraded."""
-        return self._lifecycle.retry_due_in(self._loop.time())
+        return self.lifecycle.retry_due_in(self._loop.time())
 
     async def until_settled(self) -> None:
         """Wait until the upstream is connected, or none comes by itself."""
-        while self.state is not CONNECTED and self.state not in GIVEN_UP:
-            await self._changed.wait()
+        await self._until(lambda: self.state is CONNECTED or self.state in GIVEN_UP)
 
     async def until_unused(self) -> None:
         """Wait until no request waits for the present upstream."""
-        await self._owner.until_unused(self.generation)
+        await self.owner.until_unused(self.generation)
 
     async def close(self) -> None:
         """Stop the upstream, if it is ours, and the start that is under way."""
-        self.carry_out(self._lifecycle.shut_down())
-        self._abort_swap()
-        self._stopping.stop_all_now()
-        while self._pending:
+        self.carry_out(self.lifecycle.shut_down())
+        if self.swap is not None:
+            self.swap.abort(NOT_WANTED)
+        self._all_stop.set()
+        await self._until(lambda: not self._pending and self.swap is None)
+        await self._stops.wait(self.limits.stop_seconds)
+        await self._later_stops.wait(self.limits.stop_seconds)
+
+    async def _until(self, condition: Callable[[], bool]) -> None:
+        while not condition():
             await self._changed.wait()
-        await self.no_swap.wait()
-        await self._stopping.close()
-
-    def _get_restarter(self) -> Restarter:
-        if self._restarter is None:
-            from ..reload.restart import Restarter  # few proxies need it, and none when it starts
-
-            self._restarter = Restarter(self, self._owner, self._lifecycle, self._state, self._publisher, self._limits)
-        return self._restarter
-
-    def _abort_swap(self) -> None:
-        if self._restarter is not None:
-            self._restarter.abort_swap()
 
     # What calls ask for. Implements `calls.upstream_link.Link`.
 
     @property
     def fallback(self) -> bool:
-        return self._state.facts.fallback
+        return self.proxy_state.facts.fallback
 
     def tool(self, name: str) -> Mapping[str, Any] | None:
-        return self._publisher.tool(name)
+        return self.publisher.tool(name)
 
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
         if self._current is None or self.state is not CONNECTED:
@@ -245,25 +209,22 @@ class Keeper:
     async def until_connected(self, seconds: float) -> bool:
         try:
             async with asyncio.timeout(seconds):
-                while self.state is not CONNECTED:
-                    if self.state in GIVEN_UP or self.fallback:
-                        return False
-                    await self._changed.wait()
+                await self._until(lambda: self.state is CONNECTED or self.state in GIVEN_UP or self.fallback)
         except TimeoutError:
-            return False
-        return True
+            pass
+        return self.state is CONNECTED
 
     async def reconsider(self) -> None:
-        if self._owner.workspace is not None:
-            await self._owner.workspace.reconsider()
+        if self.owner.workspace is not None:
+            await self.owner.workspace.reconsider()
 
     def wanted(self) -> None:
         if self.upstream is not None:
-            self.carry_out(self._lifecycle.wanted(self._loop.time()))
+            self.carry_out(self.lifecycle.wanted(self._loop.time()))
 
     def worked(self, generation: int) -> None:
         if generation == self.generation:
-            self._lifecycle.worked()
+            self.lifecycle.worked()
 
     def lost(self, generation: int) -> None:
         if generation == self.generation and self._current is not None:
@@ -274,12 +235,12 @@ class Keeper:
             self._current.reader.outdated()
 
     async def set_workspace(self, directory: str, solution: str | None) -> dict[str, Any]:
-        assert self._owner.workspace is not None  # the tool is only offered then
-        return await self._owner.workspace.initialize(directory, solution)
+        assert self.owner.workspace is not None  # the tool is only offered then
+        return await self.owner.workspace.initialize(directory, solution)
 
     async def select_solution(self, solution: str, *, force_restart: bool) -> dict[str, Any]:
-        assert self._owner.workspace is not None
-        return await self._owner.workspace.select(solution, force_restart=force_restart)
+        assert self.owner.workspace is not None
+        return await self.owner.workspace.select(solution, force_restart=force_restart)
 
     # Actions of the lifecycle.
 
@@ -288,7 +249,7 @@ class Keeper:
             if isinstance(action, Stop):
                 self._stop(patient=action.patient)
             elif isinstance(action, Announce):
-                self._announcements.say(action.level, action.text)
+                self.announcements.say(action.level, action.text)
                 self.problem = action.text if action.level == "error" else self.problem
             elif isinstance(action, Connect):
                 assert self._current is not None
@@ -301,27 +262,26 @@ class Keeper:
         self._launcher.give_up()
         if self._current is not None:
             self._current.release()
-            self._stopping.stop(self._current.running, patient=patient)
+            self._stops.start(self._current.running.stop(patient=patient))
             self._current = None
 
     async def _start(self, start: Start) -> None:
         await self._until_stopped()
         await asyncio.sleep(start.after)
-        await self._owner.before_launch()
-        if start.attempt == self._lifecycle.attempt and self.upstream is not None:
+        await self.owner.before_launch()
+        if start.attempt == self.lifecycle.attempt and self.upstream is not None:
             self._pending[start.attempt] = self.upstream
             self._launcher.start(start.attempt, self.upstream)
 
     async def _until_stopped(self) -> None:
         """Wait until the upstreams before are gone, within a bound. A swap may come first, and make this start late."""
-        await self.no_swap.wait()
+        await self._until(lambda: self.swap is None)
         try:
-            async with asyncio.timeout(self._limits.stop_seconds):
-                while self.upstream in self._pending.values():  # an earlier start of it, which was given up
-                    await self._changed.wait()
+            async with asyncio.timeout(self.limits.stop_seconds):  # an earlier start of it was given up
+                await self._until(lambda: self.upstream not in self._pending.values())
         except TimeoutError:
             pass
-        await self._stopping.until_stopped()
+        await self._stops.wait(self.limits.stop_seconds)
 
     def _publish_state(self) -> None:
         before, state = self._published, self.state
@@ -329,19 +289,19 @@ class Keeper:
             return
         self._published = state
         log.debug(f"Connection state: {before.value} -> {state.value}")
-        self._state.learn(state=state, restarts=self._lifecycle.restarts)
+        self.proxy_state.learn(state=state, restarts=self.lifecycle.restarts)
         if before is CONNECTED:
-            self._state.learn(lists_fresh=False)
+            self.proxy_state.learn(lists_fresh=False)
         if CONNECTED in (before, state):
-            self._owner.upstream_changed()
+            self.owner.upstream_changed()
         self.wake_waiters()
         if state is DEGRADED and self.upstream is not None:
             self.upstream.renegotiate()  # the next start may be one of repaired code
         if state in (CONNECTED, DEGRADED):
-            self._publisher.tell()  # of changes that waited for lists of the upstream
-            self._owner.start_settled()
+            self.publisher.tell()  # of changes that waited for lists of the upstream
+            self.owner.start_settled()
         if state is DEGRADED and self._comes_back:
-            self._loop.call_later(self._limits.look_again_seconds, self.wanted)
+            self._loop.call_later(self.limits.look_again_seconds, self.wanted)
 
     # Reports of a start.
 
@@ -351,83 +311,79 @@ class Keeper:
             self.wake_waiters()
         if isinstance(report, Ready):
             self._on_ready(report)
-        elif report.attempt != self._lifecycle.attempt:
+        elif report.attempt != self.lifecycle.attempt:
             log.debug(f"a late report of a start: {report}")
-        elif isinstance(report, Said):
-            (log.warn if report.warning else log.info)(report.message)
         elif isinstance(report, Launching):
             self._on_launching(report)
         elif isinstance(report, Strayed):
-            self._state.report_stray_line(report.line)
+            self.proxy_state.report_stray_line(report.line)
         else:
             self._on_failed(report)
 
     def _on_launching(self, report: Launching) -> None:
-        self._state.learn(upstream=UpstreamFacts(process_id=report.process_id, owned=report.process_id is not None))
+        self.proxy_state.learn(
+            upstream=UpstreamFacts(process_id=report.process_id, owned=report.process_id is not None)
+        )
         started = f"Started {report.what} (process {report.process_id})."
-        self._announcements.say("info", f"Connecting to {report.what}." if report.process_id is None else started)
-        self.carry_out(self._lifecycle.launching(report.attempt))
+        self.announcements.say("info", f"Connecting to {report.what}." if report.process_id is None else started)
+        self.carry_out(self.lifecycle.launching(report.attempt))
 
     def _on_ready(self, report: Ready) -> None:
         running = report.running
-        if report.attempt != self._lifecycle.attempt:  # the start was given up too late
-            self._stopping.stop(running)
+        if report.attempt != self.lifecycle.attempt:  # the start was given up too late
+            self._stops.start(running.stop())
             return
         if self._current is not None and running is self._current.running:  # the same Host was found again
             self._current.release()
         else:
             self._stop()  # a Host without MCP was left running
-        self._current = self.supervise(running, self._on_event, report.attempt)
-        self._state.learn(upstream=self._facts_of(running, None), host=None, connect_error="", without_mcp=False)
-        self._owner.launched(running)
-        self.carry_out(self._lifecycle.ready(report.attempt))
+        self._current = SupervisedUpstream(self, running, self._on_event, report.attempt)
+        self.proxy_state.learn(upstream=self._facts_of(running, None), host=None, connect_error="", without_mcp=False)
+        self.owner.launched(running)
+        self.carry_out(self.lifecycle.ready(report.attempt))
 
     def _on_failed(self, report: Failed) -> None:
         failure = report.failure
-        self._state.blame("start", failure.issues)
-        self._state.forget_process()
-        self._owner.launched(None)
+        self.proxy_state.blame("start", failure.issues)
+        self.proxy_state.forget_process()
+        self.owner.launched(None)
         if failure.ending is not None:
-            self._state.learn(last_end=failure.ending)
-        self.carry_out(self._lifecycle.failed(report.attempt, self._loop.time(), str(failure), final=failure.final))
+            self.proxy_state.learn(last_end=failure.ending)
+        self.carry_out(self.lifecycle.failed(report.attempt, self._loop.time(), str(failure), final=failure.final))
 
     # Events of the upstream.
-
-    def supervise(self, running: Running, report: ReportEvent, attempt: int = 0) -> SupervisedUpstream:
-        return SupervisedUpstream(
-            running,
-            report,
-            attempt,
-            client=self._client_info,
-            shared_peer=self._owner.shared_peer,
-            end_seconds=self._limits.end_seconds,
-        )
 
     def promote(self, upstream: SupervisedUpstream, listed: Listed) -> None:
         """Keep the new server of a swap from now on. The one before is stopped when it has answered its requests."""
         before, generation = self._current, self.generation
-        upstream.hand_over(self._on_event, self._lifecycle.swapped(self._loop.time()))
+        upstream.report, upstream.attempt = self._on_event, self.lifecycle.swapped(self._loop.time())
         self._current = upstream
         self._begin_generation(upstream.running, listed.server)
         self._publish_lists(listed)
-        tools = counted(self._publisher.tool_count)
-        self._announcements.say("info", f"{self.named} was replaced, and has {tools} now.")
+        tools = counted(self.publisher.tool_count)
+        self.announcements.say("info", f"{self.named} was replaced, and has {tools} now.")
         if before is not None:
             before.release()
-            self._owner.upstream_replaced()
-            self._stopping.stop_when_unused(before.running, partial(self._owner.until_unused, generation))
-            self._owner.start_settled()
+            self.owner.upstream_replaced()
+            self._later_stops.start(self._stop_when_unused(before.running, generation))
+            self.owner.start_settled()
         self._publish_state()
 
-    def strayed(self, upstream: SupervisedUpstream, line: str) -> None:
-        """A server that came of a swap has written this line, which is no message; one that was replaced is ignored."""
-        if upstream is self._current:
-            self._state.report_stray_line(line)
+    async def _stop_when_unused(self, running: Running, generation: int) -> None:
+        """However it ends before that, it is no crash."""
+        until_unused = self.owner.until_unused(generation)
+        waits = [asyncio.ensure_future(one) for one in (until_unused, running.ended(), self._all_stop.wait())]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for wait in waits:
+                wait.cancel()
+        await running.stop(patient=not self._all_stop.is_set())
 
-    async def _client_info(self) -> ClientInfo:
+    async def client_info(self) -> ClientInfo:
         """The client that the upstream sees, and whose era it is spoken to in."""
         try:
-            async with asyncio.timeout(self._limits.hello_seconds):
+            async with asyncio.timeout(self.limits.hello_seconds):
                 return await asyncio.shield(self._client)
         except TimeoutError:
             return UNKNOWN_CLIENT
@@ -435,66 +391,66 @@ class Keeper:
     def _on_event(self, upstream: SupervisedUpstream, event: Event) -> None:
         if isinstance(event, Listed):
             self._publish_lists(event)
-        elif isinstance(event, Connected):
-            self._on_connected(upstream, event.server)
-        elif isinstance(event, Refused):
-            self._on_refused(upstream, event.refusal)
+        elif isinstance(event, Server):
+            self._on_connected(upstream, event)
+        elif isinstance(event, Refusal):
+            self._on_refused(upstream, event)
         else:
             self._on_ended(upstream.attempt, event)
 
     def _on_connected(self, upstream: SupervisedUpstream, server: Server) -> None:
         if self.state is CONNECTED:  # only the conversation is a new one
             return
-        self._state.timeline.mark("connected")
+        self.proxy_state.timeline.mark("connected")
         self._begin_generation(upstream.running, server)
-        self._announcements.say("info", f"{self.named} is connected, with {counted(self._publisher.tool_count)}.")
-        self.carry_out(self._lifecycle.connected(upstream.attempt, self._loop.time()))
+        self.announcements.say("info", f"{self.named} is connected, with {counted(self.publisher.tool_count)}.")
+        self.carry_out(self.lifecycle.connected(upstream.attempt, self._loop.time()))
 
     def _on_refused(self, upstream: SupervisedUpstream, refusal: Refusal) -> None:
         is_command = upstream.running.kind is HostKind.COMMAND
         without_mcp = not is_command and refusal.status in NO_MCP_STATUS
-        self._state.learn(connect_error=str(refusal), without_mcp=without_mcp)
+        self.proxy_state.learn(connect_error=str(refusal), without_mcp=without_mcp)
         reason = f"{self.named} cannot be used over MCP: {str(refusal).rstrip('.')}."
-        self.carry_out(self._lifecycle.refused(upstream.attempt, reason))
+        self.carry_out(self.lifecycle.refused(upstream.attempt, reason))
         if is_command:  # other programs may use a Host without MCP, but not this process
             self._stop()
-            self._state.forget_process()
+            self.proxy_state.forget_process()
 
     def _on_ended(self, attempt: int, ending: Ending) -> None:
         now = self._loop.time()
-        self._state.forget_process()
-        if self._owner.ends_on_purpose():
-            self.carry_out(self._lifecycle.renew(now, f"{self.named} is restarted with the new code.", after=0.0))
+        self.proxy_state.forget_process()
+        if self.owner.ends_on_purpose():
+            self.renew()
             return
-        self._state.learn(last_end=ending)
+        self.proxy_state.learn(last_end=ending)
         if self.state is DEGRADED:  # it did not speak MCP; the next one may
             self._stop()
-            self._loop.call_later(self._limits.look_again_seconds, self.wanted)
+            self._loop.call_later(self.limits.look_again_seconds, self.wanted)
             return
         reason = f"{self.named} has gone: {ending.reason}."
         consequence = "It is looked for again." if self._comes_back else STARTED_AGAIN
         again = ending.other_era_next
-        self.carry_out(self._lifecycle.ended(attempt, now, reason, consequence=consequence, other_era_next=again))
+        self.carry_out(self.lifecycle.ended(attempt, now, reason, consequence=consequence, other_era_next=again))
 
     def _begin_generation(self, running: Running, server: Server) -> None:
         self.generation += 1
-        self._state.blame("start", ())
-        self._state.learn(
+        self.proxy_state.blame("start", ())
+        self.proxy_state.learn(
             upstream=self._facts_of(running, server),
             generation=self.generation,
-            reloads=self._lifecycle.reloads,
+            reloads=self.lifecycle.reloads,
             connect_error="",
             without_mcp=False,
         )
-        self._announcements.recovered()
-        if self._owner.workspace is not None:
-            self._owner.workspace.introduced(server.info.get("name"))
+        self.announcements.recovered()
+        if self.owner.workspace is not None:
+            self.owner.workspace.introduced(server.info.get("name"))
         elif running.kind is HostKind.COMMAND and (name := usable_name(server.info.get("name"))):
             self.named = f"The server '{name}'"
-            self._state.learn(named=self.named)
+            self.proxy_state.learn(named=self.named)
 
     def _facts_of(self, running: Running, server: Server | None) -> UpstreamFacts:
-        info, known = server.info if server else {}, self._state.facts.upstream
+        info, known = server.info if server else {}, self.proxy_state.facts.upstream
         return UpstreamFacts(
             kind=running.kind,
             process_id=running.process_id,
@@ -508,8 +464,8 @@ class Keeper:
         )
 
     def _publish_lists(self, listed: Listed) -> None:
-        self._publisher.take(listed.lists, listed.server)
-        self._owner.lists_were_read()
+        self.publisher.take(listed.lists, listed.server)
+        self.owner.lists_were_read()
 
 
 class Listed(Value):
@@ -519,138 +475,65 @@ class Listed(Value):
     server: Server
 
 
-class Connected(Value):
-    """The conversation is open, and the lists were read. Comes again when the conversation was opened anew."""
-
-    server: Server
-
-
-class Refused(Value):
-    """The upstream does not speak MCP, and says so."""
-
-    refusal: Refusal
-
-
-Event = Listed | Connected | Refused | Ending
+# Server: the conversation is open, and the lists were read; it comes again when the conversation was opened anew.
+# Refusal: the upstream does not speak MCP, and says so.
+Event = Listed | Server | Refusal | Ending
 ReportEvent = Callable[["SupervisedUpstream", Event], None]
 
 
 class SupervisedUpstream:
     """Supervises one running upstream: reports its events until `release` is called."""
 
-    def __init__(
-        self,
-        running: Running,
-        report: ReportEvent,
-        attempt: int,
-        *,
-        client: Callable[[], Awaitable[ClientInfo]],
-        shared_peer: Peer | None,
-        end_seconds: float,
-    ) -> None:
-        """`attempt`: its number in the lifecycle. `client`: the client that the upstream sees."""
+    def __init__(self, keeper: Keeper, running: Running, report: ReportEvent, attempt: int = 0) -> None:
+        """`attempt`: its number in the lifecycle."""
         self.running = running
+        self.report = report
         self.attempt = attempt
         self.server: Server | None = None  # how it has introduced itself
         self.reader: ListReader | None = None  # of its lists; None: there is no conversation yet
-        self._report_event = report
-        self._client = client
-        self._shared_peer = shared_peer
-        self._end_seconds = end_seconds
+        self._keeper = keeper
         self._tasks = Tasks()
-        self._released = False
 
     def start(self) -> None:
         """Watch for its end, and open a conversation with it."""
         self._tasks.start(self._guarded(self._watch))
         self._tasks.start(self._guarded(self._converse))
 
-    def hand_over(self, report: ReportEvent, attempt: int) -> None:
-        """Report events elsewhere from now on, under another number."""
-        self._report_event, self.attempt = report, attempt
-
     def release(self) -> None:
         """Report nothing any more. The upstream goes on, and answers what clients have asked it."""
-        self._released = True
+        self.report = lambda *_: None
         self._tasks.cancel()
         if self.reader is not None:
             self._tasks.start(self.reader.close())
 
-    def _report(self, event: Event) -> None:
-        if not self._released:
-            self._report_event(self, event)
-
     async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Report a defect of ours as the end of the upstream.
-
-        Takes a function: a coroutine would never be awaited if the task is cancelled before its first step.
-        """
+        """Report a defect of ours as the end of the upstream."""
         try:
             await work()
         except Exception as error:
             log.write(ERROR, f"keeping the server failed:\n{traceback.format_exc()}")
-            self._report(Ending(f"something went wrong inside uno-devserver: {type(error).__name__}: {error}"))
+            self.report(self, Ending(f"something went wrong inside uno-devserver: {type(error).__name__}: {error}"))
 
     async def _watch(self) -> None:
-        self._report(await self.running.ended())
+        ending = await self.running.ended()
+        self.report(self, ending)  # looked up only now: `promote` replaces it
 
     async def _converse(self) -> None:
-        client = await self._client()
-        peer = self._shared_peer if self.running.endpoint is None else None
+        client = await self._keeper.client_info()
+        peer = self._keeper.owner.shared_peer if self.running.endpoint is None else None
         self.reader = ListReader(self.running, peer, client, take=self._on_lists)
         try:
             await self.reader.run(self._on_connected)
         except Refusal as refusal:
-            self._report(Refused(refusal))
+            self.report(self, refusal)
         except (Lost, TimeoutError) as error:
-            await asyncio.sleep(self._end_seconds)
-            self._report(Ending(f"it cannot be spoken to: {str(error).rstrip('.') or 'it does not answer'}"))
+            await asyncio.sleep(self._keeper.limits.end_seconds)
+            reason = str(error).rstrip(".") or "it does not answer"
+            self.report(self, Ending(f"it cannot be spoken to: {reason}"))
 
     def _on_lists(self, lists: dict[str, Entries], server: Server) -> None:
-        self._report(Listed(lists, server))
+        self.report(self, Listed(lists, server))
 
     def _on_connected(self, server: Server) -> None:
         self.server = server
-        self._report(Connected(server))
-
-
-class StoppingUpstreams:
-    """Stops upstreams, and waits for their end within a bound."""
-
-    def __init__(self, stop_seconds: float) -> None:
-        """`stop_seconds`: an upstream that takes longer to stop hangs, and is not waited for."""
-        self._stop_seconds = stop_seconds
-        self._stops = Tasks()
-        self._later_stops = Tasks()
-        self._all_now = asyncio.Event()
-
-    def stop(self, running: Running, *, patient: bool = False) -> None:
-        """Stop it, if it is ours. `patient`: it works, so it gets the time that it needs to end in order."""
-        self._stops.start(running.stop(patient=patient))
-
-    def stop_when_unused(self, running: Running, until_unused: Callable[[], Awaitable[object]]) -> None:
-        """Stop it when no request waits for it any more. However it ends before that, it is no crash."""
-        self._later_stops.start(self._stop_when_unused(running, until_unused))
-
-    async def until_stopped(self) -> None:
-        """Wait for those that are being stopped now."""
-        await self._stops.wait(self._stop_seconds)
-
-    def stop_all_now(self) -> None:
-        """Stop also those that have still to answer."""
-        self._all_now.set()
-
-    async def close(self) -> None:
-        """Stop all, and wait for them."""
-        self.stop_all_now()
-        await self.until_stopped()
-        await self._later_stops.wait(self._stop_seconds)
-
-    async def _stop_when_unused(self, running: Running, until_unused: Callable[[], Awaitable[object]]) -> None:
-        waits = [asyncio.ensure_future(one) for one in (until_unused(), running.ended(), self._all_now.wait())]
-        try:
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
-        await running.stop(patient=not self._all_now.is_set())
+        self.report(self, server)

@@ -1,7 +1,6 @@
 """Starts upstreams in threads of their own, and reports what comes of each start.
 
-Reports wait in order until there is an event loop that takes them: the first start begins before that. Cheap to import:
-the launch waits for it.
+Reports wait in order for the event loop: the first start begins before that. Cheap to import: the launch waits for it.
 """
 
 from __future__ import annotations
@@ -29,12 +28,6 @@ class Launching(Value):
     process_id: int | None  # None: it ran already
 
 
-class Said(Value):
-    attempt: int
-    message: str
-    warning: bool
-
-
 class Strayed(Value):
     attempt: int
     line: str
@@ -50,20 +43,23 @@ class Failed(Value):
     failure: StartFailure
 
 
-Report = Launching | Said | Strayed | Ready | Failed
+Report = Launching | Strayed | Ready | Failed
 
 
 class Launcher:
     def __init__(self, timeline: Timeline) -> None:
-        self.reports = ReportQueue()
-        self._timeline = timeline
-        self._attempt = 0  # the one that is wanted; others are given up
+        self.timeline = timeline
+        self.attempt = 0  # the one that is wanted; others are given up
         self._launched = _thread.allocate_lock()  # held until the first start has a process or an outcome
         self._launched.acquire()
+        self._reports: deque[Report] = deque()  # that were not taken yet
+        self._loop: AbstractEventLoop | None = None
+        self._take: Callable[[Report], None] | None = None
+        self._scheduled = False  # the loop will take all reports that wait
 
     def start(self, attempt: int, upstream: Upstream) -> None:
         """Start it, give up earlier starts, and report `Ready` or `Failed` in the end."""
-        self._attempt = attempt
+        self.attempt = attempt
         _thread.start_new_thread(self._run, (attempt, upstream))
 
     def wait_until_launched(self, seconds: float) -> None:
@@ -72,79 +68,67 @@ class Launcher:
 
     def give_up(self) -> None:
         """Give up the start that is under way: it stops what it has launched."""
-        self._attempt = 0
+        self.attempt = 0
+
+    def report_to(self, loop: AbstractEventLoop, take: Callable[[Report], None]) -> None:
+        """From the loop's thread: `take` gets the reports that wait, and each one that comes."""
+        self._take, self._loop = take, loop
+        self._deliver()
+
+    def report(self, report: Report) -> None:
+        """From any thread."""
+        self._reports.append(report)
+        try:
+            if self._loop is not None and not self._scheduled:
+                self._scheduled = True
+                self._loop.call_soon_threadsafe(self._deliver)
+            self._launched.release()
+        except RuntimeError:
+            pass  # the loop is closed, and the process ends; or the lock was released before
+
+    def _deliver(self) -> None:
+        self._scheduled = False  # first: a report that comes from now on schedules again
+        assert self._take is not None
+        while self._reports:
+            self._take(self._reports.popleft())
 
     def _run(self, attempt: int, upstream: Upstream) -> None:
         try:
-            running = upstream.start(_Observer(self, attempt))
-            self._timeline.mark("ready")
-            self._report(Ready(attempt, running))
+            running = upstream.start(StartObserver(self, attempt))
+            self.timeline.mark("ready")
+            self.report(Ready(attempt, running))
         except StartFailure as failure:
-            self._report(Failed(attempt, failure))
+            self.report(Failed(attempt, failure))
         except BaseException as error:  # a defect of ours, which must not leave the start without an outcome
             import traceback
 
             log.write(ERROR, f"starting the server failed:\n{traceback.format_exc()}")
             message = f"Something went wrong inside uno-devserver: {type(error).__name__}: {error}."
             issue = fatal("UpstreamError", message, "The log on stderr has the details; please report it.")
-            self._report(Failed(attempt, StartFailure(issue)))
-
-    def _report(self, report: Report) -> None:
-        self.reports.put(report)
-        try:
-            self._launched.release()
-        except RuntimeError:
-            pass  # it was released before
+            self.report(Failed(attempt, StartFailure(issue)))
 
 
-class _Observer:
-    """Reports the progress of one start, from its thread. Implements `StartObserver`."""
+class StartObserver:
+    """Reports the progress of one start, from its thread unless stated otherwise."""
 
     def __init__(self, launcher: Launcher, attempt: int) -> None:
         self._launcher = launcher
         self._attempt = attempt
 
     def launching(self, what: str, process_id: int | None) -> None:
-        self._launcher._timeline.mark("launched")
-        self._launcher._report(Launching(self._attempt, what, process_id))
+        """The process exists (None: it did before), and its readiness is awaited. May be called more than once."""
+        self._launcher.timeline.mark("launched")
+        self._launcher.report(Launching(self._attempt, what, process_id))
 
     def said(self, message: str, *, warning: bool = False) -> None:
-        self._launcher.reports.put(Said(self._attempt, message, warning))
+        """Log this line, unless the start was given up."""
+        if self.go_on():
+            (log.warn if warning else log.info)(message)
 
     def strayed(self, line: str) -> None:
-        self._launcher.reports.put(Strayed(self._attempt, line))
+        """It wrote this line, which is no message, to its standard output. Called in the event loop, at any time."""
+        self._launcher.report(Strayed(self._attempt, line))
 
     def go_on(self) -> bool:
-        return self._launcher._attempt == self._attempt
-
-
-class ReportQueue:
-    """Carries reports from any thread to the event loop, in order; those before `open` wait for it."""
-
-    def __init__(self) -> None:
-        self._waiting: deque[Report] = deque()
-        self._loop: AbstractEventLoop | None = None
-        self._take: Callable[[Report], None] | None = None
-        self._scheduled = False  # the loop will deliver all that wait
-
-    def put(self, report: Report) -> None:
-        """From any thread."""
-        self._waiting.append(report)
-        if self._loop is not None and not self._scheduled:
-            self._scheduled = True
-            try:
-                self._loop.call_soon_threadsafe(self._deliver)
-            except RuntimeError:
-                pass  # the loop is closed, and the process ends
-
-    def open(self, loop: AbstractEventLoop, take: Callable[[Report], None]) -> None:
-        """From the loop's thread: `take` gets the reports that wait, and each one that comes."""
-        self._take = take
-        self._loop = loop
-        self._deliver()
-
-    def _deliver(self) -> None:
-        self._scheduled = False  # first: a report that is put from now on schedules again
-        assert self._take is not None
-        while self._waiting:
-            self._take(self._waiting.popleft())
+        """Asked again and again; on False the start raises StartFailure soon."""
+        return self._launcher.attempt == self._attempt

@@ -2,8 +2,7 @@
 
 Only the transitions of the table are possible. Starts are numbered, so a late report of an older start changes nothing.
 The machine never gives up for good: when a start is pointless it is Degraded, and makes one new attempt when the
-upstream is needed again, at most one every few seconds. Every limit of keeping an upstream is in `UpstreamLimits`.
-Cheap to import: the launch waits for it.
+upstream is needed again, at most one every few seconds. Cheap to import: the launch waits for it.
 """
 
 from __future__ import annotations
@@ -11,14 +10,10 @@ from __future__ import annotations
 from ...system.values import Value
 from ..state import ConnectionState
 
-INITIALIZING = ConnectionState.INITIALIZING
-DISCOVERING = ConnectionState.DISCOVERING
-LAUNCHING = ConnectionState.LAUNCHING
-CONNECTING = ConnectionState.CONNECTING
-CONNECTED = ConnectionState.CONNECTED
-RECONNECTING = ConnectionState.RECONNECTING
-DEGRADED = ConnectionState.DEGRADED
-SHUTDOWN = ConnectionState.SHUTDOWN
+INITIALIZING, DISCOVERING = ConnectionState.INITIALIZING, ConnectionState.DISCOVERING
+LAUNCHING, CONNECTING = ConnectionState.LAUNCHING, ConnectionState.CONNECTING
+CONNECTED, RECONNECTING = ConnectionState.CONNECTED, ConnectionState.RECONNECTING
+DEGRADED, SHUTDOWN = ConnectionState.DEGRADED, ConnectionState.SHUTDOWN
 
 # From Degraded a new attempt begins like the first one. From every state, a changed workspace leads to Discovering, a
 # lost workspace to Degraded, newer code to Reconnecting (also during a start), and the end of the proxy to Shutdown.
@@ -80,12 +75,9 @@ class Connect(Value):
 
 
 class Stop(Value):
-    """Stop the upstream if it is ours, and the start that is under way. Comes before a new Start.
+    """Stop the upstream if it is ours, and the start that is under way. Comes before a new Start."""
 
-    `patient`: it works, so it gets the time that it needs to end in order.
-    """
-
-    patient: bool = False
+    patient: bool = False  # it works, so it gets the time that it needs to end in order
 
 
 class Announce(Value):
@@ -98,15 +90,8 @@ class Announce(Value):
 Action = Start | Connect | Stop | Announce
 
 
-class InvalidTransition(Exception):
-    pass
-
-
 class Lifecycle:
-    """Each method is an event, and returns the actions to take now, in order. `now` is a monotonic time.
-
-    Others only read the public attributes.
-    """
+    """Each method is an event, and returns the actions to take now, in order. `now` is a monotonic time."""
 
     def __init__(self, limits: UpstreamLimits = DEFAULT_LIMITS) -> None:
         self.state = INITIALIZING
@@ -132,31 +117,23 @@ class Lifecycle:
         if self.state is SHUTDOWN:
             return ()
         stop = () if self.state is INITIALIZING else (Stop(),)
-        if self.state is not DISCOVERING:
-            self._go(DISCOVERING)
+        self._go(DISCOVERING)
         self._count_anew()
         return (*stop, self._start(now))
 
     def renew(self, now: float, announcement: str, *, after: float) -> tuple[Action, ...]:
-        """There is newer code, so the present upstream is stopped, also while it starts.
-
-        That is not a crash, and the crashes of the older code do not count for the newer.
-        """
+        """There is newer code, for which crashes of the older do not count: stop the upstream, also while it starts."""
         if self.state is SHUTDOWN:
             return ()
         if self.state is INITIALIZING:
             self._go(DISCOVERING)
-        if self.state is not RECONNECTING:
-            self._go(RECONNECTING)
+        self._go(RECONNECTING)
         self._count_anew()
         self.reloads += 1
         return (Stop(patient=True), Announce("info", announcement), self._start(now, after=after))
 
     def swapped(self, now: float) -> int:
-        """A server that was started beside the old one is connected and takes its place; returns its number.
-
-        A start that was due because the old one ended meanwhile is not needed any more.
-        """
+        """A server that was started beside the old one takes its place, or that of its next start; its number."""
         while self.state is not CONNECTED:
             self._go(NEXT_STATE.get(self.state, CONNECTED))  # from Shutdown nothing leads there
         self.attempt += 1
@@ -195,7 +172,7 @@ class Lifecycle:
 
     def launching(self, attempt: int) -> tuple[Action, ...]:
         """The process is started or found, and its readiness is awaited."""
-        if self._is_current(attempt, STARTING) and self.state is not LAUNCHING:
+        if self._is_current(attempt, STARTING):
             self._go(LAUNCHING)
         return ()
 
@@ -210,10 +187,7 @@ class Lifecycle:
     def failed(
         self, attempt: int, now: float, reason: str, *, final: bool, other_era_next: bool = False
     ) -> tuple[Action, ...]:
-        """The start failed. `final`: another attempt would fail, too.
-
-        `other_era_next`: the next attempt opens the conversation in another way, so it is made on demand, too.
-        """
+        """`final`: another attempt would fail, too. `other_era_next`: it would not, so it is made on demand, too."""
         if not self._is_current(attempt, STARTING):
             return ()
         allowed = self._limits.startup_attempts + (other_era_next and self._on_demand)
@@ -236,13 +210,7 @@ class Lifecycle:
         return self._degrade(reason) if self._is_current(attempt, frozenset({CONNECTING})) else ()
 
     def ended(
-        self,
-        attempt: int,
-        now: float,
-        reason: str,
-        *,
-        consequence: str = STARTED_AGAIN,
-        other_era_next: bool = False,
+        self, attempt: int, now: float, reason: str, *, consequence: str = STARTED_AGAIN, other_era_next: bool = False
     ) -> tuple[Action, ...]:
         """It ended, or stopped answering. Before it was connected, that is a failed start."""
         if not self._is_current(attempt, frozenset({CONNECTING, CONNECTED})):
@@ -282,11 +250,10 @@ class Lifecycle:
         return seconds[min(times, len(seconds)) - 1]
 
     def _degrade(self, reason: str) -> tuple[Action, ...]:
-        if self.state is not DEGRADED:
-            self._go(DEGRADED)
+        self._go(DEGRADED)
         return (Announce("error", reason),)
 
     def _go(self, state: ConnectionState) -> None:
-        if state not in TRANSITIONS[self.state]:
-            raise InvalidTransition(f"{self.state.value} -> {state.value}")
+        if state is not self.state and state not in TRANSITIONS[self.state]:
+            raise ValueError(f"no transition {self.state.value} -> {state.value}")
         self.state = state

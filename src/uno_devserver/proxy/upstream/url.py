@@ -16,11 +16,11 @@ from ...protocol.http.client import split_url
 from ...system.threads import apart, wait_or
 from ...system.urls import shown_url
 from ...system.values import Value
-from .base import Ending, StartFailure
+from .base import Ending, Running, StartFailure, Upstream
 
 if TYPE_CHECKING:
     from ...protocol.client.connection import Connection, Peer
-    from .base import StartObserver
+    from .launcher import StartObserver
 
 
 class UrlLimits(Value):
@@ -29,49 +29,33 @@ class UrlLimits(Value):
     check_failures: int = 2  # in a row; a server that is restarted listens again in a second
 
 
-DEFAULT_LIMITS = UrlLimits()
+class UrlUpstream(Upstream, Running):
+    kind = HostKind.COMMAND
+    endpoint: str
 
+    def __init__(self, url: str, limits: UrlLimits | None = None) -> None:
+        self.endpoint = url
+        self._limits = limits or UrlLimits()
+        self._check = asyncio.Event()  # is due now
 
-class UrlUpstream:
-    def __init__(self, url: str, limits: UrlLimits = DEFAULT_LIMITS) -> None:
-        self._url = url
-        self._limits = limits
-
-    def start(self, observer: StartObserver) -> UrlServer:
-        observer.launching(f"the server at {shown_url(self._url)}", None)
+    def start(self, observer: StartObserver) -> UrlUpstream:
+        shown = shown_url(self.endpoint)
+        observer.launching(f"the server at {shown}", None)
         try:
-            running = UrlServer(self._url, self._limits)
+            problem = self.out_of_reach()
         except ValueError as error:
             issue = fatal("UpstreamError", f"{error}.", "Start the proxy with the URL of an MCP server.")
             raise StartFailure(issue, final=True) from error
-        problem = running.out_of_reach()
         if problem is not None:
-            message = f"The server at {shown_url(self._url)} cannot be reached: {problem}."
+            message = f"The server at {shown} cannot be reached: {problem}."
             raise StartFailure(fatal("HostUnreachable", message, "See that the server runs; the proxy goes on trying."))
-        return running
-
-    def renegotiate(self) -> None:
-        """Nothing to do: each connection negotiates anew."""
-
-
-class UrlServer:
-    kind = HostKind.COMMAND
-    process_id = None
-    owned = False
-    log_file = None
-
-    def __init__(self, url: str, limits: UrlLimits = DEFAULT_LIMITS) -> None:
-        """Raises ValueError where `url` is not a URL."""
-        origin, _ = split_url(url)
-        self._address = (origin.host, origin.port)
-        self._limits = limits
-        self._check = asyncio.Event()  # is due now
-        self.endpoint = url
+        return self
 
     def out_of_reach(self) -> str | None:
-        """Why nothing can be sent there, as the end of a sentence. Blocks."""
+        """Why nothing can be sent there, as the end of a sentence; ValueError where it is not a URL. Blocks."""
+        origin, _ = split_url(self.endpoint)
         try:
-            socket.create_connection(self._address, self._limits.reach_seconds).close()
+            socket.create_connection((origin.host, origin.port), self._limits.reach_seconds).close()
         except TimeoutError:
             return f"no answer within {self._limits.reach_seconds:g} s"
         except (OSError, UnicodeError) as error:  # UnicodeError: the name of the host is too long
@@ -91,6 +75,3 @@ class UrlServer:
 
     def check_now(self) -> None:
         self._check.set()
-
-    async def stop(self, *, patient: bool = False) -> None:
-        """Nothing to do: it is not ours."""

@@ -26,7 +26,7 @@ from ...workspace.trust import agreement_path, is_trusted, refusal
 from ..health.upstream_issues import upstream_issues
 from ..reload.subject import not_reloaded
 from ..state import ConnectionState
-from ..upstream.choice import workspace_upstream
+from ..upstream.base import workspace_upstream
 from ..upstream.configured import ConfiguredUpstream
 from ..upstream.host_launch import HostUpstream
 from ..upstream.host_process import HostProcess
