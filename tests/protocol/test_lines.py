@@ -24,7 +24,7 @@ def all_lines(*pieces: bytes, limit: int = MIB) -> list[bytes | TooLong]:
 
 def expected_lines(data: bytes, limit: int) -> list[bytes | None]:
     """By the rule, without the splitter: stripped lines that are not blank; None for one that is too long."""
-    parts = data.split(b"\n")
+    parts = data.replace(b"\r", b" ").split(b"\n")
     return [None if len(part) > limit else part.strip() for part in parts if len(part) > limit or part.strip()]
 
 
@@ -34,6 +34,10 @@ def without_members(lines: list[bytes | TooLong]) -> list[bytes | None]:
 
 def test_lines_come_out_whole_whatever_ends_them() -> None:
     assert all_lines(b'{"a":1}\n{"b":2}\r\n\n  \r\n{"c":3}') == [b'{"a":1}', b'{"b":2}', b'{"c":3}']
+
+
+def test_no_line_holds_what_other_readers_take_for_its_end() -> None:
+    assert all_lines(b'{"a":\r', b"[\r\r]}\n") == [b'{"a": [  ]}']
 
 
 def test_a_line_is_handed_over_by_the_piece_that_ends_it() -> None:

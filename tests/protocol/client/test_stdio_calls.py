@@ -491,6 +491,34 @@ async def test_text_before_a_message_does_not_hide_it_and_is_a_stray_line() -> N
     assert wire.strays == [b'Loading {model} {"a":1} ', b"INFO: "]
 
 
+@asynchronous
+async def test_messages_without_a_line_end_between_them_all_count() -> None:
+    wire = await handshake_wire(TestPeer())
+    calls = [RecordedCall() for _ in range(3)]
+    requests = await sent(wire, *calls)
+
+    answers = [b'{"jsonrpc":"2.0","id":%d,"result":{"n":{"o":{}}}}' % request["id"] for request in requests]
+    wire.write_out(answers[0] + answers[1] + b" " + answers[2] + b" and more")
+
+    assert [call.result for call in calls] == [{"n": {"o": {}}}] * 3
+    assert wire.strays == [b"and more"]
+
+
+@asynchronous
+async def test_a_defect_that_one_answer_meets_costs_no_other() -> None:
+    class Defective(RecordedCall):
+        def settle(self, outcome: object) -> None:
+            raise ValueError("a defect")
+
+    wire = await handshake_wire(TestPeer())
+    calls = [Defective(), RecordedCall()]
+    requests = await sent(wire, *calls)
+
+    wire.write_out(*(b'{"jsonrpc":"2.0","id":%d,"result":{"n":1}}' % request["id"] for request in requests))
+
+    assert calls[1].result == {"n": 1}
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -6,6 +6,7 @@ that whoever passes them on can write them as they are.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,7 @@ _HALVES = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL
 )
 _MESSAGE_BEGINS = b'{"'
+_TEXT = json.JSONDecoder()  # it tells where a value ends, in a line that goes on
 EMBEDDED_TRIES = 10  # a line of a log may hold any number of brackets
 LOOKED_INTO = frozenset({"name", "_meta", "inputResponses", "requestState"})  # of the params of a call
 UNREADABLE = "The server has answered, but its answer cannot be read. It begins so:"
@@ -121,20 +123,39 @@ def decode_one(data: bytes) -> Message:
     return decode(data)
 
 
-def embedded_message(line: bytes) -> tuple[bytes, list[Message]]:
-    """A line that begins with other text: that text, and the message behind it, if there is one."""
+def embedded_messages(line: bytes) -> tuple[bytes, list[Message]]:
+    """A line that is more than one message: the text in it that is none, and the messages."""
+    found: list[Message] = []
+    for _ in range(EMBEDDED_TRIES):  # messages without a line end between them: two threads of a server wrote at once
+        try:
+            text = line.decode("utf-8", "replace")
+            _, end = _TEXT.raw_decode(text)
+        except (ValueError, RecursionError):
+            break
+        messages = _messages(text[:end].encode())
+        if not messages:
+            break
+        found += messages
+        line = text[end:].strip().encode()
     at = line.find(_MESSAGE_BEGINS, 1)
     for _ in range(EMBEDDED_TRIES):
         if at < 0:
             break
-        try:
-            messages = read_messages(line[at:])
-            if all(message.jsonrpc is not ABSENT and not message.is_empty for message in messages):
-                return line[:at], messages
-        except Garbage:
-            pass
+        messages = _messages(line[at:])
+        if messages:
+            return line[:at], found + messages
         at = line.find(_MESSAGE_BEGINS, at + 1)
-    return line, []
+    return line, found
+
+
+def _messages(data: bytes) -> list[Message]:
+    """What is certainly meant as messages; a log in JSON is not."""
+    try:
+        messages = read_messages(data)
+    except Garbage:
+        return []
+    meant = all(message.jsonrpc is not ABSENT and not message.is_empty for message in messages)
+    return messages if meant else []
 
 
 def unreadable_answer(line: bytes | TooLong) -> Message | None:

@@ -22,7 +22,7 @@ from .messages import (
     Message,
     decode,
     discovered_server,
-    embedded_message,
+    embedded_messages,
     encode_token,
     initialize_params,
     initialized_server,
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 CANCELLED = "notifications/cancelled"
 PROGRESS = "notifications/progress"
 LOGGED = "notifications/message"
+NOT_TAKEN = "a message of the server could not be taken"
 UNNAMED = (b"", b"null")  # the id of an answer to a request whose own could not be read
 OUR_TOKEN = "uno-devserver-"  # noqa: S105  # the beginning of progress tokens that replace a client's own
 NO_MODERN_NOTIFICATIONS = frozenset({"notifications/initialized", "notifications/roots/list_changed"})
@@ -299,10 +300,13 @@ class StdioConnection:
             except (ValueError, RecursionError, AttributeError):
                 self._heard_oddly(line)
                 continue
-            if message.method is None:
-                settled = self._answered(message, line) or settled
-            else:
-                self._said(message)
+            try:
+                if message.method is None:
+                    settled = self._answered(message, line) or settled
+                else:
+                    self._said(message)
+            except Exception:  # a defect of ours costs this message, and none behind it
+                log.write(ERROR, f"{NOT_TAKEN}:\n{traceback.format_exc()}")
         if settled is not None:
             settled.turn_over()
 
@@ -315,14 +319,17 @@ class StdioConnection:
                 messages = read_messages(line)
             except Garbage as garbage:
                 log.debug(f"the server writes something to its output that is no message: {garbage}")
-                stray, messages = embedded_message(line)
+                stray, messages = embedded_messages(line)
         if not messages and (answer := unreadable_answer(line)) is not None:
             messages = [answer]
         for message in messages:
-            if message.method is not None:
-                self._said(message)
-            elif (settled := self._answered(message, line)) is not None:
-                settled.turn_over()
+            try:
+                if message.method is not None:
+                    self._said(message)
+                elif (settled := self._answered(message, line)) is not None:
+                    settled.turn_over()
+            except Exception:
+                log.write(ERROR, f"{NOT_TAKEN}:\n{traceback.format_exc()}")
         if stray:
             self._strayed(stray)
 

@@ -56,7 +56,13 @@ class ListPublisher:
         return sum(name not in self._state.own_tools for name, _ in self.offered.tools)
 
     def tool(self, name: str) -> Mapping[str, Any] | None:
-        return next((json.loads(text) for known, text in self.offered.tools if known == name), None)
+        """The upstream's tool of that name, if Python can read it: it may hold a number of thousands of digits."""
+        text = next((text for known, text in self.offered.tools if known == name), b"null")
+        try:
+            tool: Mapping[str, Any] | None = json.loads(text)
+        except (ValueError, RecursionError):
+            return None
+        return tool
 
     # What changes the lists.
 
