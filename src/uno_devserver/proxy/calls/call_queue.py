@@ -18,10 +18,10 @@ from ...system.log import log
 from ...workspace.config import Strategy
 from . import reload_messages as messages
 from .failure_answers import NoAnswer
+from .forwarding import QUEUE_STEP, Progress
 from .reload_messages import Note, State, not_run
 from .result_notes import ResultNotes
 from .upstream_link import DEFAULT_LIMITS, CallLimits
-from .waiting_progress import QUEUE_STEP, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable

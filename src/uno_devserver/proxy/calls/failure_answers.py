@@ -12,8 +12,9 @@ from ..own_tools import HEALTH, INITIALIZE
 from ..state import ConnectionState
 
 if TYPE_CHECKING:
-    from ...protocol.service import Params, Result
+    from ...protocol.service import Result
     from ..state import ProxyState
+    from .forwarding import Request
     from .upstream_link import Link
 
 
@@ -103,9 +104,9 @@ def refused(why: str) -> NoAnswer:
     return NoAnswer(UNAVAILABLE, message, f"Call {HEALTH}, which tells what is wrong.")
 
 
-def ended(method: str, params: Params, times: int) -> NoAnswer:
+def ended(request: Request, times: int) -> NoAnswer:
     """The upstream ended while the request ran, `times` times in all."""
-    what = _named(method, params)
+    what = _named(request)
     if times > 1:
         message = f"The dev server was lost each of the {times} times that it ran {what}, without an answer."
         remedy = (
@@ -122,17 +123,17 @@ def ended(method: str, params: Params, times: int) -> NoAnswer:
     return NoAnswer(OUTCOME_UNKNOWN, message, remedy)
 
 
-def silent(method: str, params: Params, seconds: float) -> NoAnswer:
+def silent(request: Request, seconds: float) -> NoAnswer:
     message = (
-        f"Nothing has been heard of {_named(method, params)} for {seconds:g} s, so it has been cancelled. "
+        f"Nothing has been heard of {_named(request)} for {seconds:g} s, so it has been cancelled. "
         "The outcome is unknown: the dev server may be busy, or hang."
     )
     return NoAnswer(TIMED_OUT, message, f"Call {HEALTH}, then look at what it may have changed before you repeat it.")
 
 
-def _named(method: str, params: Params) -> str:
-    name = params.get("name")
-    return f"'{shown(name)}'" if method == "tools/call" and isinstance(name, str) else f"'{shown(method)}'"
+def _named(request: Request) -> str:
+    name = request.params.get("name") if request.method == "tools/call" else None
+    return f"'{shown(name if isinstance(name, str) else request.method)}'"
 
 
 def known_issues(state: ProxyState, code: str | None = None) -> tuple[list[str], list[str]]:

@@ -16,9 +16,8 @@ from ...protocol.jsonrpc import RpcError, encode, shown
 from ..own_tools import DISCOVER, EXECUTE, HEALTH, INITIALIZE, SELECT_SOLUTION, SET_ROOTS, STATUS, health_result
 from ..state import ConnectionState
 from .failure_answers import failed, known_issues, unavailable
-from .forwarding import Request
+from .forwarding import Request, report
 from .reload_messages import State, not_built, not_started, ready, still_restarting
-from .waiting_progress import report
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping

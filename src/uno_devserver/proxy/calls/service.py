@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ...protocol.client.connection import Lost
 from ...protocol.jsonrpc import INVALID_PARAMS, RpcError
 from ..own_tools import health_contents, is_health_uri
 from ..state import LISTS
@@ -69,13 +70,13 @@ class ProxyService:
         return self._state.capabilities
 
     def answer(self, call: Call) -> Answering:
-        return self.observed(call, self._answer(call))
+        return self._observed(call, self._answer(call))
 
-    def answer_lost(self, call: Call, generation: int, *, sent: bool) -> Answering:
-        """Go on with a relayed call whose upstream, of that generation, is gone; `sent`: that may have run it."""
-        return self.observed(call, self._answer_lost(call, Request(call.method, call.params, generation, int(sent))))
+    def answer_relayed(self, call: Call, outcome: Lost | NoAnswer | RpcError, generation: int) -> Answering:
+        """Go on with a relayed call: it has this outcome, or its upstream, of that generation, is gone."""
+        return self._observed(call, self._answer_relayed(call, outcome, generation))
 
-    def observed(self, call: Call, answering: Answering) -> Answering:
+    def _observed(self, call: Call, answering: Answering) -> Answering:
         """The same, recorded if a page is open."""
         observer = self.forwarding.observer
         return answering if observer is None else observer.follow(call, answering)
@@ -95,15 +96,15 @@ class ProxyService:
         except NoAnswer as none:
             return none.answer(method)
 
-    async def _answer_lost(self, call: Call, request: Request) -> Result | msgspec.Raw:
+    async def _answer_relayed(
+        self, call: Call, outcome: Lost | NoAnswer | RpcError, generation: int
+    ) -> Result | msgspec.Raw:
         try:
-            return await self.forwarding.run_lost(call, request)
+            if not isinstance(outcome, Lost):
+                raise outcome
+            return await self.forwarding.run_lost(call, Request(call.method, call.params, generation, outcome.sent))
         except NoAnswer as none:
             return none.answer(call.method)
-
-    def may_repeat(self, tool: str) -> bool:
-        """Whether the tool says that calling it twice is as good as calling it once."""
-        return self.forwarding.may_repeat("tools/call", {"name": tool})
 
     async def notified(self, session: Session, method: str, params: Params) -> None:
         if method == ROOTS_CHANGED:
