@@ -46,20 +46,17 @@ Who = tuple[str | None, str | None, bytes]
 class Route:
     """A conversation's connection to the upstream of one generation, and the requests that use it."""
 
-    __slots__ = ("callers", "closed", "connection", "conversation", "generation", "left", "modern", "usage")
+    __slots__ = ("callers", "connection", "conversation", "generation", "left", "modern", "usage")
 
-    def __init__(
-        self, conversation: Conversation, connection: Connection, generation: int, usage: dict[int, Usage]
-    ) -> None:
+    def __init__(self, conversation: Conversation, connection: Connection, generation: int, usage: Usage) -> None:
         self.conversation = conversation
         self.connection = connection
         self.generation = generation
         self.modern = connection.server.modern
         self.callers: dict[Peer, None] = {}  # in the order in which they came
         self.left = False  # nothing new goes over it
-        self.closed = False
-        self.usage = usage.setdefault(generation, Usage())
-        self.usage.routes.append(self)
+        self.usage = usage
+        usage.routes.append(self)
 
     def end(self, caller: Peer) -> None:
         """The request of this caller, which was put into `callers`, is over."""
@@ -69,20 +66,26 @@ class Route:
     def check(self) -> None:
         """Close it if nothing uses it any more, and tell those who wait for that."""
         if self.left and not self.callers:
-            self.conversation.close(self)
-        self.usage.check()
+            self.close()
+        if self.usage.unused is not None and not self.usage.busy:
+            self.usage.unused.set()
 
     def leave(self) -> None:
         """Nothing new goes over it; it is closed when those who use it are done."""
-        self.conversation.leave(self)
+        self.left = True
+        if self.conversation.route is self:
+            self.conversation.route = None
+        self.check()
 
-    def forget(self) -> None:
-        """It is closed: requests that still wait for an answer over it are lost."""
-        self.usage.routes.remove(self)
+    def close(self) -> None:
+        """Requests that still wait for an answer over it are lost."""
+        if self in self.usage.routes:
+            self.usage.routes.remove(self)
+            self.conversation.start(self.connection.close, "a goodbye")
 
 
 class Usage:
-    """The routes of all clients to one upstream."""
+    """The open routes of all clients to one upstream."""
 
     def __init__(self) -> None:
         self.routes: list[Route] = []
@@ -92,31 +95,16 @@ class Usage:
     def busy(self) -> bool:
         return any(route.callers for route in self.routes)
 
-    def check(self) -> None:
-        if self.unused is not None and not self.busy:
-            self.unused.set()
-
 
 class Conversation:
     """Implements `protocol.client.connection.Peer` for what the upstream says beside all requests."""
 
-    def __init__(
-        self,
-        session: Session,
-        link: Link,
-        noticed: Callable[[str, Params], bool],
-        usage: dict[int, Usage],
-        tasks: Tasks,
-        limits: CallLimits,
-    ) -> None:
-        """`noticed` takes notifications that concern all clients, and returns whether this was one."""
+    def __init__(self, session: Session, link: Link, owner: Conversations, limits: CallLimits) -> None:
         self.log_level: str | None = None  # that the client has chosen; a modern one with its requests
         self._session = session
         self._modern = session.client.protocol_version in MODERN_VERSIONS
         self._link = link
-        self._noticed = noticed
-        self._usage = usage
-        self._tasks = tasks
+        self._owner = owner
         self._limits = limits
         self.route: Route | None = None  # the connection in use; None: none is open
         self._opening: asyncio.Task[None] | None = None
@@ -148,18 +136,22 @@ class Conversation:
                 return await route.connection.request(method, params, caller)
             return await self._translated(route, method, params, caller)
         except Lost:
-            self.leave(route)
+            route.leave()
             raise
         finally:
             route.end(caller)
 
-    async def open_ahead(self) -> None:
-        await self._aside(self._open, "a new connection")
+    def open_ahead(self) -> None:
+        self.start(self._open, "a new connection")
 
     async def tell(self, method: str, params: Params) -> None:
         """Pass a notification on to the upstream, if one is connected."""
+
+        async def notify() -> None:
+            await (await self._open()).connection.notify(method, params)
+
         if self._link.state is ConnectionState.CONNECTED:
-            await self._aside(partial(self._tell, method, params), method)
+            await self._aside(notify, method)
 
     async def set_level(self, level: str) -> None:
         """Now, and on each connection that is still to come."""
@@ -174,7 +166,7 @@ class Conversation:
             try:
                 return await route.connection.follow(uris)
             except Lost:
-                self.leave(route)
+                route.leave()
                 raise
 
     def renew(self, *, old_answers: bool = False) -> None:
@@ -188,13 +180,12 @@ class Conversation:
             self._opening.cancel()
         if self.route is not None and self.route.generation != generation:
             if old_answers:
-                self.leave(self.route)
+                self.route.leave()
             else:
-                # Requests that still wait over it are lost.
-                self.close(self.route)
+                self.route.close()
                 self.route = None
         if connected and self._begun and self.route is None and not self._modern:
-            self._tasks.start(self._aside(self._open, "a new connection"))
+            self.open_ahead()
 
     def end(self) -> None:
         """The client has gone."""
@@ -202,12 +193,16 @@ class Conversation:
         if self._opening is not None:
             self._opening.cancel()
         if self.route is not None:
-            self.leave(self.route)
+            self.route.leave()
+
+    def start(self, work: Callable[[], Awaitable[object]], what: str) -> None:
+        """Something that nobody waits for."""
+        self._owner.tasks.start(self._aside(work, what))
 
     # What the upstream says.
 
     def notify(self, method: str, params: Params) -> None:
-        if not self._noticed(method, params):
+        if not self._owner.noticed(method, params):
             self.pass_on(method, params)
 
     def pass_on(self, method: str, params: Params) -> None:
@@ -240,9 +235,6 @@ class Conversation:
         if level is not None and (self.log_level is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(self.log_level)):
             await self.set_level(level)
 
-    async def _tell(self, method: str, params: Params) -> None:
-        await (await self._open()).connection.notify(method, params)
-
     async def _aside(self, work: Callable[[], Awaitable[object]], what: str) -> None:
         """Something that no request waits for, within a bound."""
         try:
@@ -260,7 +252,7 @@ class Conversation:
             if opening is None or opening.done() or self._opening_for != generation:
                 if opening is not None:
                     opening.cancel()
-                opening = self._opening = self._tasks.start(self._connect(generation))
+                opening = self._opening = self._owner.tasks.start(self._connect(generation))
                 self._opening_for = generation
             try:
                 await asyncio.shield(opening)
@@ -276,26 +268,11 @@ class Conversation:
             connection = await self._link.connect(self, modern_first=self._modern)
         except Lost as lost:
             raise Lost(str(lost), sent=False) from None  # the greeting may have been sent, but no request
-        route = Route(self, connection, generation, self._usage)
         if self.route is not None:
-            self.leave(self.route)
-        self.route, self._begun = route, True
+            self.route.leave()
+        self.route, self._begun = Route(self, connection, generation, self._owner.usage(generation)), True
         if self.log_level is not None:
             await self._aside(partial(connection.set_level, self.log_level), "logging/setLevel")
-
-    def leave(self, route: Route) -> None:
-        """Nothing new goes over it; it is closed when those who use it are done."""
-        route.left = True
-        if self.route is route:
-            self.route = None
-        if not route.callers:
-            self.close(route)
-
-    def close(self, route: Route) -> None:
-        if not route.closed:
-            route.closed = True
-            route.forget()
-            self._tasks.start(self._aside(route.connection.close, "a goodbye"))
 
 
 def _gone() -> Lost:
@@ -303,17 +280,19 @@ def _gone() -> Lost:
 
 
 class Conversations:
+    """`resource_updated` tells the clients who follow that resource."""
+
     def __init__(
         self, link: Link, state: ProxyState, resource_updated: Callable[[str], None], limits: CallLimits
     ) -> None:
+        self.tasks = Tasks()
+        self.by_session: dict[Session, Conversation] = {}
+        self.own_client = ClientInfo(state.server.name, state.server.version, {}, MODERN_VERSIONS[0])
         self._link = link
         self._resource_updated = resource_updated
         self._limits = limits
-        self._tasks = Tasks()
         self._usage: dict[int, Usage] = {}  # by generation
-        self.by_session: dict[Session, Conversation] = {}
         self._modern: dict[Who, Conversation] = {}  # the one that was longest not used first
-        self.own_client = ClientInfo(state.server.name, state.server.version, {}, MODERN_VERSIONS[0])
         self._watch = self._begin(_Watcher(self.own_client))
         self._followed: dict[str, int] = {}  # how many endpoints follow it for a client
         self._following = asyncio.Lock()  # the upstream is told one thing after the other, and the last is right
@@ -321,11 +300,10 @@ class Conversations:
     def of(self, session: Session) -> Conversation:
         """The one of this session's client."""
         found = self.by_session.get(session)
-        if found is not None:
-            return found
-        if session.client.protocol_version in MODERN_VERSIONS:
+        if found is None and session.client.protocol_version in MODERN_VERSIONS:
             return self._of_modern(session)
-        found = self.by_session[session] = self._begin(session)
+        if found is None:
+            found = self.by_session[session] = self._begin(session)
         return found
 
     def known_modern(self, client: ClientInfo) -> Conversation | None:
@@ -334,10 +312,13 @@ class Conversations:
 
     async def until_unused(self, generation: int) -> None:
         """Until no request waits for this upstream; one that is silent for too long is given up."""
-        usage = self._usage.get(generation)
-        if usage is not None and usage.busy:
+        usage = self.usage(generation)
+        if usage.busy:
             usage.unused = usage.unused or asyncio.Event()
             await usage.unused.wait()
+
+    def usage(self, generation: int) -> Usage:
+        return self._usage.setdefault(generation, Usage())
 
     def end(self, session: Session) -> None:
         conversation = self.by_session.pop(session, None)
@@ -347,7 +328,7 @@ class Conversations:
     def open_ahead(self, session: Session) -> None:
         """Open the connection of this session before its first request, which then finds it open."""
         if self._link.state is ConnectionState.CONNECTED:
-            self._tasks.start(self.of(session).open_ahead())
+            self.of(session).open_ahead()
 
     def renew(self, *, old_answers: bool = False) -> None:
         """The upstream is another one, or gone. `old_answers`: what was sent to the old one is still answered there."""
@@ -356,7 +337,7 @@ class Conversations:
         for generation in [one for one, usage in self._usage.items() if not usage.routes]:
             del self._usage[generation]
         if self._followed and self._link.state is ConnectionState.CONNECTED:
-            self._tasks.start(self._follow_again())
+            self.tasks.start(self._follow_again())
 
     async def follow(self, uri: str, wanted: bool) -> None:
         """Kept while there is no upstream; RpcError when there is one and it refuses."""
@@ -390,7 +371,7 @@ class Conversations:
     async def close(self) -> None:
         for conversation in (*self.all(), self._watch):
             conversation.end()
-        await self._tasks.wait(self._limits.close_seconds)
+        await self.tasks.wait(self._limits.close_seconds)
 
     def _of_modern(self, session: Session) -> Conversation:
         who = _who(session.client)
@@ -407,7 +388,7 @@ class Conversations:
             self._modern.pop(who).end()
 
     def _begin(self, session: Session) -> Conversation:
-        return Conversation(session, self._link, self.noticed, self._usage, self._tasks, self._limits)
+        return Conversation(session, self._link, self, self._limits)
 
     async def _follow_again(self) -> None:
         try:
