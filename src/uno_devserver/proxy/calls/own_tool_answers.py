@@ -174,7 +174,7 @@ class McpStatus:
         finally:
             reporting.cancel()
         queue, facts = self._forwarding.queue, self._state.snapshot()
-        name, failing = (queue.name, queue.failing) if queue else (UNNAMED, None)
+        name, failing = (queue.name, queue.notes.failing) if queue else (UNNAMED, None)
         off = facts.hot_reload_off if facts.hot_reload is None else None
         not_reloaded = [f"Hot reload is off, because {off}."] if off else []
         if is_ready:
@@ -184,7 +184,7 @@ class McpStatus:
                 source=queue.source if queue else None,
                 failing=failing,
                 missing=[*known_issues(self._state, NOT_LOADED)[0], *not_reloaded],
-                extension_error=queue.extension_error if queue else None,
+                extension_error=queue.notes.extension_error if queue else None,
             )
         if self._is_down:
             if failing is not None and failing[0] is State.BUILD_FAILED:

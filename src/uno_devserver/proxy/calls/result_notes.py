@@ -38,6 +38,11 @@ class ResultNotes:
     def build_fails(self) -> bool:
         return self.failure is not None and self.failure.state is State.BUILD_FAILED
 
+    @property
+    def failing(self) -> tuple[State, str] | None:
+        """How and why the code on disk could not be built or started, so that older code answers."""
+        return (self.failure.state, self.reason) if self.failure is not None else None
+
     def code_built(self) -> None:
         """The newest code is ready to be started."""
         self.failure = self._reported = None
