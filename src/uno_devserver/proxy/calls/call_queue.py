@@ -20,8 +20,7 @@ from ...workspace.config import Strategy
 from . import reload_messages as messages
 from .failure_answers import NoAnswer
 from .forwarding import QUEUE_STEP, Progress
-from .reload_messages import Note, State, not_run
-from .result_notes import ResultNotes
+from .reload_messages import Note, ResultNotes, State, not_run
 from .upstream_link import DEFAULT_LIMITS, CallLimits
 
 if TYPE_CHECKING:
@@ -325,8 +324,7 @@ class CallQueue:
             self._replace(trigger, about_extension)
             return
         if output is not None:
-            if notes.build_failed(self.name, result, output) and trigger is not None:
-                notes.build_failure_reported(result, output)
+            if notes.build_failed(self.name, result, output, reports=trigger is not None) and trigger is not None:
                 note = messages.build_failed(self.name, output, serves=self._serves())
                 self._answer(trigger, [note, *about_extension])
                 return
