@@ -8,7 +8,7 @@ nothing is heard for too long, not even progress, is cancelled; `relay.py` does 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...protocol.client.connection import Lost, Refusal
 from ...protocol.jsonrpc import STOPPED, RpcError
@@ -18,7 +18,7 @@ from .failure_answers import NoAnswer, ended, refused, silent, unavailable, unre
 from .upstream_link import Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
 
     import msgspec
 
@@ -66,53 +66,35 @@ class Forwarding:
         self._conversations = conversations
         self._limits = limits
 
-    def run(self, call: Call, request: Request) -> Coroutine[Any, Any, Answer]:
+    async def run(self, call: Call, request: Request) -> Answer:
         """The upstream's answer to `request`, made for `call`; RpcError is the upstream's, too. Else NoAnswer."""
+        problem = await self._await_queue(call, request) if self.queue is None else None
         queue = self.queue
-        if queue is None:
-            ready = self._link.state is ConnectionState.CONNECTED and self.arranging is None
-            return self._run(call, request) if ready else self._run_first(call, request)
-        if request.method == "tools/call":
-            if self.waits and self._link.state is not ConnectionState.CONNECTED:
-                return self._run_built(queue, call, request)
-            return queue.run(call, lambda: self._run(call, request))
-        if request.method in REPEATABLE_METHODS:
-            return self._run_current(queue, call, request)
-        return self._run(call, request)
+        if queue is not None and request.method in REPEATABLE_METHODS:
+            self._waits(call, FOR_NEWEST_CODE)
+            await queue.current()
+            self._goes_on(call)
+        if queue is None or request.method != "tools/call":
+            if problem is not None:
+                raise problem
+            return await self.run_queued(call, request)
+        may_be_unbuilt = self.waits and self._link.state is not ConnectionState.CONNECTED
+        if problem is None:
+            try:
+                return await queue.run(call, lambda: self.run_queued(call, request))
+            except NoAnswer as none:
+                if none.may_have_run or not may_be_unbuilt or self.queue is None:
+                    raise
+                problem, queue = none, self.queue
+        # The queue builds the code first: an upstream that does not start may never have been built.
+        return await queue.run(call, lambda: self._run_unless(problem, call, request))
 
-    def run_lost(self, call: Call, request: Request) -> Coroutine[Any, Any, Answer]:
-        """Go on with a call that has passed the queue, and whose upstream is gone."""
-        return self._run(call, request)
-
-    def list_read(self) -> None:
-        """A client has read a list."""
-        if self.queue is not None:
-            self.queue.look()
-
-    def use_queue(self, queue: CallQueue | None) -> None:
-        """From now on all calls of tools pass it; None: code is not reloaded."""
-        self.queue = queue
-
-    def observe(self, observer: Observer | None) -> None:
-        """Record calls from now on, or no longer; calls that are under way are not recorded."""
-        self.observer = observer
-
-    def await_reloader(self, known: asyncio.Future[None]) -> None:
-        """Calls wait until this is done: then it is known whether there is a queue."""
-        self.arranging = known
-        known.add_done_callback(self._reloader_is_known)
-
-    def _reloader_is_known(self, known: asyncio.Future[None]) -> None:
-        if self.arranging is known:
-            self.arranging = None
-
-    async def _run_first(self, call: Call, request: Request) -> Answer:
-        """Wait until it is known whether code is reloaded, so as not to run on old code.
+    async def _await_queue(self, call: Call, request: Request) -> NoAnswer | None:
+        """Wait until it is known whether code is reloaded, so as not to run on old code; why there is no upstream.
 
         Where hot reload begins only when there is an upstream, calls that waited for one do not wait for it, too.
         """
-        arranging = self.arranging
-        problem = None
+        arranging, problem = self.arranging, None
         if self._link.state is not ConnectionState.CONNECTED:
             try:
                 await self._hold(call)
@@ -125,38 +107,15 @@ class Forwarding:
             await asyncio.wait([arranging], timeout=self._limits.check_seconds)
             self._goes_on(call)
             self.arranging = None
-        if problem is not None:
-            return await self._run_unless(problem, call, request)
-        return await (self.run if self.queue is not None else self._run)(call, request)
-
-    async def _run_built(self, queue: CallQueue, call: Call, request: Request) -> Answer:
-        """Through the queue, and once more if the upstream has given up meanwhile."""
-        try:
-            return await queue.run(call, lambda: self._run(call, request))
-        except NoAnswer as problem:
-            if problem.may_have_run:
-                raise
-            return await self._run_unless(problem, call, request)
+        return problem
 
     async def _run_unless(self, problem: NoAnswer, call: Call, request: Request) -> Answer:
-        """Pass the queue, which builds the code first: an upstream that does not start may never have been built."""
-
-        async def run() -> Answer:
-            if self._link.state is ConnectionState.DEGRADED:
-                raise problem
-            return await self._run(call, request)
-
-        if self.queue is None:
+        if self._link.state is ConnectionState.DEGRADED:
             raise problem
-        return await self.queue.run(call, run)
+        return await self.run_queued(call, request)
 
-    async def _run_current(self, queue: CallQueue, call: Call, request: Request) -> Answer:
-        self._waits(call, FOR_NEWEST_CODE)
-        await queue.current()
-        self._goes_on(call)
-        return await self._run(call, request)
-
-    async def _run(self, call: Call, request: Request) -> Answer:
+    async def run_queued(self, call: Call, request: Request) -> Answer:
+        """The same for a request that has passed the queue, or need not."""
         link, losses = self._link, _Losses(self._limits)
         caller = Caller(call, self._limits.silence_seconds)
         if request.lost is not None:
@@ -193,6 +152,28 @@ class Forwarding:
             finally:
                 caller.silence = None
             await self._wait_for_another(call, request, generation, losses)
+
+    def list_read(self) -> None:
+        """A client has read a list."""
+        if self.queue is not None:
+            self.queue.look()
+
+    def use_queue(self, queue: CallQueue | None) -> None:
+        """From now on all calls of tools pass it; None: code is not reloaded."""
+        self.queue = queue
+
+    def observe(self, observer: Observer | None) -> None:
+        """Record calls from now on, or no longer; calls that are under way are not recorded."""
+        self.observer = observer
+
+    def await_reloader(self, known: asyncio.Future[None]) -> None:
+        """Calls wait until this is done: then it is known whether there is a queue."""
+        self.arranging = known
+        known.add_done_callback(self._reloader_is_known)
+
+    def _reloader_is_known(self, known: asyncio.Future[None]) -> None:
+        if self.arranging is known:
+            self.arranging = None
 
     async def await_upstream(self, call: Call, seconds: float) -> None:
         """Wait for an upstream; NoAnswer if there is none in time, or none will come by itself."""

@@ -102,7 +102,7 @@ class ProxyService:
         try:
             if not isinstance(outcome, Lost):
                 raise outcome
-            return await self.forwarding.run_lost(call, Request(call.method, call.params, generation, outcome.sent))
+            return await self.forwarding.run_queued(call, Request(call.method, call.params, generation, outcome.sent))
         except NoAnswer as none:
             return none.answer(call.method)
 
