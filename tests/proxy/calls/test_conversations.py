@@ -497,7 +497,7 @@ async def test_a_server_that_hangs_on_a_subscription_is_not_waited_for_for_ever(
 @asynchronous
 async def test_in_a_shared_conversation_all_clients_hear_and_the_first_client_is_seen() -> None:
     scene = Scene()
-    peer = scene.service.broadcast_peer
+    peer = scene.service.conversations
     assert peer.client.name == "uno-devserver"
     with pytest.raises(RpcError):
         await peer.ask("roots/list", {})
@@ -525,11 +525,11 @@ async def test_in_a_shared_conversation_modern_clients_hear_during_their_request
 
     running = [scene.start(call) for call in (older, younger)]
     await until(lambda: len(scene.link.asked) == 2)
-    scene.service.broadcast_peer.notify("notifications/message", {"level": "info"})
+    scene.service.conversations.notify("notifications/message", {"level": "info"})
     for asked in scene.link.asked:
         asked.answer()
     await asyncio.gather(*running)
-    scene.service.broadcast_peer.notify("notifications/message", {"level": "error"})
+    scene.service.conversations.notify("notifications/message", {"level": "error"})
 
     assert (older.heard, younger.heard) == ([], [("notifications/message", {"level": "info"})])
 
@@ -540,9 +540,9 @@ async def test_in_a_shared_conversation_the_client_that_started_the_proxy_is_see
     scene.service.opened(ScriptedSession(name="over HTTP"))
     first = ScriptedSession(MODERN, name="first", elicitation={}).client
 
-    scene.service.broadcast_peer.met(first)
+    scene.service.conversations.met(first)
 
-    assert scene.service.broadcast_peer.client is first
+    assert scene.service.conversations.client is first
 
 
 @asynchronous
@@ -554,7 +554,7 @@ async def test_in_a_shared_conversation_who_waits_for_an_answer_is_asked_first()
 
     answer = scene.start(call)
     asked = await scene.next_asked()
-    await scene.service.broadcast_peer.ask("elicitation/create", {}, "q")
+    await scene.service.conversations.ask("elicitation/create", {}, "q")
     asked.answer()
     await answer
 

@@ -19,6 +19,7 @@ import msgspec
 from ...protocol.client.connection import Lost, Refusal
 from ...protocol.eras import LOG_LEVELS, MODERN_VERSIONS
 from ...protocol.jsonrpc import INVALID_REQUEST, RpcError, shown
+from ...protocol.modern_calls import ModernSession
 from ...protocol.parties import ClientInfo
 from ...protocol.running import Tasks
 from ...protocol.subscriptions import KINDS
@@ -127,7 +128,7 @@ class Conversation:
         if route is None or route.generation != self._link.generation:
             self._unconnected[caller] = None
             try:
-                route = await self._open()
+                route = await self.open()
             finally:
                 del self._unconnected[caller]
         route.callers[caller] = None
@@ -142,13 +143,13 @@ class Conversation:
             route.end(caller)
 
     def open_ahead(self) -> None:
-        self.start(self._open, "a new connection")
+        self.start(self.open, "a new connection")
 
     async def tell(self, method: str, params: Params) -> None:
         """Pass a notification on to the upstream, if one is connected."""
 
         async def notify() -> None:
-            await (await self._open()).connection.notify(method, params)
+            await (await self.open()).connection.notify(method, params)
 
         if self._link.state is ConnectionState.CONNECTED:
             await self._aside(notify, method)
@@ -158,16 +159,6 @@ class Conversation:
         self.log_level = level
         if self.route is not None and self.route.generation == self._link.generation:
             await self._aside(partial(self.route.connection.set_level, level), "logging/setLevel")
-
-    async def follow(self, uris: frozenset[str]) -> Mapping[str, RpcError]:
-        """Hear of changes of these from now on; those that the upstream refuses. UNREACHED."""
-        async with asyncio.timeout(self._limits.aside_seconds):
-            route = await self._open()
-            try:
-                return await route.connection.follow(uris)
-            except Lost:
-                route.leave()
-                raise
 
     def renew(self, *, old_answers: bool = False) -> None:
         """The upstream is another one, or gone. Who has spoken to the old one hears the new one from the start.
@@ -223,17 +214,15 @@ class Conversation:
 
     async def _translated(self, route: Route, method: str, params: Params, caller: Caller) -> Result:
         if self._modern:
-            await self._want_logs(caller.log_level)
+            level, lowest = caller.log_level, self.log_level
+            # A handshake server knows one level for all requests, of which each hears what it wants.
+            if level is not None and (lowest is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(lowest)):
+                await self.set_level(level)
             return for_modern_client(await route.connection.request(method, for_handshake_server(params), caller))
         try:
             return for_handshake_client(await route.connection.request(method, params, caller), method)
         except RpcError as error:
             raise error_for_handshake_client(error, method, params) from None
-
-    async def _want_logs(self, level: str | None) -> None:
-        """A handshake server knows one level for all requests, of which each hears what it wants."""
-        if level is not None and (self.log_level is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(self.log_level)):
-            await self.set_level(level)
 
     async def _aside(self, work: Callable[[], Awaitable[object]], what: str) -> None:
         """Something that no request waits for, within a bound."""
@@ -243,7 +232,7 @@ class Conversation:
         except (*UNREACHED, RpcError) as error:
             log.debug(f"'{shown(what)}' did not reach the upstream: {error}")
 
-    async def _open(self) -> Route:
+    async def open(self) -> Route:
         """The connection to the present upstream, opened once for all who wait."""
         if self.ended:
             raise _gone()
@@ -280,30 +269,45 @@ def _gone() -> Lost:
 
 
 class Conversations:
-    """`resource_updated` tells the clients who follow that resource."""
+    """Implements `protocol.client.connection.Peer` for all clients, which share an upstream's only conversation.
+
+    `resource_updated` tells the clients who follow that resource.
+    """
+
+    log_level = None  # each request says which log messages it wants
 
     def __init__(
         self, link: Link, state: ProxyState, resource_updated: Callable[[str], None], limits: CallLimits
     ) -> None:
         self.tasks = Tasks()
         self.by_session: dict[Session, Conversation] = {}
-        self.own_client = ClientInfo(state.server.name, state.server.version, {}, MODERN_VERSIONS[0])
         self._link = link
         self._resource_updated = resource_updated
         self._limits = limits
+        self._first: ClientInfo | None = None  # the AI client that has started the proxy
+        self._own_client = ClientInfo(state.server.name, state.server.version, {}, MODERN_VERSIONS[0])
         self._usage: dict[int, Usage] = {}  # by generation
         self._modern: dict[Who, Conversation] = {}  # the one that was longest not used first
-        self._watch = self._begin(_Watcher(self.own_client))
+        self._watch = self._begin(ModernSession(self._own_client))  # follows resources for all clients
         self._followed: dict[str, int] = {}  # how many endpoints follow it for a client
         self._following = asyncio.Lock()  # the upstream is told one thing after the other, and the last is right
 
     def of(self, session: Session) -> Conversation:
         """The one of this session's client."""
         found = self.by_session.get(session)
-        if found is None and session.client.protocol_version in MODERN_VERSIONS:
-            return self._of_modern(session)
-        if found is None:
+        if found is not None:
+            return found
+        if session.client.protocol_version not in MODERN_VERSIONS:
             found = self.by_session[session] = self._begin(session)
+            return found
+        who = _who(session.client)
+        found = self._modern.pop(who, None)
+        if found is None:
+            surplus = max(len(self._modern) + 1 - self._limits.modern_clients, 0)
+            for other in [other for other, conversation in self._modern.items() if conversation.idle][:surplus]:
+                self._modern.pop(other).end()
+            found = self._begin(session)
+        self._modern[who] = found
         return found
 
     def known_modern(self, client: ClientInfo) -> Conversation | None:
@@ -368,24 +372,33 @@ class Conversations:
         """The sessions' first, in the order in which they came."""
         yield from (*self.by_session.values(), *self._modern.values())
 
+    # For an upstream that can have one conversation only.
+
+    def met(self, client: ClientInfo) -> None:
+        """The AI client that has started the proxy has said who it is; a modern one does so before it calls."""
+        self._first = client
+
+    @property
+    def client(self) -> ClientInfo:
+        """Whom the server sees, with the capabilities that count for all."""
+        return self._first or next((conversation.client for conversation in self.all()), self._own_client)
+
+    def notify(self, method: str, params: Params) -> None:
+        if not self.noticed(method, params):
+            for conversation in self.all():
+                conversation.pass_on(method, params)
+
+    async def ask(self, method: str, params: Params, name: str | None = None) -> Result:
+        # The first whose request runs; else the first.
+        conversation = min(self.all(), key=lambda conversation: conversation.idle, default=None)
+        if conversation is None:
+            raise RpcError(INVALID_REQUEST, f"There is nobody yet who could be asked for '{method}'.")
+        return await conversation.ask(method, params, name)
+
     async def close(self) -> None:
         for conversation in (*self.all(), self._watch):
             conversation.end()
         await self.tasks.wait(self._limits.close_seconds)
-
-    def _of_modern(self, session: Session) -> Conversation:
-        who = _who(session.client)
-        conversation = self._modern.pop(who, None)
-        if conversation is None:
-            self._make_room()
-            conversation = self._begin(session)
-        self._modern[who] = conversation
-        return conversation
-
-    def _make_room(self) -> None:
-        surplus = len(self._modern) + 1 - self._limits.modern_clients
-        for who in [who for who, conversation in self._modern.items() if conversation.idle][: max(surplus, 0)]:
-            self._modern.pop(who).end()
 
     def _begin(self, session: Session) -> Conversation:
         return Conversation(session, self._link, self, self._limits)
@@ -398,8 +411,14 @@ class Conversations:
             log.warn(f"The dev server does not tell any more of the resources that are followed: {error}")
 
     async def _follow(self) -> Mapping[str, RpcError]:
-        async with self._following:
-            return await self._watch.follow(frozenset(self._followed))
+        """Hear of changes of the resources that are followed; those that the upstream refuses. UNREACHED."""
+        async with self._following, asyncio.timeout(self._limits.aside_seconds):
+            route = await self._watch.open()
+            try:
+                return await route.connection.follow(frozenset(self._followed))
+            except Lost:
+                route.leave()
+                raise
 
     def _count(self, uri: str, number: int) -> None:
         if number > 0:
@@ -410,50 +429,3 @@ class Conversations:
 
 def _who(client: ClientInfo) -> Who:
     return client.name, client.version, msgspec.json.encode(client.capabilities)
-
-
-class _Watcher:
-    """The client that follows resources for all others."""
-
-    def __init__(self, client: ClientInfo) -> None:
-        self.client = client
-
-    def notify(self, method: str, params: Params | None = None) -> None:  # noqa: ARG002
-        log.debug(f"'{method}' was dropped: it belongs to no client")
-
-    async def ask(self, method: str, params: Params) -> Result:  # noqa: ARG002
-        raise RpcError(INVALID_REQUEST, f"There is nobody to ask for '{method}'.")
-
-
-class BroadcastPeer:
-    """Implements `protocol.client.connection.Peer`."""
-
-    log_level = None  # each request says which log messages it wants
-
-    def __init__(self, conversations: Conversations) -> None:
-        self._conversations = conversations
-        self._first: ClientInfo | None = None
-
-    def met(self, client: ClientInfo) -> None:
-        """The AI client that has started the proxy has said who it is; a modern one does so before it calls."""
-        self._first = client
-
-    @property
-    def client(self) -> ClientInfo:
-        """Whom the server sees, with the capabilities that count for all."""
-        if self._first is not None:
-            return self._first
-        for conversation in self._conversations.all():
-            return conversation.client
-        return self._conversations.own_client
-
-    def notify(self, method: str, params: Params) -> None:
-        if not self._conversations.noticed(method, params):
-            for conversation in self._conversations.all():
-                conversation.pass_on(method, params)
-
-    async def ask(self, method: str, params: Params, name: str | None = None) -> Result:
-        conversations = list(self._conversations.all())
-        for conversation in (*(one for one in conversations if not one.idle), *conversations):
-            return await conversation.ask(method, params, name)
-        raise RpcError(INVALID_REQUEST, f"There is nobody yet who could be asked for '{method}'.")

@@ -181,7 +181,9 @@ class Forwarding:
             await self._link.reconsider()
             self._link.wanted()
         self._waits(call, FOR_UPSTREAM)
-        reporting = asyncio.ensure_future(report(call, self._waiting_for, self._limits.progress_seconds))
+        reporting = asyncio.ensure_future(
+            report(call, lambda: f"Waiting for the dev server: {self._link.state.value}", self._limits.progress_seconds)
+        )
         try:
             connected = await self._link.until_connected(seconds)
         finally:
@@ -194,17 +196,12 @@ class Forwarding:
         """Wait for the upstream as long as calls wait; NoAnswer if it does not come."""
         if self._link.state is ConnectionState.DEGRADED:
             await self._link.reconsider()
-        seconds = self._limits.hold_seconds if self.waits else self._grace()
-        if not seconds:
+        comes = self._link.state not in (ConnectionState.DEGRADED, ConnectionState.SHUTDOWN) and not self._link.fallback
+        if not (self.waits or comes):
             problem = unavailable(self._link, self._state)
             self._link.wanted()
             raise problem
-        await self.await_upstream(call, seconds)
-
-    def _grace(self) -> float:
-        """How long a call waits for an upstream that is on its way, be it the first one or the next."""
-        comes = self._link.state not in (ConnectionState.DEGRADED, ConnectionState.SHUTDOWN)
-        return self._limits.grace_seconds if comes and not self._link.fallback else 0.0
+        await self.await_upstream(call, self._limits.hold_seconds if self.waits else self._limits.grace_seconds)
 
     def _waits(self, call: Call, why: str) -> None:
         if self.observer is not None:
@@ -213,9 +210,6 @@ class Forwarding:
     def _goes_on(self, call: Call) -> None:
         if self.observer is not None:
             self.observer.goes_on(call)
-
-    def _waiting_for(self) -> str:
-        return f"Waiting for the dev server: {self._link.state.value}"
 
     def may_repeat(self, request: Request) -> bool:
         """Whether doing it twice is as good as doing it once."""

@@ -14,7 +14,7 @@ from ...protocol.client.connection import Lost
 from ...protocol.jsonrpc import INVALID_PARAMS, RpcError
 from ..own_tools import health_contents, is_health_uri
 from ..state import LISTS
-from .conversations import BroadcastPeer, Conversations
+from .conversations import Conversations
 from .failure_answers import NoAnswer
 from .forwarding import Forwarding, Request
 from .own_tool_answers import OwnToolAnswers
@@ -58,9 +58,6 @@ class ProxyService:
         self.conversations = Conversations(link, state, resource_updated, limits)
         self.forwarding = Forwarding(link, state, self.conversations, limits, waits=wait_calls)
         self._own = OwnToolAnswers(link, state, self.forwarding, limits)
-        self.broadcast_peer = BroadcastPeer(
-            self.conversations
-        )  # the peer of a conversation that all clients have to share
 
     @property
     def info(self) -> ServerInfo:
