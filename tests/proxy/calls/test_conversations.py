@@ -440,7 +440,7 @@ async def test_a_resource_that_only_the_next_upstream_does_not_know_keeps_no_oth
     assert scene.link.connections[1].follows[-1] == {"file:///a", "file:///b"}
 
 
-@pytest.mark.parametrize("why", [Lost("gone", sent=False), Unavailable("none", "wait"), Refusal("no"), None])
+@pytest.mark.parametrize("why", [Lost("gone", sent=False), Unavailable("none"), Refusal("no"), None])
 @asynchronous
 async def test_what_cannot_be_followed_now_is_followed_later(why: Exception | None) -> None:
     scene = Scene()

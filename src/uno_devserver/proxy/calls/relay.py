@@ -47,22 +47,12 @@ class _Envelope(msgspec.Struct, gc=False):
     params: msgspec.Raw = ABSENT
 
 
-class _Meta(
-    msgspec.Struct,
-    gc=False,
-    rename={
-        "progress_token": "progressToken",
-        "version": VERSION_KEY,
-        "capabilities": CAPABILITIES_KEY,
-        "client": CLIENT_KEY,
-        "log_level": LOG_LEVEL_KEY,
-    },
-):
-    progress_token: msgspec.Raw = ABSENT
-    version: msgspec.Raw = ABSENT
-    capabilities: msgspec.Raw = ABSENT
-    client: msgspec.Raw = ABSENT
-    log_level: str | None = None
+class _Meta(msgspec.Struct, gc=False):
+    progress_token: msgspec.Raw = msgspec.field(default=ABSENT, name="progressToken")
+    version: msgspec.Raw = msgspec.field(default=ABSENT, name=VERSION_KEY)
+    capabilities: msgspec.Raw = msgspec.field(default=ABSENT, name=CAPABILITIES_KEY)
+    client: msgspec.Raw = msgspec.field(default=ABSENT, name=CLIENT_KEY)
+    log_level: str | None = msgspec.field(default=None, name=LOG_LEVEL_KEY)
 
 
 class _Params(msgspec.Struct, gc=False, rename={"meta": "_meta", "input": "inputResponses", "state": "requestState"}):
@@ -143,16 +133,16 @@ class CallRelay:
     def _route(self, params: _Params) -> Route | None:
         """The connection of this client to an upstream of its own era, if it is open."""
         meta = params.meta
-        modern = meta is not None and bool(meta.version)
-        if meta is None or not modern:
+        if meta is None or not meta.version:
             session = self.session.session
             conversation = None if session is None else self._conversations.by_session.get(session)
-        elif params.state or params.input:  # the call may be parked here
+            route = None if conversation is None else conversation.route
+            return None if route is None or route.modern else route
+        if params.state or params.input:  # the call may be parked here
             return None
-        else:
-            conversation = self._conversation_of(meta)
+        conversation = self._conversation_of(meta)
         route = None if conversation is None else conversation.route
-        return route if route is not None and route.modern is modern else None
+        return route if route is not None and route.modern else None
 
     def _conversation_of(self, meta: _Meta) -> Conversation | None:
         """A modern client says with each call who it is: as a rule in the same bytes as the last time."""
