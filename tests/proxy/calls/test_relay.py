@@ -1412,8 +1412,7 @@ async def test_routes_that_are_closed_are_not_kept() -> None:
             client.link.asked.clear()
         await turns()
 
-        (usage,) = client.service.conversations._usage.values()
-        assert len(usage.routes) == 1
+        assert len(client.service.conversations.routes) == 1
 
 
 @asynchronous

@@ -47,17 +47,16 @@ Who = tuple[str | None, str | None, bytes]
 class Route:
     """A conversation's connection to the upstream of one generation, and the requests that use it."""
 
-    __slots__ = ("callers", "connection", "conversation", "generation", "left", "modern", "usage")
+    __slots__ = ("callers", "connection", "conversation", "generation", "left", "modern", "unused")
 
-    def __init__(self, conversation: Conversation, connection: Connection, generation: int, usage: Usage) -> None:
+    def __init__(self, conversation: Conversation, connection: Connection, generation: int) -> None:
         self.conversation = conversation
         self.connection = connection
         self.generation = generation
         self.modern = connection.server.modern
         self.callers: dict[Peer, None] = {}  # in the order in which they came
         self.left = False  # nothing new goes over it
-        self.usage = usage
-        usage.routes.append(self)
+        self.unused: asyncio.Event | None = None  # for those who wait until no request is under way
 
     def end(self, caller: Peer) -> None:
         """The request of this caller, which was put into `callers`, is over."""
@@ -65,11 +64,14 @@ class Route:
         self.check()
 
     def check(self) -> None:
-        """Close it if nothing uses it any more, and tell those who wait for that."""
-        if self.left and not self.callers:
-            self.close()
-        if self.usage.unused is not None and not self.usage.busy:
-            self.usage.unused.set()
+        """If nothing uses it any more, close it if it is left, and tell those who wait for that."""
+        if self.callers:
+            return
+        if self.left:
+            self.conversation.close(self)
+        if self.unused is not None:
+            self.unused.set()
+            self.unused = None
 
     def leave(self) -> None:
         """Nothing new goes over it; it is closed when those who use it are done."""
@@ -77,24 +79,6 @@ class Route:
         if self.conversation.route is self:
             self.conversation.route = None
         self.check()
-
-    def close(self) -> None:
-        """Requests that still wait for an answer over it are lost."""
-        if self in self.usage.routes:
-            self.usage.routes.remove(self)
-            self.conversation.start(self.connection.close, "a goodbye")
-
-
-class Usage:
-    """The open routes of all clients to one upstream."""
-
-    def __init__(self) -> None:
-        self.routes: list[Route] = []
-        self.unused: asyncio.Event | None = None  # for those who wait until no request is under way
-
-    @property
-    def busy(self) -> bool:
-        return any(route.callers for route in self.routes)
 
 
 class Conversation:
@@ -173,7 +157,7 @@ class Conversation:
             if old_answers:
                 self.route.leave()
             else:
-                self.route.close()
+                self.close(self.route)
                 self.route = None
         if connected and self._begun and self.route is None and not self._modern:
             self.open_ahead()
@@ -185,6 +169,12 @@ class Conversation:
             self._opening.cancel()
         if self.route is not None:
             self.route.leave()
+
+    def close(self, route: Route) -> None:
+        """Requests that still wait for an answer over it are lost."""
+        if route in self._owner.routes:
+            self._owner.routes.remove(route)
+            self.start(route.connection.close, "a goodbye")
 
     def start(self, work: Callable[[], Awaitable[object]], what: str) -> None:
         """Something that nobody waits for."""
@@ -259,7 +249,8 @@ class Conversation:
             raise Lost(str(lost), sent=False) from None  # the greeting may have been sent, but no request
         if self.route is not None:
             self.route.leave()
-        self.route, self._begun = Route(self, connection, generation, self._owner.usage(generation)), True
+        self.route, self._begun = Route(self, connection, generation), True
+        self._owner.routes.add(self.route)
         if self.log_level is not None:
             await self._aside(partial(connection.set_level, self.log_level), "logging/setLevel")
 
@@ -280,13 +271,13 @@ class Conversations:
         self, link: Link, state: ProxyState, resource_updated: Callable[[str], None], limits: CallLimits
     ) -> None:
         self.tasks = Tasks()
+        self.routes: set[Route] = set()  # all that are open
         self.by_session: dict[Session, Conversation] = {}
         self._link = link
         self._resource_updated = resource_updated
         self._limits = limits
         self._first: ClientInfo | None = None  # the AI client that has started the proxy
         self._own_client = ClientInfo(state.server.name, state.server.version, {}, MODERN_VERSIONS[0])
-        self._usage: dict[int, Usage] = {}  # by generation
         self._modern: dict[Who, Conversation] = {}  # the one that was longest not used first
         self._watch = self._begin(ModernSession(self._own_client))  # follows resources for all clients
         self._followed: dict[str, int] = {}  # how many endpoints follow it for a client
@@ -316,13 +307,9 @@ class Conversations:
 
     async def until_unused(self, generation: int) -> None:
         """Until no request waits for this upstream; one that is silent for too long is given up."""
-        usage = self.usage(generation)
-        if usage.busy:
-            usage.unused = usage.unused or asyncio.Event()
-            await usage.unused.wait()
-
-    def usage(self, generation: int) -> Usage:
-        return self._usage.setdefault(generation, Usage())
+        while busy := [route for route in self.routes if route.generation == generation and route.callers]:
+            busy[0].unused = busy[0].unused or asyncio.Event()
+            await busy[0].unused.wait()
 
     def end(self, session: Session) -> None:
         conversation = self.by_session.pop(session, None)
@@ -338,8 +325,6 @@ class Conversations:
         """The upstream is another one, or gone. `old_answers`: what was sent to the old one is still answered there."""
         for conversation in (*self.all(), self._watch):
             conversation.renew(old_answers=old_answers)
-        for generation in [one for one, usage in self._usage.items() if not usage.routes]:
-            del self._usage[generation]
         if self._followed and self._link.state is ConnectionState.CONNECTED:
             self.tasks.start(self._follow_again())
 

@@ -268,7 +268,7 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
         relay.open.pop(self.id, None)
         route = self.route
         del route.callers[self]
-        if route.left or route.usage.unused is not None:
+        if route.left or route.unused is not None:
             route.check()
         if not isinstance(outcome, Message):
             relay.lose(self, outcome) if isinstance(outcome, Lost) else relay.fail(self, outcome)
