@@ -152,7 +152,7 @@ class RelayedClient:
         return only
 
     def use_queue(self, queue: CallQueue | None) -> None:
-        self.service.forwarding.use_queue(queue)
+        self.service.forwarding.queue = queue
 
 
 @contextmanager

@@ -133,7 +133,7 @@ class World:
 
     def observe(self, wanted: bool) -> None:
         self.recorder.live = wanted
-        self.client.service.forwarding.observe(self.recorder if wanted else None)
+        self.client.service.forwarding.observer = self.recorder if wanted else None
 
     async def wait(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -58,9 +58,9 @@ class Forwarding:
         self, link: Link, state: ProxyState, conversations: Conversations, limits: CallLimits, *, waits: bool = False
     ) -> None:
         self.waits = waits  # --wait-calls: hold requests while there is no upstream
-        self.queue: CallQueue | None = None  # where code is reloaded: all calls of tools pass it
+        self.queue: CallQueue | None = None  # all calls of tools pass it; None: code is not reloaded
         self.arranging: asyncio.Future[None] | None = None  # it is being found out whether it is
-        self.observer: Observer | None = None  # who looks on; told only where a request has to wait
+        self.observer: Observer | None = None  # records the calls that come; told where a request has to wait
         self._link = link
         self._state = state
         self._conversations = conversations
@@ -157,14 +157,6 @@ class Forwarding:
         """A client has read a list."""
         if self.queue is not None:
             self.queue.look()
-
-    def use_queue(self, queue: CallQueue | None) -> None:
-        """From now on all calls of tools pass it; None: code is not reloaded."""
-        self.queue = queue
-
-    def observe(self, observer: Observer | None) -> None:
-        """Record calls from now on, or no longer; calls that are under way are not recorded."""
-        self.observer = observer
 
     def await_reloader(self, known: asyncio.Future[None]) -> None:
         """Calls wait until this is done: then it is known whether there is a queue."""
