@@ -164,7 +164,7 @@ class CallQueue:
         self._paused = True
         self.notes.restart_begins()
         if not self._replacing:
-            self._begin_restart(hold=hold or self._holds_by_default)
+            self._begin_restart(hold=hold or self._swaps or self._waits())
         if not hold:
             await self._until_idle()
 
@@ -209,7 +209,7 @@ class CallQueue:
 
     def _add(self, waiting: WaitingCall) -> None:
         if self._restart_due and not self._holds_calls:
-            self._tell_of_restart(waiting, [messages.queued(self.name)])
+            self._answer(waiting, [messages.queued(self.name)])
             return
         self._queue[waiting] = None
         self._show((waiting,))
@@ -232,13 +232,10 @@ class CallQueue:
         news = self._authority.news()
         return news is True or (first and (news is None or builds_again))
 
-    def _tell_of_restart(self, waiting: WaitingCall, notes: list[Note]) -> None:
-        if (observer := self._observer()) is not None:
-            observer.waits(waiting.call, f"Told that {self.name} is restarted.", restarting=True)
-        self._answer(waiting, notes)
-
     def _answer(self, waiting: WaitingCall, notes: list[Note]) -> None:
         """Answer the call instead of running it."""
+        if notes[0].state is State.RESTARTING and (observer := self._observer()) is not None:
+            observer.waits(waiting.call, f"Told that {self.name} is restarted.", restarting=True)
         self._queue.pop(waiting, None)
         if waiting.waits:
             waiting.turn.set_result(not_run(notes))
@@ -341,15 +338,11 @@ class CallQueue:
         """Whether the server is being replaced, or about to be."""
         return self._paused or self._replacing
 
-    @property
-    def _holds_by_default(self) -> bool:
-        return self._swaps or self._waits()
-
     def _replace(self, trigger: WaitingCall | None, about_extension: list[Note]) -> None:
         self._replacing = True
-        hold = self._holds_by_default
+        hold = self._swaps or self._waits()
         if trigger is not None and not hold:
-            self._tell_of_restart(trigger, [messages.restarting(self.name), *about_extension])
+            self._answer(trigger, [messages.restarting(self.name), *about_extension])
         else:
             self.notes.pending += about_extension
         self._begin_restart(hold=hold)
@@ -363,7 +356,7 @@ class CallQueue:
             if hold:
                 waiting.progress.tell(self._waits_for)
             else:
-                self._tell_of_restart(waiting, [messages.queued(self.name)])
+                self._answer(waiting, [messages.queued(self.name)])
         self._show(self._queue)
         self._advance()
 
@@ -433,6 +426,7 @@ class ReloadQuery:
     def __init__(self, authority: Authority, limits: CallLimits) -> None:
         self._authority = authority
         self._limits = limits
+        self._heard_at = 0.0  # of the request that is under way
         self._failing: set[str] = set()  # the requests that were not answered the last time
         self._abandoned: dict[str, asyncio.Task[Any]] = {}  # the requests that were given up, and are still open
 
@@ -447,39 +441,30 @@ class ReloadQuery:
 
     async def check(self, tell: Callable[[str], None]) -> CheckResult | None:
         """Given up when the authority has been silent for too long: a build that works says so."""
-        last_message = asyncio.get_running_loop().time()
 
         def hear(message: str) -> None:
-            nonlocal last_message
-            last_message = asyncio.get_running_loop().time()
+            self._heard_at = asyncio.get_running_loop().time()
             tell(message)
 
-        seconds = self._limits.check_seconds
-        return await self._ask(_CHECK, lambda: self._authority.check(hear), seconds, lambda: last_message)
+        return await self._ask(_CHECK, lambda: self._authority.check(hear), self._limits.check_seconds)
 
     async def restart(self) -> Restarted | None:
-        began = asyncio.get_running_loop().time()
-        return await self._ask(_RESTART, self._authority.ready_to_restart, self._limits.restart_seconds, lambda: began)
+        return await self._ask(_RESTART, self._authority.ready_to_restart, self._limits.restart_seconds)
 
     def close(self) -> None:
         for task in self._abandoned.values():
             task.cancel()
 
-    async def _ask(
-        self,
-        request: str,
-        ask: Callable[[], Coroutine[Any, Any, T]],
-        seconds: float,
-        since: Callable[[], float],
-    ) -> T | None:
-        """The answer, unless `seconds` pass after `since()` without one."""
+    async def _ask(self, request: str, ask: Callable[[], Coroutine[Any, Any, T]], seconds: float) -> T | None:
+        """The answer, unless nothing is heard for so many seconds."""
         if request in self._abandoned:
             return None
         loop = asyncio.get_running_loop()
+        self._heard_at = loop.time()
         task = loop.create_task(ask())
         try:
             while not task.done():
-                rest = since() + seconds - loop.time()
+                rest = self._heard_at + seconds - loop.time()
                 if rest <= 0:
                     self._abandoned[request] = task
                     task.add_done_callback(partial(self._close, request))
