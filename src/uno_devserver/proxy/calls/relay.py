@@ -211,10 +211,12 @@ class CallRelay:
         if call.record is not None:
             call.record.forget()  # it is followed there from now on
         request = RpcRequest(call.id, "tools/call", opened_params(call.params))
-        generation = call.route.generation
-        self.session.begin(
-            request, lambda call: self._service.answer_relayed(call, outcome, generation), call.leave_queue
-        )
+        relayed: Request | NoAnswer | RpcError
+        if isinstance(outcome, Lost):
+            relayed = Request(request.method, request.params, call.route.generation, outcome.sent)
+        else:
+            relayed = outcome
+        self.session.begin(request, lambda call: self._service.answer(call, relayed), call.leave_queue)
 
     # Calls of which nothing is heard.
 

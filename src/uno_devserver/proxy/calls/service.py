@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ...protocol.client.connection import Lost
 from ...protocol.jsonrpc import INVALID_PARAMS, RpcError
 from ..own_tools import health_contents, is_health_uri
 from ..state import LISTS
@@ -66,42 +65,27 @@ class ProxyService:
     def capabilities(self) -> dict[str, Any]:
         return self._state.capabilities
 
-    def answer(self, call: Call) -> Answering:
-        return self._observed(call, self._answer(call))
-
-    def answer_relayed(self, call: Call, outcome: Lost | NoAnswer | RpcError, generation: int) -> Answering:
-        """Go on with a relayed call: it has this outcome, or its upstream, of that generation, is gone."""
-        return self._observed(call, self._answer_relayed(call, outcome, generation))
-
-    def _observed(self, call: Call, answering: Answering) -> Answering:
-        """The same, recorded if a page is open."""
-        observer = self.forwarding.observer
+    def answer(self, call: Call, relayed: Request | NoAnswer | RpcError | None = None) -> Answering:
+        """`relayed`: what became of it before: its upstream is gone, or this is its outcome."""
+        answering, observer = self._answer(call, relayed), self.forwarding.observer
         return answering if observer is None else observer.follow(call, answering)
 
-    async def _answer(self, call: Call) -> Result | msgspec.Raw:
+    async def _answer(self, call: Call, relayed: Request | NoAnswer | RpcError | None) -> Result | msgspec.Raw:
         method, params = call.method, call.params
         try:
-            if method == "tools/call":
-                name = params.get("name")
-                if self._own.has(name):
-                    return await self._own.answer(call, str(name), params.get("arguments"))
-            elif method in LISTS:
+            if isinstance(relayed, Request):
+                return await self.forwarding.run_queued(call, relayed)
+            if relayed is not None:
+                raise relayed
+            if method == "tools/call" and self._own.has(name := params.get("name")):
+                return await self._own.answer(call, str(name), params.get("arguments"))
+            if method in LISTS:
                 return await self._list(method, params)
-            elif method == "resources/read" and is_health_uri(params.get("uri")):
+            if method == "resources/read" and is_health_uri(params.get("uri")):
                 return health_contents(self._state.report())
             return await self.forwarding.run(call, Request(method, params))
         except NoAnswer as none:
             return none.answer(method)
-
-    async def _answer_relayed(
-        self, call: Call, outcome: Lost | NoAnswer | RpcError, generation: int
-    ) -> Result | msgspec.Raw:
-        try:
-            if not isinstance(outcome, Lost):
-                raise outcome
-            return await self.forwarding.run_queued(call, Request(call.method, call.params, generation, outcome.sent))
-        except NoAnswer as none:
-            return none.answer(call.method)
 
     async def notified(self, session: Session, method: str, params: Params) -> None:
         if method == ROOTS_CHANGED:
