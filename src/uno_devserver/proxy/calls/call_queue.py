@@ -279,7 +279,9 @@ class CallQueue:
                 del self._queue[first]
                 if first.waits:
                     self._running += 1
-                    first.grant(self.notes.failure)
+                    first.granted = True
+                    first.notes += [self.notes.failure] if self.notes.failure else []
+                    first.turn.set_result(None)
             elif self._authority.news() is True:  # it came after the last check had begun, and perhaps after an edit
                 self._begin_check(first)
             else:
@@ -408,12 +410,6 @@ class WaitingCall:
     def waits(self) -> bool:
         """False also for a call that was cancelled, before its task notices."""
         return not self.turn.done()
-
-    def grant(self, note: Note | None) -> None:
-        self.granted = True
-        if note is not None:
-            self.notes.append(note)
-        self.turn.set_result(None)
 
 
 class ReloadQuery:

@@ -312,8 +312,7 @@ class Conversations:
             await busy[0].unused.wait()
 
     def end(self, session: Session) -> None:
-        conversation = self.by_session.pop(session, None)
-        if conversation is not None:
+        if (conversation := self.by_session.pop(session, None)) is not None:
             conversation.end()
 
     def open_ahead(self, session: Session) -> None:

@@ -82,8 +82,8 @@ def _result(text: str, notes: Sequence[Note], *, run: bool) -> Result:
 
 
 def restarting(name: str) -> Note:
-    text = f"The code of {name} has changed, and {name} now restarts with it. {_NOT_RUN} {_WAIT}"
-    return Note(State.RESTARTING, text)
+    why = f"The code of {name} has changed, and {name} now restarts with it."
+    return Note(State.RESTARTING, f"{why} {_NOT_RUN} {_WAIT}")
 
 
 def queued(name: str) -> Note:
@@ -181,7 +181,11 @@ def ready(
     steps.append(f"Read its source{f' in {source}' if source else ''}")
     problems, states = list(missing), [State.READY]
     if failing:
-        problems.append(_older(*failing))
+        what = "its build fails" if failing[0] is State.BUILD_FAILED else "it did not start"
+        problems.append(
+            f"But what answers may be older than its present code: {what}{_because(failing[1])}. "
+            "Fix that; the next call of a tool tries again."
+        )
         states.append(failing[0])
     if extension_error is not None:
         why = _because(extension_error)
@@ -194,14 +198,6 @@ def ready(
         + "\n".join(f"{number}. {step}." for number, step in enumerate(steps, 1))
     )
     return _status(text, *states, is_ready=True)
-
-
-def _older(state: State, why: str) -> str:
-    what = "its build fails" if state is State.BUILD_FAILED else "it did not start"
-    return (
-        f"But what answers may be older than its present code: {what}{_because(why)}. "
-        "Fix that; the next call of a tool tries again."
-    )
 
 
 def _because(output: str) -> str:
@@ -257,9 +253,6 @@ def fenced(output: str) -> str:
 
 def _last_lines(lines: Sequence[str]) -> str:
     return "\n\nIt printed last:\n\n" + fenced("\n".join(lines)) if lines else ""
-
-
-# Notes appended to results.
 
 
 class ResultNotes:
