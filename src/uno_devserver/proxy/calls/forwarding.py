@@ -68,7 +68,9 @@ class Forwarding:
 
     async def run(self, call: Call, request: Request) -> Answer:
         """The upstream's answer to `request`, made for `call`; RpcError is the upstream's, too. Else NoAnswer."""
-        problem = await self._await_queue(call, request) if self.queue is None else None
+        problem = None
+        if self.queue is None and (self.arranging or self._link.state is not ConnectionState.CONNECTED):
+            problem = await self._await_queue(call, request)
         queue = self.queue
         if queue is not None and request.method in REPEATABLE_METHODS:
             self._waits(call, FOR_NEWEST_CODE)
