@@ -257,7 +257,7 @@ class ScriptedLink:
         if self.unreachable is not None:
             raise self.unreachable
         if self.state is not CONNECTED:
-            raise Unavailable("There is no upstream.", "Wait.")
+            raise Unavailable("There is no upstream.")
         connection = ScriptedConnection(self, peer, generation, self.modern)
         self.connections.append(connection)
         return connection

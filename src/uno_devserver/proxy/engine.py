@@ -204,7 +204,7 @@ class Engine:
         self._session.introduce(client)
         self._client = client
         self._open_ahead()
-        self._service.broadcast_peer.met(client)
+        self._service.conversations.met(client)
         self.keeper.met(client)
         clients = dict.fromkeys((*self._state.facts.clients, (client.name or "unknown")[:NAME_CHARACTERS]))
         self._state.learn(clients=tuple(clients)[-MOST_CLIENTS:])
@@ -239,13 +239,13 @@ class Engine:
         self._listeners.resource_updated(uri)
 
     def _say(self, method: str, params: Params) -> None:
-        self._service.broadcast_peer.notify(method, params)
+        self._service.conversations.notify(method, params)
 
     # What the keeper of the upstream says. Implements `upstream.keeper.Owner`.
 
     @property
     def shared_peer(self) -> Peer:
-        return self._service.broadcast_peer
+        return self._service.conversations
 
     def upstream_changed(self) -> None:
         self._service.conversations.renew()

@@ -70,7 +70,7 @@ class RelayedClient:
 
     def client_met(self, client: ClientInfo) -> None:
         self.session.introduce(client)
-        self.service.broadcast_peer.met(client)
+        self.service.conversations.met(client)
 
     def list_read(self) -> None:
         self.service.forwarding.list_read()
@@ -152,7 +152,7 @@ class RelayedClient:
         return only
 
     def use_queue(self, queue: CallQueue | None) -> None:
-        self.service.forwarding.use_queue(queue)
+        self.service.forwarding.queue = queue
 
 
 @contextmanager

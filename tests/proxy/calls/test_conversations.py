@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from protocol.conversations import asynchronous, in_virtual_time, until
+from protocol.conversations import asynchronous, until
 from support.relays import (
     MODERN,
     QUICK,
@@ -21,7 +21,6 @@ from support.relays import (
 )
 from uno_devserver.protocol.client.connection import Lost, Refusal
 from uno_devserver.protocol.jsonrpc import METHOD_NOT_FOUND, RpcError
-from uno_devserver.proxy.calls.silence_timeout import SILENCE_CHECKS, Caller, SilenceWatch
 from uno_devserver.proxy.calls.upstream_link import Unavailable
 
 
@@ -441,7 +440,7 @@ async def test_a_resource_that_only_the_next_upstream_does_not_know_keeps_no_oth
     assert scene.link.connections[1].follows[-1] == {"file:///a", "file:///b"}
 
 
-@pytest.mark.parametrize("why", [Lost("gone", sent=False), Unavailable("none", "wait"), Refusal("no"), None])
+@pytest.mark.parametrize("why", [Lost("gone", sent=False), Unavailable("none"), Refusal("no"), None])
 @asynchronous
 async def test_what_cannot_be_followed_now_is_followed_later(why: Exception | None) -> None:
     scene = Scene()
@@ -498,7 +497,7 @@ async def test_a_server_that_hangs_on_a_subscription_is_not_waited_for_for_ever(
 @asynchronous
 async def test_in_a_shared_conversation_all_clients_hear_and_the_first_client_is_seen() -> None:
     scene = Scene()
-    peer = scene.service.broadcast_peer
+    peer = scene.service.conversations
     assert peer.client.name == "uno-devserver"
     with pytest.raises(RpcError):
         await peer.ask("roots/list", {})
@@ -526,11 +525,11 @@ async def test_in_a_shared_conversation_modern_clients_hear_during_their_request
 
     running = [scene.start(call) for call in (older, younger)]
     await until(lambda: len(scene.link.asked) == 2)
-    scene.service.broadcast_peer.notify("notifications/message", {"level": "info"})
+    scene.service.conversations.notify("notifications/message", {"level": "info"})
     for asked in scene.link.asked:
         asked.answer()
     await asyncio.gather(*running)
-    scene.service.broadcast_peer.notify("notifications/message", {"level": "error"})
+    scene.service.conversations.notify("notifications/message", {"level": "error"})
 
     assert (older.heard, younger.heard) == ([], [("notifications/message", {"level": "info"})])
 
@@ -541,9 +540,9 @@ async def test_in_a_shared_conversation_the_client_that_started_the_proxy_is_see
     scene.service.opened(ScriptedSession(name="over HTTP"))
     first = ScriptedSession(MODERN, name="first", elicitation={}).client
 
-    scene.service.broadcast_peer.met(first)
+    scene.service.conversations.met(first)
 
-    assert scene.service.broadcast_peer.client is first
+    assert scene.service.conversations.client is first
 
 
 @asynchronous
@@ -555,7 +554,7 @@ async def test_in_a_shared_conversation_who_waits_for_an_answer_is_asked_first()
 
     answer = scene.start(call)
     asked = await scene.next_asked()
-    await scene.service.broadcast_peer.ask("elicitation/create", {}, "q")
+    await scene.service.conversations.ask("elicitation/create", {}, "q")
     asked.answer()
     await answer
 
@@ -623,135 +622,3 @@ async def test_whoever_follows_resources_follows_them_at_the_new_upstream() -> N
     await until(lambda: len(scene.link.connections) == 2 and bool(scene.link.connections[1].follows))
     assert scene.link.connections[1].follows == [frozenset({"file:///a"})]
     await until(lambda: scene.link.connections[0].closed)
-
-
-# --- the one that makes a request, and how long the upstream may be silent
-
-SECONDS = 0.2
-
-
-class Trial:
-    """A caller's try that lasts until it is given up, or told to end."""
-
-    def __init__(self, call: ScriptedCall, seconds: float = SECONDS) -> None:
-        self.caller = Caller(call)
-        self.loop = asyncio.get_running_loop()
-        self.silence = SilenceWatch(seconds)
-        self.begun = self.loop.time()
-        self.lasts = asyncio.Event()
-        self.task = asyncio.ensure_future(self._run())
-
-    async def _run(self) -> float:
-        """How long it lasted; -1: it was not given up."""
-        self.silence.watch(self.caller)
-        try:
-            await self.lasts.wait()
-        except asyncio.CancelledError:
-            if not self.caller.gave_up():
-                raise
-            return self.loop.time() - self.begun
-        finally:
-            self.silence.forget(self.caller)
-        return -1
-
-
-@asynchronous
-async def test_a_try_of_which_nothing_is_heard_is_given_up_and_not_much_later() -> None:
-    trial = Trial(tool_call())
-
-    lasted = await trial.task
-
-    assert SECONDS <= lasted < SECONDS * (1 + 2 / SILENCE_CHECKS) + 1  # a busy machine is late, but never early
-    task = trial.task
-    assert task.cancelling() == 0
-
-
-@in_virtual_time
-async def test_whatever_is_heard_gives_the_upstream_the_full_time_again() -> None:
-    call = tool_call()
-    trial = Trial(call)
-    await asyncio.sleep(SECONDS / 2)
-
-    trial.caller.notify("notifications/message", {"level": "debug"})
-
-    assert await trial.task >= SECONDS * 1.5
-    assert call.heard == [("notifications/message", {"level": "debug"})]
-
-
-@in_virtual_time
-async def test_while_somebody_is_asked_nobody_is_silent() -> None:
-    call = tool_call()
-    call.reply = asyncio.get_running_loop().create_future()
-    trial = Trial(call, 0.02)
-    asking = [asyncio.ensure_future(trial.caller.ask("elicitation/create", {}, name)) for name in ("a", "b")]
-    await until(lambda: len(call.asked) == 2)
-    trial.caller.notify("notifications/progress", {})
-
-    await asyncio.sleep(0.1)  # five times as long as it may be silent
-
-    assert not trial.task.done()
-    call.reply.set_result({"action": "accept"})
-    assert await asyncio.gather(*asking) == [{"action": "accept"}] * 2
-    assert await trial.task > 0.1
-
-
-@in_virtual_time
-async def test_a_refused_question_ends_the_time_to_think() -> None:
-    call = tool_call()
-    call.reply = asyncio.get_running_loop().create_future()
-    call.reply.set_exception(RpcError(-1, "no"))
-    trial = Trial(call, 0.02)
-    await asyncio.sleep(0)
-
-    with pytest.raises(RpcError):
-        await trial.caller.ask("elicitation/create", {})
-
-    assert await trial.task > 0
-
-
-@asynchronous
-async def test_a_cancellation_of_somebody_else_is_not_taken_for_silence() -> None:
-    trial = Trial(tool_call())
-    await asyncio.sleep(0)
-
-    trial.task.cancel()
-
-    with pytest.raises(asyncio.CancelledError):
-        await trial.task
-
-
-@asynchronous
-async def test_a_cancellation_in_the_moment_of_silence_counts() -> None:
-    trial = Trial(tool_call(), 0.01)
-    await asyncio.sleep(0)
-    trial.caller.look(trial.loop.time() + 1)
-
-    trial.task.cancel()
-
-    with pytest.raises(asyncio.CancelledError):
-        await trial.task
-
-
-@asynchronous
-async def test_a_try_that_ends_in_time_is_looked_at_no_more() -> None:
-    trial = Trial(tool_call(), 0.01)
-    await asyncio.sleep(0)
-    trial.lasts.set()
-
-    assert await trial.task == -1
-    again = Trial(tool_call(), 0.01)  # nor does it leave a timer that would not start again
-    assert await again.task > 0
-
-
-@asynchronous
-async def test_what_is_said_before_or_after_a_try_is_passed_on_too() -> None:
-    call = tool_call()
-    caller = Caller(call)
-
-    caller.notify("notifications/early", {})
-    trial = Trial(call)
-    trial.lasts.set()
-    await trial.task
-    caller.notify("notifications/late", {})
-
-    assert [method for method, _ in call.heard] == ["notifications/early", "notifications/late"]

@@ -23,8 +23,10 @@ from uno_devserver.proxy.calls.failure_answers import (
     unavailable,
     unreachable,
 )
+from uno_devserver.proxy.calls.forwarding import Request
 from uno_devserver.proxy.state import ConnectionState
 
+ACT = Request("tools/call", {"name": "act"})
 NOT_RUN = "This request has not been run."
 
 
@@ -43,9 +45,9 @@ def issue(number: int, severity: str = "Warning", **more: Any) -> dict[str, Any]
     [
         (unreachable(30.0), UNAVAILABLE, False),
         (refused("it speaks HTTP 0.9."), UNAVAILABLE, False),
-        (ended("tools/call", {"name": "act"}, 1), OUTCOME_UNKNOWN, True),
-        (ended("tools/call", {"name": "act"}, 3), OUTCOME_UNKNOWN, True),
-        (silent("tools/call", {"name": "act"}, 300.0), TIMED_OUT, True),
+        (ended(ACT, 1), OUTCOME_UNKNOWN, True),
+        (ended(ACT, 3), OUTCOME_UNKNOWN, True),
+        (silent(ACT, 300.0), TIMED_OUT, True),
     ],
 )
 def test_an_answer_says_whether_the_request_may_have_run(none: NoAnswer, code: int, may_have_run: bool) -> None:
@@ -77,12 +79,12 @@ def test_a_tool_call_gets_a_result_and_any_other_request_an_error() -> None:
     ],
 )
 def test_what_ran_is_named(method: str, params: dict[str, Any], named: str) -> None:
-    assert f"while it ran {named}." in ended(method, params, 1).message
-    assert f"heard of {named} for" in silent(method, params, 300.0).message
+    assert f"while it ran {named}." in ended(Request(method, params), 1).message
+    assert f"heard of {named} for" in silent(Request(method, params), 300.0).message
 
 
 def test_a_request_that_ended_the_upstream_several_times_is_suspected() -> None:
-    none = ended("tools/call", {"name": "act"}, 3)
+    none = ended(ACT, 3)
 
     assert "each of the 3 times" in none.message
     assert "likely that 'act' makes it end" in none.remedy

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
 
-from protocol.conversations import asynchronous, timers, until
+from protocol.conversations import asynchronous, in_virtual_time, timers, until
 from support.relays import (
     CONNECTED,
     DEGRADED,
@@ -20,9 +21,11 @@ from support.relays import (
     text_of,
     tool_call,
 )
+from support.virtual_time import run_virtually
 from uno_devserver.protocol.client.connection import Lost, Refusal
 from uno_devserver.protocol.jsonrpc import STOPPED, RpcError
 from uno_devserver.proxy.calls.failure_answers import OUTCOME_UNKNOWN, TIMED_OUT, UNAVAILABLE
+from uno_devserver.proxy.calls.forwarding import QUEUE_STEP, Caller, Progress, report
 from uno_devserver.proxy.state import ConnectionState
 
 READ_ONLY = {"name": "look", "annotations": {"readOnlyHint": True}}
@@ -332,7 +335,7 @@ async def test_a_timeout_inside_the_connection_is_not_taken_for_silence() -> Non
 
 
 @asynchronous
-async def test_all_calls_together_leave_one_timer() -> None:
+async def test_calls_leave_no_timer() -> None:
     scene = _scene()
     before = timers()
 
@@ -341,7 +344,7 @@ async def test_all_calls_together_leave_one_timer() -> None:
         (await scene.next_asked()).answer()
         await answer
 
-    assert timers() == before + 1
+    assert timers() == before
 
 
 STARTING = "is starting, and is not ready yet"
@@ -601,3 +604,170 @@ async def test_what_an_upstream_printed_stands_on_lines_of_its_own() -> None:
     text = text_of(await scene.service.answer(tool_call()))
 
     assert f"{lines}\n\nThis request has not been run." in text
+
+
+# --- the one that makes a request, and how long the upstream may be silent
+
+SECONDS = 0.2
+
+
+class Trial:
+    """A caller's try that lasts until it is given up, or told to end."""
+
+    def __init__(self, call: ScriptedCall, seconds: float = SECONDS) -> None:
+        self.caller = Caller(call, seconds)
+        self.loop = asyncio.get_running_loop()
+        self.seconds = seconds
+        self.begun = self.loop.time()
+        self.lasts = asyncio.Event()
+        self.task = asyncio.ensure_future(self._run())
+
+    async def _run(self) -> float:
+        """How long it lasted; -1: it was not given up."""
+        try:
+            async with asyncio.timeout(self.seconds) as self.caller.silence:
+                await self.lasts.wait()
+        except TimeoutError:
+            return self.loop.time() - self.begun
+        finally:
+            self.caller.silence = None
+        return -1
+
+
+@asynchronous
+async def test_a_try_of_which_nothing_is_heard_is_given_up_and_not_much_later() -> None:
+    trial = Trial(tool_call())
+
+    lasted = await trial.task
+
+    assert SECONDS <= lasted < SECONDS + 1  # a busy machine is late, but never early
+    task = trial.task
+    assert task.cancelling() == 0
+
+
+@in_virtual_time
+async def test_whatever_is_heard_gives_the_upstream_the_full_time_again() -> None:
+    call = tool_call()
+    trial = Trial(call)
+    await asyncio.sleep(SECONDS / 2)
+
+    trial.caller.notify("notifications/message", {"level": "debug"})
+
+    assert await trial.task >= SECONDS * 1.5
+    assert call.heard == [("notifications/message", {"level": "debug"})]
+
+
+@in_virtual_time
+async def test_while_somebody_is_asked_nobody_is_silent() -> None:
+    call = tool_call()
+    call.reply = asyncio.get_running_loop().create_future()
+    trial = Trial(call, 0.02)
+    asking = [asyncio.ensure_future(trial.caller.ask("elicitation/create", {}, name)) for name in ("a", "b")]
+    await until(lambda: len(call.asked) == 2)
+    trial.caller.notify("notifications/progress", {})
+
+    await asyncio.sleep(0.1)  # five times as long as it may be silent
+
+    assert not trial.task.done()
+    call.reply.set_result({"action": "accept"})
+    assert await asyncio.gather(*asking) == [{"action": "accept"}] * 2
+    assert await trial.task > 0.1
+
+
+@in_virtual_time
+async def test_a_refused_question_ends_the_time_to_think() -> None:
+    call = tool_call()
+    call.reply = asyncio.get_running_loop().create_future()
+    call.reply.set_exception(RpcError(-1, "no"))
+    trial = Trial(call, 0.02)
+    await asyncio.sleep(0)
+
+    with pytest.raises(RpcError):
+        await trial.caller.ask("elicitation/create", {})
+
+    assert await trial.task > 0
+
+
+@asynchronous
+async def test_a_cancellation_of_somebody_else_is_not_taken_for_silence() -> None:
+    trial = Trial(tool_call())
+    await asyncio.sleep(0)
+
+    trial.task.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await trial.task
+
+
+@asynchronous
+async def test_a_cancellation_in_the_moment_of_silence_counts() -> None:
+    trial = Trial(tool_call(), 0.01)
+    await asyncio.sleep(0)
+    time.sleep(0.02)
+    trial.loop.call_later(0, trial.task.cancel)  # behind the timer of the silence, in the same turn
+
+    with pytest.raises(asyncio.CancelledError):
+        await trial.task
+
+
+@asynchronous
+async def test_a_try_that_ends_in_time_is_looked_at_no_more() -> None:
+    trial = Trial(tool_call(), 0.01)
+    await asyncio.sleep(0)
+    trial.lasts.set()
+
+    assert await trial.task == -1
+    again = Trial(tool_call(), 0.01)  # nor does it leave a timer that would not start again
+    assert await again.task > 0
+
+
+@asynchronous
+async def test_what_is_said_before_or_after_a_try_is_passed_on_too() -> None:
+    call = tool_call()
+    caller = Caller(call, SECONDS)
+
+    caller.notify("notifications/early", {})
+    trial = Trial(call)
+    trial.lasts.set()
+    await trial.task
+    caller.notify("notifications/late", {})
+
+    assert [method for method, _ in call.heard] == ["notifications/early", "notifications/late"]
+
+
+# --- progress of a call that waits
+
+
+def test_progress_grows_with_every_word() -> None:
+    call = tool_call(_meta={"progressToken": 0})
+    progress = Progress(call, QUEUE_STEP)
+
+    progress.tell("One.")
+    progress.tell("Two.")
+
+    told = [params for _, params in call.heard if params]
+    assert [(each["progressToken"], each["message"]) for each in told] == [(0, "One."), (0, "Two.")]
+    assert 0 < told[0]["progress"] < told[1]["progress"]
+
+
+def test_a_client_that_does_not_ask_for_progress_gets_none() -> None:
+    for call in (tool_call(), tool_call(_meta={}), tool_call(_meta="odd")):
+        Progress(call, 1.0).tell("One.")
+
+        assert call.heard == []
+
+
+def test_a_wait_is_told_again_and_again_until_it_is_over() -> None:
+    async def wait(call: ScriptedCall) -> None:
+        words = iter(("One.", "Two.", "Three.", "Four."))
+        reporting = asyncio.ensure_future(report(call, lambda: next(words), 1.0))
+        await asyncio.sleep(2.5)
+        reporting.cancel()
+        await asyncio.sleep(5)
+
+    asking, other = tool_call(_meta={"progressToken": "t"}), tool_call()
+    run_virtually(wait(asking))
+    run_virtually(wait(other))
+
+    assert [params["message"] for _, params in asking.heard if params] == ["One.", "Two.", "Three."]
+    assert other.heard == []

@@ -328,7 +328,7 @@ class Reloader(Scene):
             status_seconds=status_seconds,
             limits=limits,
         )
-        self.service.forwarding.use_queue(self.queue)
+        self.service.forwarding.queue = self.queue
 
     async def check(self, count: int = 1) -> asyncio.Future[object]:
         await until(lambda: len(self.authority.checks) == count)
@@ -508,7 +508,7 @@ async def test_status_without_a_workspace_says_who_has_to_name_it() -> None:
 @asynchronous
 async def test_status_works_before_hot_reload_has_begun() -> None:
     scene = Reloader()
-    scene.service.forwarding.use_queue(None)
+    scene.service.forwarding.queue = None
 
     assert text_of(await scene.service.answer(status())).startswith("The MCP server is ready.")
 
@@ -644,7 +644,7 @@ async def test_a_call_that_waited_for_the_first_start_passes_the_queue_that_came
     await until(lambda: bool(scene.link.waited))
     scene.link.connect_anew()
     late = scene.start(tool_call())
-    scene.service.forwarding.use_queue(scene.queue)
+    scene.service.forwarding.queue = scene.queue
     arranging.set_result(None)
     (await scene.check()).set_result(CHANGED)
     await until(lambda: bool(scene.authority.restarts))
@@ -694,14 +694,14 @@ async def test_without_an_upstream_and_without_news_a_call_hears_what_it_heard_b
 @asynchronous
 async def test_a_call_waits_until_it_is_known_who_watches_the_code_and_then_has_it_looked_at() -> None:
     scene = Reloader(news=None)
-    scene.service.forwarding.use_queue(None)
+    scene.service.forwarding.queue = None
     arranging: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     scene.service.forwarding.await_reloader(arranging)
 
     called = asyncio.ensure_future(scene.service.answer(tool_call()))
     await asyncio.sleep(0)
     assert not scene.link.asked
-    scene.service.forwarding.use_queue(scene.queue)
+    scene.service.forwarding.queue = scene.queue
     arranging.set_result(None)
     (await scene.check()).set_result(UNCHANGED)
     await until(lambda: bool(scene.link.asked))
@@ -713,7 +713,7 @@ async def test_a_call_waits_until_it_is_known_who_watches_the_code_and_then_has_
 @asynchronous
 async def test_a_call_goes_on_where_it_is_not_known_in_time_who_watches_the_code() -> None:
     scene = Reloader(limits=QUICK.replace(check_seconds=0.01))
-    scene.service.forwarding.use_queue(None)
+    scene.service.forwarding.queue = None
     scene.service.forwarding.await_reloader(asyncio.get_running_loop().create_future())
 
     called = asyncio.ensure_future(scene.service.answer(tool_call()))

@@ -1190,7 +1190,7 @@ class Watched:
     def __init__(self, client: RelayedClient) -> None:
         self.recorder = Recorder(lambda _: None)
         self.recorder.live = True
-        client.service.forwarding.observe(self.recorder)
+        client.service.forwarding.observer = self.recorder
 
     def calls(self) -> list[tuple[str, str]]:
         """The name and the state of each call that was recorded."""
@@ -1273,7 +1273,7 @@ async def test_a_call_is_answered_though_the_observer_goes_while_it_runs() -> No
         Watched(client)
         client.call("act", 1)
         client.call("look", 2)
-        client.service.forwarding.observe(None)
+        client.service.forwarding.observer = None
         first, second = client.link.asked
         first.answer()
         second.lose(sent=False)
@@ -1412,8 +1412,7 @@ async def test_routes_that_are_closed_are_not_kept() -> None:
             client.link.asked.clear()
         await turns()
 
-        (usage,) = client.service.conversations._usage.values()
-        assert len(usage.routes) == 1
+        assert len(client.service.conversations.routes) == 1
 
 
 @asynchronous

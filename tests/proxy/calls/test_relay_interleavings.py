@@ -133,7 +133,7 @@ class World:
 
     def observe(self, wanted: bool) -> None:
         self.recorder.live = wanted
-        self.client.service.forwarding.observe(self.recorder if wanted else None)
+        self.client.service.forwarding.observer = self.recorder if wanted else None
 
     async def wait(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -270,7 +270,7 @@ def _check_balance(world: World) -> None:
     assert world.client.session.open == {}
     assert world.queue._running == 0
     assert all(one.route is None or not one.route.callers for one in world.client.service.conversations.all())
-    assert not any(usage.busy for usage in world.client.service.conversations._usage.values())
+    assert not any(route.callers for route in world.client.service.conversations.routes)
 
 
 def test_a_message_for_nothing_is_ignored() -> None:

@@ -1,10 +1,25 @@
 from __future__ import annotations
 
+import json
+from typing import Any
+
+import msgspec
 import pytest
 
-from uno_devserver.hotreload.authority import Restarted
+from support.relays import said
+from uno_devserver.hotreload.authority import CheckResult, Restarted
+from uno_devserver.protocol.service import Result
 from uno_devserver.proxy.calls import reload_messages as messages
-from uno_devserver.proxy.calls.reload_messages import META_KEY, Note, State, fenced, not_run, state_of
+from uno_devserver.proxy.calls.reload_messages import (
+    META_KEY,
+    Note,
+    ResultNotes,
+    State,
+    fenced,
+    not_run,
+    state_of,
+    with_notes,
+)
 from uno_devserver.proxy.health.upstream_issues import TRY_AGAIN
 
 NAME = "The Acme server"
@@ -109,3 +124,149 @@ def test_of_a_client_is_spoken_only_where_there_is_one_to_speak_of() -> None:
         f"{begin}, and its client was restarted with it.",
         f"{begin}, but its client is not ready: It has not printed 'ready' within 30 s.",
     ]
+
+
+# --- notes behind a result
+
+NOTE = Note(State.EXTENSION_RELOADED, "Note: it was rebuilt.")
+TEXT = {"type": "text", "text": "Note: it was rebuilt."}
+STATE = {"state": "extensionReloaded", "run": True}
+
+
+@pytest.mark.parametrize("raw", [True, False])
+def test_a_note_stands_behind_the_content_and_nothing_of_the_upstream_is_lost(raw: bool) -> None:
+    theirs: Result = {
+        "content": [{"type": "image", "data": "x"}],
+        "structuredContent": {"n": 1},
+        "isError": False,
+        "_meta": {"acme/x": [1]},
+        "unknown": None,
+    }
+
+    result = with_notes(msgspec.Raw(json.dumps(theirs).encode()) if raw else theirs, [NOTE])
+
+    assert result is not None
+    assert said(result) == {
+        **theirs,
+        "content": [*theirs["content"], TEXT],
+        "_meta": {"acme/x": [1], META_KEY: STATE},
+    }
+    assert theirs["content"] == [{"type": "image", "data": "x"}]
+
+
+def test_what_the_upstream_wrote_stays_byte_for_byte() -> None:
+    raw = msgspec.Raw(b' {"content":[ {"n":1.50,"big":123456789012345678901234567890} ],"e":"\\u00e9"}')
+
+    result = with_notes(raw, [NOTE])
+
+    assert result is not None
+    written = msgspec.json.encode(result)
+    assert b'{"n":1.50,"big":123456789012345678901234567890}' in written
+    assert b'"\\u00e9"' in written
+
+
+def test_a_result_without_content_or_meta_gets_both() -> None:
+    result = with_notes(msgspec.Raw(b"{}"), [NOTE])
+
+    assert result is not None
+    assert said(result) == {"content": [TEXT], "_meta": {META_KEY: STATE}}
+
+
+def test_what_only_programs_need_to_know_adds_no_text() -> None:
+    result = with_notes({"content": []}, [Note(State.SWAPPED)])
+
+    assert result == {"content": [], "_meta": {META_KEY: {"state": "swapped", "run": True}}}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[]",
+        b"null",
+        b'"text"',
+        b"3",
+        b'{"content":"text"}',
+        b'{"content":[],"_meta":7}',
+        b'{"resultType":"input_required","inputRequests":{}}',
+    ],
+)
+def test_where_there_is_no_place_for_a_note_the_result_stays(text: bytes) -> None:
+    assert with_notes(msgspec.Raw(text), [NOTE]) is None
+
+
+def test_a_complete_result_of_the_modern_era_is_noted() -> None:
+    assert with_notes(msgspec.Raw(b'{"resultType":"complete","content":[]}'), [NOTE]) is not None
+    assert with_notes({"resultType": "complete", "content": []}, [NOTE]) is not None
+
+
+# --- what is said with which result
+
+TALKER = "the server 'talker'"
+FAILED = CheckResult(server_changed=True, server_build_error="oops", server_digest="d1")
+
+
+def _texts(notes: ResultNotes, *, run: bool = True) -> tuple[list[str], Any]:
+    result = notes.attach({"content": []}, [notes.failure] if notes.failure else [], run=run)
+    assert isinstance(result, dict)
+    return [item["text"] for item in result["content"]], result.get("_meta", {}).get(META_KEY)
+
+
+def test_how_a_content_fails_to_build_is_news_until_it_was_shown() -> None:
+    notes = ResultNotes()
+
+    assert not notes.build_failed(TALKER, FAILED, "oops", reports=False)
+    assert notes.build_failed(TALKER, FAILED, "oops", reports=True), "nobody was shown it"
+
+    assert not notes.build_failed(TALKER, FAILED, "oops", reports=True)
+    other = FAILED.replace(server_digest="d2")
+    assert notes.build_failed(TALKER, other, "oops", reports=True), "other content, the same words"
+
+
+def test_a_failed_swap_is_told_whole_once_and_in_a_sentence_from_then_on() -> None:
+    notes = ResultNotes()
+    notes.restarted(TALKER, Restarted(False, "It ended.", ("Traceback", "boom"), kept=True))
+
+    (first,), state = _texts(notes)
+    (second,), _ = _texts(notes)
+
+    assert "boom" in first
+    assert state == {"state": State.SWAP_FAILED.value, "run": True}
+    assert "boom" not in second
+    assert TALKER in second
+
+
+def test_what_failed_is_forgotten_when_what_lies_there_runs() -> None:
+    notes = ResultNotes()
+    notes.restarted(TALKER, Restarted(False, "It ended.", kept=True))
+
+    notes.code_runs()
+
+    assert _texts(notes) == ([], None)
+
+
+def test_an_extension_that_fails_as_before_is_not_quoted_again() -> None:
+    notes = ResultNotes()
+    failed = CheckResult(extension_changed=True, extension_build_error="error TS1005")
+
+    (first,), (second,) = notes.extension_notes(failed), notes.extension_notes(failed)
+
+    assert "TS1005" in first.text
+    assert "TS1005" not in second.text
+
+
+def test_what_a_restart_did_not_load_is_not_told_after_the_next_has_begun() -> None:
+    notes = ResultNotes()
+    notes.restarted(TALKER, Restarted(True, "The add-in 'x' failed."))
+
+    notes.restart_begins()
+
+    assert _texts(notes) == ([], None)
+
+
+def test_why_a_build_failed_is_not_the_reason_of_a_failed_start() -> None:
+    notes = ResultNotes()
+    notes.build_failed(TALKER, FAILED, "oops", reports=True)
+
+    notes.not_started(TALKER, serves=True)
+
+    assert notes.reason == ""

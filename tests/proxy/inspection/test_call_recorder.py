@@ -56,7 +56,7 @@ class Watched:
         self.told: list[dict[str, Any]] = []
         self.recorder = Recorder(self.told.append)
         self.recorder.live = True
-        self.scene.service.forwarding.observe(self.recorder)
+        self.scene.service.forwarding.observer = self.recorder
         self.authority = ScriptedAuthority(False)
 
     def reload(self, strategy: Strategy = Strategy.RESTART, concurrency: int | None = None) -> None:
@@ -70,7 +70,7 @@ class Watched:
             name="the server",
             limits=LIMITS,
         )
-        forwarding.use_queue(queue)
+        forwarding.queue = queue
 
     def start(self, call: ScriptedCall) -> asyncio.Task[Any]:
         return self.scene.start(call)
@@ -468,7 +468,7 @@ async def test_without_an_observer_calls_are_not_followed_and_those_under_way_co
     under_way, queued = watched.start(tool_call()), watched.start(tool_call())
     await watched.see()
 
-    watched.scene.service.forwarding.observe(None)
+    watched.scene.service.forwarding.observer = None
     watched.recorder.live = False
     told = len(watched.told)
     (await watched.scene.next_asked()).answer()
@@ -488,11 +488,11 @@ async def test_without_an_observer_calls_are_not_followed_and_those_under_way_co
 async def test_calls_that_were_under_way_when_somebody_came_are_left_alone() -> None:
     watched = Watched()
     watched.reload(concurrency=1)
-    watched.scene.service.forwarding.observe(None)
+    watched.scene.service.forwarding.observer = None
     before = [watched.start(tool_call()), watched.start(tool_call())]
     await turns()
 
-    watched.scene.service.forwarding.observe(watched.recorder)
+    watched.scene.service.forwarding.observer = watched.recorder
     for _ in before:
         (await watched.scene.next_asked()).answer()
         await turns()

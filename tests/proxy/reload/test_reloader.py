@@ -26,7 +26,6 @@ from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.issues import Issue, fatal, warning
 from uno_devserver.protocol.jsonrpc import RpcNotification
 from uno_devserver.protocol.service import Result
-from uno_devserver.proxy.calls.call_queue import CallQueue
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.own_tools import STATUS
 from uno_devserver.proxy.reload import reloader as module
@@ -47,9 +46,6 @@ class ScriptedForwarding:
     waits = False
     observer = None
     queue: Any = None  # what holds calls while code is asked for; None: nothing does
-
-    def use_queue(self, queue: CallQueue | None) -> None:
-        self.queue = queue
 
 
 class World:

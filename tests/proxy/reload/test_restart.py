@@ -63,7 +63,7 @@ class Bench:
             limits=QUICK.replace(grace_seconds=20.0),
         )
         self.kept.service = self.service
-        self.kept.shared_peer = self.service.broadcast_peer
+        self.kept.shared_peer = self.service.conversations
         self.session = ScriptedSession()
         self.service.opened(self.session)
 

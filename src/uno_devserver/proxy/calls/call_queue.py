@@ -10,6 +10,7 @@ stops no call. Everything runs in the engine's loop.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,10 +19,9 @@ from ...system.log import log
 from ...workspace.config import Strategy
 from . import reload_messages as messages
 from .failure_answers import NoAnswer
-from .reload_messages import Note, State, not_run
-from .result_notes import ResultNotes
+from .forwarding import QUEUE_STEP, Progress
+from .reload_messages import Note, ResultNotes, State, not_run
 from .upstream_link import DEFAULT_LIMITS, CallLimits
-from .waiting_progress import QUEUE_STEP, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable
@@ -77,15 +77,14 @@ class CallQueue:
         self._tasks = Tasks()  # apart from the calls': a client that cancels its call cancels nothing for others
         self._queue: dict[WaitingCall, None] = {}  # in the order of coming
         self._running = 0
-        self._idle: list[asyncio.Future[None]] = []  # done when nothing runs
-        self._checking = False
-        self._check_task: asyncio.Task[None] | None = None
+        self._idle: asyncio.Event | None = None  # for those who wait until nothing runs
+        self._check_task: asyncio.Task[None] | None = None  # while the code is checked
         self._replacing = False  # by this queue: from the check that finds new code until the server answers
         self._paused = False  # by the reloader
         self._holds_calls = False  # during a restart new calls wait; else they are told of it
         self._no_restart = asyncio.Event()  # set while neither replacing nor paused
         self._closed = False
-        self._notes = ResultNotes()
+        self.notes = ResultNotes()
         self._waits_for = _FOR_ITS_TURN  # what the calls in the queue wait for, as people read it
         self._reminder: asyncio.TimerHandle | None = None
         self._is_ordinary = True  # nothing stands in the way of a call, see `_advance`
@@ -121,7 +120,9 @@ class CallQueue:
         try:
             answer = await waiting.turn
         except asyncio.CancelledError:
-            self._withdraw(waiting)
+            self._queue.pop(waiting, None)
+            if waiting.granted:
+                self.leave()
             raise
         if answer is not None:
             return answer
@@ -133,7 +134,7 @@ class CallQueue:
         """Return when the newest code answers, or is known not to: for requests that need no turn and get no notes."""
         checks = 0
         while not self._closed:
-            if self._checking and self._check_task is not None:
+            if self._check_task is not None:
                 await asyncio.wait([self._check_task])
                 checks += 1
             elif self._restart_due:
@@ -141,20 +142,16 @@ class CallQueue:
                 if self._running and (self._idle or not self._swaps):
                     return
                 await self._no_restart.wait()
-            elif checks < MAX_CHECKS and self._needs_check(first=not checks):
+            elif checks < MAX_CHECKS and self._needs_check(
+                first=not (checks or self._running), builds_again=self.notes.build_fails and not self._serves()
+            ):
                 self._begin_check(None)
             else:
                 return
 
-    def _needs_check(self, *, first: bool) -> bool:
-        news = self._authority.news()
-        if news is True or self._running or not first:
-            return news is True
-        return news is None or (self._notes.build_fails and not self._serves())
-
     def look(self) -> None:
         """If the code is known to have changed, begin to build and start it; nothing waits for that."""
-        if not (self._checking or self._restart_due or self._closed) and self._authority.news() is True:
+        if not (self._check_task or self._restart_due or self._closed) and self._authority.news() is True:
             self._begin_check(None)
 
     # What the reloader uses.
@@ -165,9 +162,9 @@ class CallQueue:
         Returns when no call runs; with `hold`, at once. May be called again during a pause.
         """
         self._paused = True
-        self._notes.restart_begins()
+        self.notes.restart_begins()
         if not self._replacing:
-            self._begin_restart(hold=hold or self._holds_by_default)
+            self._begin_restart(hold=hold or self._swaps or self._waits())
         if not hold:
             await self._until_idle()
 
@@ -185,24 +182,14 @@ class CallQueue:
         self._closed = True
         if self._check_task is not None:
             self._check_task.cancel()
+            self._check_task = None
         self._authority.close()
         self._limit = inf
-        self._checking = self._replacing = self._paused = False
+        self._replacing = self._paused = False
         self._mark_checked()
         self._advance()
 
     # What mcpStatus uses.
-
-    @property
-    def failing(self) -> tuple[State, str] | None:
-        """How and why the code on disk could not be built or started, so that older code answers."""
-        failure = self._notes.failure
-        return (failure.state, self._notes.reason) if failure is not None else None
-
-    @property
-    def extension_error(self) -> str | None:
-        """What the failed build of the extension printed."""
-        return self._notes.extension_error
 
     @property
     def awaited_calls(self) -> int:
@@ -222,84 +209,79 @@ class CallQueue:
 
     def _add(self, waiting: WaitingCall) -> None:
         if self._restart_due and not self._holds_calls:
-            self._tell_of_restart(waiting, [messages.queued(self.name)])
+            self._answer(waiting, [messages.queued(self.name)])
             return
         self._queue[waiting] = None
         self._show((waiting,))
-        self._remind_later()
+        if self._reminder is None:
+            loop = asyncio.get_running_loop()
+            self._reminder = loop.call_later(self._limits.progress_seconds, self._remind)
         if self._restart_due:
             waiting.progress.tell(self._waits_for)
-        elif not self._checking:
-            news = self._authority.news()
-            begins_batch = not self._running and len(self._queue) == 1
+        elif self._check_task is None:
+            first = not self._running and len(self._queue) == 1
             # Each batch builds again while the build fails: the cause may lie outside the code.
-            if news is True or (begins_batch and (news is None or self._notes.build_fails)):
+            if self._needs_check(first=first, builds_again=self.notes.build_fails):
                 self._begin_check(waiting)
             else:
                 waiting.checked = True
                 self._advance()
 
-    def _tell_of_restart(self, waiting: WaitingCall, notes: list[Note]) -> None:
-        if (observer := self._observer()) is not None:
-            observer.waits(waiting.call, f"Told that {self.name} is restarted.", restarting=True)
-        self._answer(waiting, notes)
+    def _needs_check(self, *, first: bool, builds_again: bool) -> bool:
+        """`first`: of a batch, which trusts no authority that does not know."""
+        news = self._authority.news()
+        return news is True or (first and (news is None or builds_again))
 
     def _answer(self, waiting: WaitingCall, notes: list[Note]) -> None:
         """Answer the call instead of running it."""
+        if notes[0].state is State.RESTARTING and (observer := self._observer()) is not None:
+            observer.waits(waiting.call, f"Told that {self.name} is restarted.", restarting=True)
         self._queue.pop(waiting, None)
         if waiting.waits:
             waiting.turn.set_result(not_run(notes))
-
-    def _withdraw(self, waiting: WaitingCall) -> None:
-        """The client has cancelled the call."""
-        self._queue.pop(waiting, None)
-        if waiting.granted:
-            self._running -= 1
-            self._advance()
 
     async def _execute(self, waiting: WaitingCall, execute: Execute) -> Result | msgspec.Raw:
         run, tells_failed_start = True, False
         try:
             result = await execute()
         except NoAnswer as failure:
-            if not any(note.text for note in (*waiting.notes, *self._notes.pending)):
+            if not any(note.text for note in (*waiting.notes, *self.notes.pending)):
                 raise
             result, run = failure.answer("tools/call"), failure.may_have_run
             tells_failed_start = failure.has_reasons
         finally:
-            self._running -= 1
-            self._advance()
-        noted = self._notes.attach(result, waiting.notes, run=run, tells_failed_start=tells_failed_start)
+            self.leave()
+        noted = self.notes.attach(result, waiting.notes, run=run, tells_failed_start=tells_failed_start)
         self._advance()
         return noted
 
     def _advance(self) -> None:
         """Something has changed: let every call go on that can."""
-        if not self._running:
-            for idle in self._idle:
-                if not idle.done():  # its waiter may have been cancelled
-                    idle.set_result(None)
-            self._idle.clear()
+        if self._idle is not None and not self._running:
+            self._idle.set()
+            self._idle = None
         if self._restart_due:
             self._no_restart.clear()
         else:
             self._no_restart.set()
-            only_turn = self._waits_for != _FOR_ITS_TURN and not self._checking
+            only_turn = self._waits_for != _FOR_ITS_TURN and self._check_task is None
             if only_turn:
                 self._waits_for = _FOR_ITS_TURN
             self._begin_calls()
             if only_turn:
                 self._show(self._queue)
-        self._is_ordinary = not (self._restart_due or self._checking or self._notes.failure or self._notes.pending)
+        self._is_ordinary = not (self._restart_due or self._check_task or self.notes.failure or self.notes.pending)
 
     def _begin_calls(self) -> None:
-        while self._queue and self._running < self._limit and not self._checking:
+        while self._queue and self._running < self._limit and self._check_task is None:
             first = next(iter(self._queue))
             if first.checked:
                 del self._queue[first]
                 if first.waits:
                     self._running += 1
-                    first.grant(self._notes.failure)
+                    first.granted = True
+                    first.notes += [self.notes.failure] if self.notes.failure else []
+                    first.turn.set_result(None)
             elif self._authority.news() is True:  # it came after the last check had begun, and perhaps after an edit
                 self._begin_check(first)
             else:
@@ -311,21 +293,20 @@ class CallQueue:
 
     async def _until_idle(self) -> None:
         if self._running:
-            idle = asyncio.get_running_loop().create_future()
-            self._idle.append(idle)
-            await idle
+            self._idle = self._idle or asyncio.Event()
+            await self._idle.wait()
 
     # Checking the code.
 
     def _begin_check(self, trigger: WaitingCall | None) -> None:
         self._mark_checked()  # calls run only when the check is over
-        self._checking, self._is_ordinary = True, False
+        self._is_ordinary = False
         self._set_waits_for(f"Checking whether the code of {self.name} has changed.")
         self._check_task = self._tasks.start(self._check(trigger))
 
     async def _check(self, trigger: WaitingCall | None) -> None:
         result = await self._authority.check(self._set_waits_for)
-        self._checking = False
+        self._check_task = None
         if result is None:
             self._mark_checked()  # those that came meanwhile would get no answer either
         else:
@@ -335,15 +316,14 @@ class CallQueue:
     def _take(self, result: CheckResult, trigger: WaitingCall | None) -> None:
         if trigger is None or not trigger.waits:  # it was cancelled, and the next takes its place
             trigger = next((waiting for waiting in self._queue if waiting.waits), None)
-        notes, about_extension = self._notes, self._notes.extension_notes(result)
+        notes, about_extension = self.notes, self.notes.extension_notes(result)
         output = result.server_build_error
         if result.restart_due:
             notes.code_built()
             self._replace(trigger, about_extension)
             return
         if output is not None:
-            if notes.build_failed(self.name, result, output) and trigger is not None:
-                notes.build_failure_reported(result, output)
+            if notes.build_failed(self.name, result, output, reports=trigger is not None) and trigger is not None:
                 note = messages.build_failed(self.name, output, serves=self._serves())
                 self._answer(trigger, [note, *about_extension])
                 return
@@ -360,17 +340,13 @@ class CallQueue:
         """Whether the server is being replaced, or about to be."""
         return self._paused or self._replacing
 
-    @property
-    def _holds_by_default(self) -> bool:
-        return self._swaps or self._waits()
-
     def _replace(self, trigger: WaitingCall | None, about_extension: list[Note]) -> None:
         self._replacing = True
-        hold = self._holds_by_default
+        hold = self._swaps or self._waits()
         if trigger is not None and not hold:
-            self._tell_of_restart(trigger, [messages.restarting(self.name), *about_extension])
+            self._answer(trigger, [messages.restarting(self.name), *about_extension])
         else:
-            self._notes.pending += about_extension
+            self.notes.pending += about_extension
         self._begin_restart(hold=hold)
         self._tasks.start(self._replace_server())
 
@@ -382,7 +358,7 @@ class CallQueue:
             if hold:
                 waiting.progress.tell(self._waits_for)
             else:
-                self._tell_of_restart(waiting, [messages.queued(self.name)])
+                self._answer(waiting, [messages.queued(self.name)])
         self._show(self._queue)
         self._advance()
 
@@ -394,7 +370,7 @@ class CallQueue:
         restarted = await self._authority.restart()
         self._replacing = False
         if restarted is not None:
-            self._notes.restarted(self.name, restarted)
+            self.notes.restarted(self.name, restarted)
             if restarted.ok:
                 for waiting in self._queue:
                     waiting.notes.append(Note(State.SWAPPED if self._swaps else State.RELOADED))
@@ -411,17 +387,12 @@ class CallQueue:
             for waiting in queued:
                 observer.waits(waiting.call, self._waits_for, restarting=self._restart_due)
 
-    def _remind_later(self) -> None:
-        if self._reminder is None:
-            loop = asyncio.get_running_loop()
-            self._reminder = loop.call_later(self._limits.progress_seconds, self._remind)
-
     def _remind(self) -> None:
-        self._reminder = None
+        """Send progress again and again, while a call waits."""
         for waiting in self._queue:
             waiting.progress.tell(self._waits_for)
-        if self._queue:
-            self._remind_later()
+        loop = asyncio.get_running_loop()
+        self._reminder = loop.call_later(self._limits.progress_seconds, self._remind) if self._queue else None
 
 
 class WaitingCall:
@@ -440,12 +411,6 @@ class WaitingCall:
         """False also for a call that was cancelled, before its task notices."""
         return not self.turn.done()
 
-    def grant(self, note: Note | None) -> None:
-        self.granted = True
-        if note is not None:
-            self.notes.append(note)
-        self.turn.set_result(None)
-
 
 class ReloadQuery:
     """Asks the authority of hot reload: every request returns within a bound, with None if there is no answer.
@@ -457,6 +422,7 @@ class ReloadQuery:
     def __init__(self, authority: Authority, limits: CallLimits) -> None:
         self._authority = authority
         self._limits = limits
+        self._heard_at = 0.0  # of the request that is under way
         self._failing: set[str] = set()  # the requests that were not answered the last time
         self._abandoned: dict[str, asyncio.Task[Any]] = {}  # the requests that were given up, and are still open
 
@@ -471,68 +437,52 @@ class ReloadQuery:
 
     async def check(self, tell: Callable[[str], None]) -> CheckResult | None:
         """Given up when the authority has been silent for too long: a build that works says so."""
-        last_message = asyncio.get_running_loop().time()
 
         def hear(message: str) -> None:
-            nonlocal last_message
-            last_message = asyncio.get_running_loop().time()
+            self._heard_at = asyncio.get_running_loop().time()
             tell(message)
 
-        seconds = self._limits.check_seconds
-        return await self._ask(_CHECK, lambda: self._authority.check(hear), seconds, lambda: last_message)
+        return await self._ask(_CHECK, lambda: self._authority.check(hear), self._limits.check_seconds)
 
     async def restart(self) -> Restarted | None:
-        began = asyncio.get_running_loop().time()
-        return await self._ask(_RESTART, self._authority.ready_to_restart, self._limits.restart_seconds, lambda: began)
+        return await self._ask(_RESTART, self._authority.ready_to_restart, self._limits.restart_seconds)
 
     def close(self) -> None:
         for task in self._abandoned.values():
             task.cancel()
 
-    async def _ask(
-        self,
-        request: str,
-        ask: Callable[[], Coroutine[Any, Any, T]],
-        seconds: float,
-        since: Callable[[], float],
-    ) -> T | None:
-        """The answer, unless `seconds` pass after `since()` without one."""
+    async def _ask(self, request: str, ask: Callable[[], Coroutine[Any, Any, T]], seconds: float) -> T | None:
+        """The answer, unless nothing is heard for so many seconds."""
         if request in self._abandoned:
             return None
         loop = asyncio.get_running_loop()
+        self._heard_at = loop.time()
         task = loop.create_task(ask())
         try:
             while not task.done():
-                rest = since() + seconds - loop.time()
+                rest = self._heard_at + seconds - loop.time()
                 if rest <= 0:
+                    self._abandoned[request] = task
+                    task.add_done_callback(partial(self._close, request))
                     self._log_failure(request, f"nothing was heard of it for {seconds:g} s")
-                    self._abandon(request, task)
                     return None
                 await asyncio.wait([task], timeout=rest)
         except asyncio.CancelledError:
             task.cancel()
             raise
         try:
-            result = task.result()
-        except asyncio.CancelledError:
-            self._log_failure(request, "it was cancelled")
-            return None
-        except Exception as error:
+            answer = task.result()
+        except (asyncio.CancelledError, Exception) as error:
             self._log_failure(request, _reason(error))
             return None
         self._failing.discard(request)
-        return result
+        return answer
 
-    def _abandon(self, request: str, task: asyncio.Task[Any]) -> None:
-        """Ignore the answer when it comes; from then on the request can be made again."""
-        self._abandoned[request] = task
-
-        def close(task: asyncio.Task[Any]) -> None:
-            del self._abandoned[request]
-            if not task.cancelled():
-                task.exception()  # else asyncio logs that it was never retrieved
-
-        task.add_done_callback(close)
+    def _close(self, request: str, task: asyncio.Task[Any]) -> None:
+        """Ignore the answer to a request that was given up; from now on it can be made again."""
+        del self._abandoned[request]
+        if not task.cancelled():
+            task.exception()  # else asyncio logs that it was never retrieved
 
     def _log_failure(self, request: str, why: str) -> None:
         if request not in self._failing:
@@ -540,5 +490,7 @@ class ReloadQuery:
             log.warn(f"Hot reload was asked {request}, and gave no answer: {why}. Calls are made all the same.")
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
+    if isinstance(error, asyncio.CancelledError):
+        return "it was cancelled"
     return f"{type(error).__name__}: {error}".rstrip(": ").rstrip(".")

@@ -19,6 +19,7 @@ import msgspec
 from ...protocol.client.connection import Lost, Refusal
 from ...protocol.eras import LOG_LEVELS, MODERN_VERSIONS
 from ...protocol.jsonrpc import INVALID_REQUEST, RpcError, shown
+from ...protocol.modern_calls import ModernSession
 from ...protocol.parties import ClientInfo
 from ...protocol.running import Tasks
 from ...protocol.subscriptions import KINDS
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
     from ...protocol.client.connection import Connection, Peer
     from ...protocol.service import Params, Result, Session
     from ..state import ProxyState
-    from .silence_timeout import Caller
+    from .forwarding import Caller
     from .upstream_link import CallLimits, Link
 
 LIST_CHANGES = frozenset(method for _, method, _ in KINDS)
@@ -46,20 +47,16 @@ Who = tuple[str | None, str | None, bytes]
 class Route:
     """A conversation's connection to the upstream of one generation, and the requests that use it."""
 
-    __slots__ = ("callers", "closed", "connection", "conversation", "generation", "left", "modern", "usage")
+    __slots__ = ("callers", "connection", "conversation", "generation", "left", "modern", "unused")
 
-    def __init__(
-        self, conversation: Conversation, connection: Connection, generation: int, usage: dict[int, Usage]
-    ) -> None:
+    def __init__(self, conversation: Conversation, connection: Connection, generation: int) -> None:
         self.conversation = conversation
         self.connection = connection
         self.generation = generation
         self.modern = connection.server.modern
         self.callers: dict[Peer, None] = {}  # in the order in which they came
         self.left = False  # nothing new goes over it
-        self.closed = False
-        self.usage = usage.setdefault(generation, Usage())
-        self.usage.routes.append(self)
+        self.unused: asyncio.Event | None = None  # for those who wait until no request is under way
 
     def end(self, caller: Peer) -> None:
         """The request of this caller, which was put into `callers`, is over."""
@@ -67,56 +64,32 @@ class Route:
         self.check()
 
     def check(self) -> None:
-        """Close it if nothing uses it any more, and tell those who wait for that."""
-        if self.left and not self.callers:
+        """If nothing uses it any more, close it if it is left, and tell those who wait for that."""
+        if self.callers:
+            return
+        if self.left:
             self.conversation.close(self)
-        self.usage.check()
+        if self.unused is not None:
+            self.unused.set()
+            self.unused = None
 
     def leave(self) -> None:
         """Nothing new goes over it; it is closed when those who use it are done."""
-        self.conversation.leave(self)
-
-    def forget(self) -> None:
-        """It is closed: requests that still wait for an answer over it are lost."""
-        self.usage.routes.remove(self)
-
-
-class Usage:
-    """The routes of all clients to one upstream."""
-
-    def __init__(self) -> None:
-        self.routes: list[Route] = []
-        self.unused: asyncio.Event | None = None  # for those who wait until no request is under way
-
-    @property
-    def busy(self) -> bool:
-        return any(route.callers for route in self.routes)
-
-    def check(self) -> None:
-        if self.unused is not None and not self.busy:
-            self.unused.set()
+        self.left = True
+        if self.conversation.route is self:
+            self.conversation.route = None
+        self.check()
 
 
 class Conversation:
     """Implements `protocol.client.connection.Peer` for what the upstream says beside all requests."""
 
-    def __init__(
-        self,
-        session: Session,
-        link: Link,
-        noticed: Callable[[str, Params], bool],
-        usage: dict[int, Usage],
-        tasks: Tasks,
-        limits: CallLimits,
-    ) -> None:
-        """`noticed` takes notifications that concern all clients, and returns whether this was one."""
+    def __init__(self, session: Session, link: Link, owner: Conversations, limits: CallLimits) -> None:
         self.log_level: str | None = None  # that the client has chosen; a modern one with its requests
         self._session = session
         self._modern = session.client.protocol_version in MODERN_VERSIONS
         self._link = link
-        self._noticed = noticed
-        self._usage = usage
-        self._tasks = tasks
+        self._owner = owner
         self._limits = limits
         self.route: Route | None = None  # the connection in use; None: none is open
         self._opening: asyncio.Task[None] | None = None
@@ -139,7 +112,7 @@ class Conversation:
         if route is None or route.generation != self._link.generation:
             self._unconnected[caller] = None
             try:
-                route = await self._open()
+                route = await self.open()
             finally:
                 del self._unconnected[caller]
         route.callers[caller] = None
@@ -148,34 +121,28 @@ class Conversation:
                 return await route.connection.request(method, params, caller)
             return await self._translated(route, method, params, caller)
         except Lost:
-            self.leave(route)
+            route.leave()
             raise
         finally:
             route.end(caller)
 
-    async def open_ahead(self) -> None:
-        await self._aside(self._open, "a new connection")
+    def open_ahead(self) -> None:
+        self.start(self.open, "a new connection")
 
     async def tell(self, method: str, params: Params) -> None:
         """Pass a notification on to the upstream, if one is connected."""
+
+        async def notify() -> None:
+            await (await self.open()).connection.notify(method, params)
+
         if self._link.state is ConnectionState.CONNECTED:
-            await self._aside(partial(self._tell, method, params), method)
+            await self._aside(notify, method)
 
     async def set_level(self, level: str) -> None:
         """Now, and on each connection that is still to come."""
         self.log_level = level
         if self.route is not None and self.route.generation == self._link.generation:
             await self._aside(partial(self.route.connection.set_level, level), "logging/setLevel")
-
-    async def follow(self, uris: frozenset[str]) -> Mapping[str, RpcError]:
-        """Hear of changes of these from now on; those that the upstream refuses. UNREACHED."""
-        async with asyncio.timeout(self._limits.aside_seconds):
-            route = await self._open()
-            try:
-                return await route.connection.follow(uris)
-            except Lost:
-                self.leave(route)
-                raise
 
     def renew(self, *, old_answers: bool = False) -> None:
         """The upstream is another one, or gone. Who has spoken to the old one hears the new one from the start.
@@ -188,13 +155,12 @@ class Conversation:
             self._opening.cancel()
         if self.route is not None and self.route.generation != generation:
             if old_answers:
-                self.leave(self.route)
+                self.route.leave()
             else:
-                # Requests that still wait over it are lost.
                 self.close(self.route)
                 self.route = None
         if connected and self._begun and self.route is None and not self._modern:
-            self._tasks.start(self._aside(self._open, "a new connection"))
+            self.open_ahead()
 
     def end(self) -> None:
         """The client has gone."""
@@ -202,12 +168,22 @@ class Conversation:
         if self._opening is not None:
             self._opening.cancel()
         if self.route is not None:
-            self.leave(self.route)
+            self.route.leave()
+
+    def close(self, route: Route) -> None:
+        """Requests that still wait for an answer over it are lost."""
+        if route in self._owner.routes:
+            self._owner.routes.remove(route)
+            self.start(route.connection.close, "a goodbye")
+
+    def start(self, work: Callable[[], Awaitable[object]], what: str) -> None:
+        """Something that nobody waits for."""
+        self._owner.tasks.start(self._aside(work, what))
 
     # What the upstream says.
 
     def notify(self, method: str, params: Params) -> None:
-        if not self._noticed(method, params):
+        if not self._owner.noticed(method, params):
             self.pass_on(method, params)
 
     def pass_on(self, method: str, params: Params) -> None:
@@ -228,20 +204,15 @@ class Conversation:
 
     async def _translated(self, route: Route, method: str, params: Params, caller: Caller) -> Result:
         if self._modern:
-            await self._want_logs(caller.log_level)
+            level, lowest = caller.log_level, self.log_level
+            # A handshake server knows one level for all requests, of which each hears what it wants.
+            if level is not None and (lowest is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(lowest)):
+                await self.set_level(level)
             return for_modern_client(await route.connection.request(method, for_handshake_server(params), caller))
         try:
             return for_handshake_client(await route.connection.request(method, params, caller), method)
         except RpcError as error:
             raise error_for_handshake_client(error, method, params) from None
-
-    async def _want_logs(self, level: str | None) -> None:
-        """A handshake server knows one level for all requests, of which each hears what it wants."""
-        if level is not None and (self.log_level is None or LOG_LEVELS.index(level) < LOG_LEVELS.index(self.log_level)):
-            await self.set_level(level)
-
-    async def _tell(self, method: str, params: Params) -> None:
-        await (await self._open()).connection.notify(method, params)
 
     async def _aside(self, work: Callable[[], Awaitable[object]], what: str) -> None:
         """Something that no request waits for, within a bound."""
@@ -251,7 +222,7 @@ class Conversation:
         except (*UNREACHED, RpcError) as error:
             log.debug(f"'{shown(what)}' did not reach the upstream: {error}")
 
-    async def _open(self) -> Route:
+    async def open(self) -> Route:
         """The connection to the present upstream, opened once for all who wait."""
         if self.ended:
             raise _gone()
@@ -260,7 +231,7 @@ class Conversation:
             if opening is None or opening.done() or self._opening_for != generation:
                 if opening is not None:
                     opening.cancel()
-                opening = self._opening = self._tasks.start(self._connect(generation))
+                opening = self._opening = self._owner.tasks.start(self._connect(generation))
                 self._opening_for = generation
             try:
                 await asyncio.shield(opening)
@@ -276,26 +247,12 @@ class Conversation:
             connection = await self._link.connect(self, modern_first=self._modern)
         except Lost as lost:
             raise Lost(str(lost), sent=False) from None  # the greeting may have been sent, but no request
-        route = Route(self, connection, generation, self._usage)
         if self.route is not None:
-            self.leave(self.route)
-        self.route, self._begun = route, True
+            self.route.leave()
+        self.route, self._begun = Route(self, connection, generation), True
+        self._owner.routes.add(self.route)
         if self.log_level is not None:
             await self._aside(partial(connection.set_level, self.log_level), "logging/setLevel")
-
-    def leave(self, route: Route) -> None:
-        """Nothing new goes over it; it is closed when those who use it are done."""
-        route.left = True
-        if self.route is route:
-            self.route = None
-        if not route.callers:
-            self.close(route)
-
-    def close(self, route: Route) -> None:
-        if not route.closed:
-            route.closed = True
-            route.forget()
-            self._tasks.start(self._aside(route.connection.close, "a goodbye"))
 
 
 def _gone() -> Lost:
@@ -303,18 +260,26 @@ def _gone() -> Lost:
 
 
 class Conversations:
+    """Implements `protocol.client.connection.Peer` for all clients, which share an upstream's only conversation.
+
+    `resource_updated` tells the clients who follow that resource.
+    """
+
+    log_level = None  # each request says which log messages it wants
+
     def __init__(
         self, link: Link, state: ProxyState, resource_updated: Callable[[str], None], limits: CallLimits
     ) -> None:
+        self.tasks = Tasks()
+        self.routes: set[Route] = set()  # all that are open
+        self.by_session: dict[Session, Conversation] = {}
         self._link = link
         self._resource_updated = resource_updated
         self._limits = limits
-        self._tasks = Tasks()
-        self._usage: dict[int, Usage] = {}  # by generation
-        self.by_session: dict[Session, Conversation] = {}
+        self._first: ClientInfo | None = None  # the AI client that has started the proxy
+        self._own_client = ClientInfo(state.server.name, state.server.version, {}, MODERN_VERSIONS[0])
         self._modern: dict[Who, Conversation] = {}  # the one that was longest not used first
-        self.own_client = ClientInfo(state.server.name, state.server.version, {}, MODERN_VERSIONS[0])
-        self._watch = self._begin(_Watcher(self.own_client))
+        self._watch = self._begin(ModernSession(self._own_client))  # follows resources for all clients
         self._followed: dict[str, int] = {}  # how many endpoints follow it for a client
         self._following = asyncio.Lock()  # the upstream is told one thing after the other, and the last is right
 
@@ -323,9 +288,17 @@ class Conversations:
         found = self.by_session.get(session)
         if found is not None:
             return found
-        if session.client.protocol_version in MODERN_VERSIONS:
-            return self._of_modern(session)
-        found = self.by_session[session] = self._begin(session)
+        if session.client.protocol_version not in MODERN_VERSIONS:
+            found = self.by_session[session] = self._begin(session)
+            return found
+        who = _who(session.client)
+        found = self._modern.pop(who, None)
+        if found is None:
+            surplus = max(len(self._modern) + 1 - self._limits.modern_clients, 0)
+            for other in [other for other, conversation in self._modern.items() if conversation.idle][:surplus]:
+                self._modern.pop(other).end()
+            found = self._begin(session)
+        self._modern[who] = found
         return found
 
     def known_modern(self, client: ClientInfo) -> Conversation | None:
@@ -334,29 +307,25 @@ class Conversations:
 
     async def until_unused(self, generation: int) -> None:
         """Until no request waits for this upstream; one that is silent for too long is given up."""
-        usage = self._usage.get(generation)
-        if usage is not None and usage.busy:
-            usage.unused = usage.unused or asyncio.Event()
-            await usage.unused.wait()
+        while busy := [route for route in self.routes if route.generation == generation and route.callers]:
+            busy[0].unused = busy[0].unused or asyncio.Event()
+            await busy[0].unused.wait()
 
     def end(self, session: Session) -> None:
-        conversation = self.by_session.pop(session, None)
-        if conversation is not None:
+        if (conversation := self.by_session.pop(session, None)) is not None:
             conversation.end()
 
     def open_ahead(self, session: Session) -> None:
         """Open the connection of this session before its first request, which then finds it open."""
         if self._link.state is ConnectionState.CONNECTED:
-            self._tasks.start(self.of(session).open_ahead())
+            self.of(session).open_ahead()
 
     def renew(self, *, old_answers: bool = False) -> None:
         """The upstream is another one, or gone. `old_answers`: what was sent to the old one is still answered there."""
         for conversation in (*self.all(), self._watch):
             conversation.renew(old_answers=old_answers)
-        for generation in [one for one, usage in self._usage.items() if not usage.routes]:
-            del self._usage[generation]
         if self._followed and self._link.state is ConnectionState.CONNECTED:
-            self._tasks.start(self._follow_again())
+            self.tasks.start(self._follow_again())
 
     async def follow(self, uri: str, wanted: bool) -> None:
         """Kept while there is no upstream; RpcError when there is one and it refuses."""
@@ -387,27 +356,36 @@ class Conversations:
         """The sessions' first, in the order in which they came."""
         yield from (*self.by_session.values(), *self._modern.values())
 
+    # For an upstream that can have one conversation only.
+
+    def met(self, client: ClientInfo) -> None:
+        """The AI client that has started the proxy has said who it is; a modern one does so before it calls."""
+        self._first = client
+
+    @property
+    def client(self) -> ClientInfo:
+        """Whom the server sees, with the capabilities that count for all."""
+        return self._first or next((conversation.client for conversation in self.all()), self._own_client)
+
+    def notify(self, method: str, params: Params) -> None:
+        if not self.noticed(method, params):
+            for conversation in self.all():
+                conversation.pass_on(method, params)
+
+    async def ask(self, method: str, params: Params, name: str | None = None) -> Result:
+        # The first whose request runs; else the first.
+        conversation = min(self.all(), key=lambda conversation: conversation.idle, default=None)
+        if conversation is None:
+            raise RpcError(INVALID_REQUEST, f"There is nobody yet who could be asked for '{method}'.")
+        return await conversation.ask(method, params, name)
+
     async def close(self) -> None:
         for conversation in (*self.all(), self._watch):
             conversation.end()
-        await self._tasks.wait(self._limits.close_seconds)
-
-    def _of_modern(self, session: Session) -> Conversation:
-        who = _who(session.client)
-        conversation = self._modern.pop(who, None)
-        if conversation is None:
-            self._make_room()
-            conversation = self._begin(session)
-        self._modern[who] = conversation
-        return conversation
-
-    def _make_room(self) -> None:
-        surplus = len(self._modern) + 1 - self._limits.modern_clients
-        for who in [who for who, conversation in self._modern.items() if conversation.idle][: max(surplus, 0)]:
-            self._modern.pop(who).end()
+        await self.tasks.wait(self._limits.close_seconds)
 
     def _begin(self, session: Session) -> Conversation:
-        return Conversation(session, self._link, self.noticed, self._usage, self._tasks, self._limits)
+        return Conversation(session, self._link, self, self._limits)
 
     async def _follow_again(self) -> None:
         try:
@@ -417,8 +395,14 @@ class Conversations:
             log.warn(f"The dev server does not tell any more of the resources that are followed: {error}")
 
     async def _follow(self) -> Mapping[str, RpcError]:
-        async with self._following:
-            return await self._watch.follow(frozenset(self._followed))
+        """Hear of changes of the resources that are followed; those that the upstream refuses. UNREACHED."""
+        async with self._following, asyncio.timeout(self._limits.aside_seconds):
+            route = await self._watch.open()
+            try:
+                return await route.connection.follow(frozenset(self._followed))
+            except Lost:
+                route.leave()
+                raise
 
     def _count(self, uri: str, number: int) -> None:
         if number > 0:
@@ -429,50 +413,3 @@ class Conversations:
 
 def _who(client: ClientInfo) -> Who:
     return client.name, client.version, msgspec.json.encode(client.capabilities)
-
-
-class _Watcher:
-    """The client that follows resources for all others."""
-
-    def __init__(self, client: ClientInfo) -> None:
-        self.client = client
-
-    def notify(self, method: str, params: Params | None = None) -> None:  # noqa: ARG002
-        log.debug(f"'{method}' was dropped: it belongs to no client")
-
-    async def ask(self, method: str, params: Params) -> Result:  # noqa: ARG002
-        raise RpcError(INVALID_REQUEST, f"There is nobody to ask for '{method}'.")
-
-
-class BroadcastPeer:
-    """Implements `protocol.client.connection.Peer`."""
-
-    log_level = None  # each request says which log messages it wants
-
-    def __init__(self, conversations: Conversations) -> None:
-        self._conversations = conversations
-        self._first: ClientInfo | None = None
-
-    def met(self, client: ClientInfo) -> None:
-        """The AI client that has started the proxy has said who it is; a modern one does so before it calls."""
-        self._first = client
-
-    @property
-    def client(self) -> ClientInfo:
-        """Whom the server sees, with the capabilities that count for all."""
-        if self._first is not None:
-            return self._first
-        for conversation in self._conversations.all():
-            return conversation.client
-        return self._conversations.own_client
-
-    def notify(self, method: str, params: Params) -> None:
-        if not self._conversations.noticed(method, params):
-            for conversation in self._conversations.all():
-                conversation.pass_on(method, params)
-
-    async def ask(self, method: str, params: Params, name: str | None = None) -> Result:
-        conversations = list(self._conversations.all())
-        for conversation in (*(one for one in conversations if not one.idle), *conversations):
-            return await conversation.ask(method, params, name)
-        raise RpcError(INVALID_REQUEST, f"There is nobody yet who could be asked for '{method}'.")

@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ...protocol.eras import (
-    CACHEABLE_METHODS,
-    CAPABILITIES_KEY,
-    CLIENT_KEY,
-    LOG_LEVEL_KEY,
-    SERVER_KEY,
-    SUBSCRIPTION_KEY,
-    VERSION_KEY,
-)
+from ...protocol.client.messages import ENVELOPE_KEYS
+from ...protocol.eras import CACHEABLE_METHODS, SERVER_KEY, SUBSCRIPTION_KEY
 from ...protocol.jsonrpc import INVALID_PARAMS, RESOURCE_NOT_FOUND, RpcError
 
 if TYPE_CHECKING:
@@ -25,7 +18,7 @@ if TYPE_CHECKING:
 
 
 # Members of `_meta` that only the modern era has. Others with the same prefix (a task's, for instance) are older.
-MODERN_KEYS = frozenset({VERSION_KEY, CAPABILITIES_KEY, CLIENT_KEY, LOG_LEVEL_KEY, SERVER_KEY, SUBSCRIPTION_KEY})
+MODERN_KEYS = ENVELOPE_KEYS | {SERVER_KEY, SUBSCRIPTION_KEY}
 # The members with which a modern client answers questions, in a repeated call.
 ANSWERS = frozenset({"inputResponses", "requestState"})
 
@@ -49,11 +42,9 @@ def for_handshake_client(result: msgspec.Raw, method: str) -> Result:
         opened.pop("cacheScope", None)
     meta = _object(opened.get("_meta"))
     if isinstance(meta, dict) and not MODERN_KEYS.isdisjoint(meta):
-        kept = {key: value for key, value in meta.items() if key not in MODERN_KEYS}
-        if kept:
+        del opened["_meta"]
+        if kept := {key: value for key, value in meta.items() if key not in MODERN_KEYS}:
             opened["_meta"] = kept
-        else:
-            del opened["_meta"]
     return opened
 
 
@@ -69,8 +60,6 @@ def for_handshake_server(params: Params) -> Params:
     if params.get("requestState") is not None:
         message = "The call that waited for this answer is gone. Call again without requestState."
         raise RpcError(INVALID_PARAMS, message)
-    if ANSWERS.isdisjoint(params):
-        return params
     return {key: value for key, value in params.items() if key not in ANSWERS}
 
 

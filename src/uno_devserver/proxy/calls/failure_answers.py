@@ -12,8 +12,9 @@ from ..own_tools import HEALTH, INITIALIZE
 from ..state import ConnectionState
 
 if TYPE_CHECKING:
-    from ...protocol.service import Params, Result
+    from ...protocol.service import Result
     from ..state import ProxyState
+    from .forwarding import Request
     from .upstream_link import Link
 
 
@@ -25,7 +26,6 @@ TIMED_OUT = -32014
 QUOTED_ISSUES = 3  # a model reads the first few; uno_health has them all
 FOR_THE_USER = frozenset({"WorkspaceNotTrusted", "ConfigInvalid"})  # a start fails for it until a person has acted
 
-_SOON = f"Try again in a few seconds; {HEALTH} tells how far it is."
 _NOT_RUN = "This request has not been run."
 
 
@@ -67,18 +67,16 @@ def unavailable(link: Link, state: ProxyState) -> NoAnswer:
     data: dict[str, Any] = {"connectionState": connection.value}
     if connection is ConnectionState.DEGRADED:
         return _degraded(state, data)
-    if connection is ConnectionState.SHUTDOWN:
-        return NoAnswer(UNAVAILABLE, f"uno-devserver is ending. {_NOT_RUN}", "Start it again to go on.", **data)
-    if link.fallback:
-        message = f"uno-devserver does not know yet which workspace to serve. {_NOT_RUN}"
-        remedy = f"Call {INITIALIZE} with the absolute path of its folder as workspaceDirectory, then try again."
-        return NoAnswer(UNAVAILABLE, message, remedy, **data)
-    if connection is ConnectionState.RECONNECTING or link.generation:
-        message = "The dev server has gone, and is not back yet."
-    else:
-        message = "The dev server is starting, and is not ready yet."
     reasons, steps = known_issues(state)
-    remedy = _paragraph(*steps, f"{HEALTH} tells how far it is.") if steps else _SOON
+    message = "The dev server is starting, and is not ready yet."
+    remedy = _paragraph(*(steps or ["Try again in a few seconds;"]), f"{HEALTH} tells how far it is.")
+    if connection is ConnectionState.SHUTDOWN:
+        message, reasons, remedy = "uno-devserver is ending.", [], "Start it again to go on."
+    elif link.fallback:
+        message, reasons = "uno-devserver does not know yet which workspace to serve.", []
+        remedy = f"Call {INITIALIZE} with the absolute path of its folder as workspaceDirectory, then try again."
+    elif connection is ConnectionState.RECONNECTING or link.generation:
+        message = "The dev server has gone, and is not back yet."
     return NoAnswer(UNAVAILABLE, _paragraph(message, *reasons, _NOT_RUN), remedy, **data)
 
 
@@ -87,9 +85,8 @@ def _degraded(state: ProxyState, data: dict[str, Any]) -> NoAnswer:
     reasons, steps = _quoted(issues)
     message = _paragraph("The dev server does not work.", *(reasons or ["It could not be started."]), _NOT_RUN)
     stays = any(issue.get("severity") == "Fatal" and issue.get("code") in FOR_THE_USER for issue in issues)
-    attempt = (
-        f"{HEALTH} tells more." if stays else f"Each call asks for a new attempt; {HEALTH} tells what comes of it."
-    )
+    attempt = f"Each call asks for a new attempt; {HEALTH} tells what comes of it."
+    attempt = f"{HEALTH} tells more." if stays else attempt
     return NoAnswer(UNAVAILABLE, message, _paragraph(*steps, attempt), **data, issues=issues)
 
 
@@ -103,36 +100,32 @@ def refused(why: str) -> NoAnswer:
     return NoAnswer(UNAVAILABLE, message, f"Call {HEALTH}, which tells what is wrong.")
 
 
-def ended(method: str, params: Params, times: int) -> NoAnswer:
+def ended(request: Request, times: int) -> NoAnswer:
     """The upstream ended while the request ran, `times` times in all."""
-    what = _named(method, params)
+    what = _named(request)
+    message = (
+        f"The dev server was lost while it ran {what}. "
+        "The outcome is unknown: it may have had an effect, all of it or a part. It has not been run again."
+    )
+    remedy = f"Look at what it may have changed before you repeat it; {HEALTH} tells whether the dev server is back."
     if times > 1:
         message = f"The dev server was lost each of the {times} times that it ran {what}, without an answer."
-        remedy = (
-            f"It is likely that {what} makes it end. Change its arguments, or repair the server; {HEALTH} tells more."
-        )
-    else:
-        message = (
-            f"The dev server was lost while it ran {what}. "
-            "The outcome is unknown: it may have had an effect, all of it or a part. It has not been run again."
-        )
-        remedy = (
-            f"Look at what it may have changed before you repeat it; {HEALTH} tells whether the dev server is back."
-        )
+        remedy = f"It is likely that {what} makes it end. Change its arguments, or repair the server; "
+        remedy += f"{HEALTH} tells more."
     return NoAnswer(OUTCOME_UNKNOWN, message, remedy)
 
 
-def silent(method: str, params: Params, seconds: float) -> NoAnswer:
+def silent(request: Request, seconds: float) -> NoAnswer:
     message = (
-        f"Nothing has been heard of {_named(method, params)} for {seconds:g} s, so it has been cancelled. "
+        f"Nothing has been heard of {_named(request)} for {seconds:g} s, so it has been cancelled. "
         "The outcome is unknown: the dev server may be busy, or hang."
     )
     return NoAnswer(TIMED_OUT, message, f"Call {HEALTH}, then look at what it may have changed before you repeat it.")
 
 
-def _named(method: str, params: Params) -> str:
-    name = params.get("name")
-    return f"'{shown(name)}'" if method == "tools/call" and isinstance(name, str) else f"'{shown(method)}'"
+def _named(request: Request) -> str:
+    name = request.params.get("name") if request.method == "tools/call" else None
+    return f"'{shown(name if isinstance(name, str) else request.method)}'"
 
 
 def known_issues(state: ProxyState, code: str | None = None) -> tuple[list[str], list[str]]:
@@ -155,7 +148,4 @@ def _issues(state: ProxyState) -> list[dict[str, Any]]:
 
 def _paragraph(*sentences: str) -> str:
     """In one paragraph; one that quotes lines of the upstream ends its paragraph."""
-    text = ""
-    for sentence in sentences:
-        text += sentence + ("\n\n" if "\n" in sentence else " ")
-    return text.strip()
+    return "".join(sentence + ("\n\n" if "\n" in sentence else " ") for sentence in sentences).strip()

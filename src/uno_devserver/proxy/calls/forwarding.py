@@ -1,25 +1,24 @@
 """Forwards one request to the upstream, through restarts and crashes: it has exactly one outcome, and a true one.
 
 A request that never reached an upstream goes to the next. One that did, and whose upstream ended, is only repeated if
-doing it twice is as good as doing it once; else its client is told that the outcome is unknown.
+doing it twice is as good as doing it once; else its client is told that the outcome is unknown. A request of which
+nothing is heard for too long, not even progress, is cancelled; `relay.py` does so itself, by the same limit.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...protocol.client.connection import Lost, Refusal
 from ...protocol.jsonrpc import STOPPED, RpcError
 from ...system.values import Value
 from ..state import ConnectionState
 from .failure_answers import NoAnswer, ended, refused, silent, unavailable, unreachable
-from .silence_timeout import Caller, SilenceWatch
 from .upstream_link import Unavailable
-from .waiting_progress import report
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable
 
     import msgspec
 
@@ -30,6 +29,8 @@ if TYPE_CHECKING:
     from .conversations import Conversations
     from .upstream_link import CallLimits, Link
 
+    Answer = msgspec.Raw | Result
+
 # Besides calls of tools that say so of themselves. Lists do not come here: they are answered from the state.
 REPEATABLE_METHODS = frozenset({"resources/read", "prompts/get", "completion/complete"})
 
@@ -39,12 +40,17 @@ FOR_ANOTHER = "The dev server was lost. Waiting for the next."
 FOR_WATCHERS = "Finding out whether its code is watched."
 FOR_NEWEST_CODE = "Waiting for the newest code."
 
+# Progress must only grow, and the upstream may report its own later, so the steps of a call that waits are small. They
+# are smallest in the queue, because a call waits there before it waits for the upstream.
+QUEUE_STEP = 0.000_001  # at one a second, it takes a quarter of an hour to reach the next
+UPSTREAM_STEP = 0.001
+
 
 class Request(Value):
     method: str
     params: Params
     lost: int | None = None  # the generation of the upstream that it was relayed to, and that is gone
-    sent: int = 0  # how many upstreams had it when they ended
+    sent: bool = False  # that one may have run it
 
 
 class Forwarding:
@@ -52,62 +58,45 @@ class Forwarding:
         self, link: Link, state: ProxyState, conversations: Conversations, limits: CallLimits, *, waits: bool = False
     ) -> None:
         self.waits = waits  # --wait-calls: hold requests while there is no upstream
-        self.queue: CallQueue | None = None  # where code is reloaded: all calls of tools pass it
+        self.queue: CallQueue | None = None  # all calls of tools pass it; None: code is not reloaded
         self.arranging: asyncio.Future[None] | None = None  # it is being found out whether it is
-        self.observer: Recorder | None = None  # who looks on; told only where a request has to wait
+        self.observer: Recorder | None = None  # records the calls that come; told where a request has to wait
         self._link = link
         self._state = state
         self._conversations = conversations
         self._limits = limits
-        self._silence = SilenceWatch(limits.silence_seconds)
 
-    def run(self, call: Call, request: Request) -> Coroutine[Any, Any, msgspec.Raw | Result]:
+    async def run(self, call: Call, request: Request) -> Answer:
         """The upstream's answer to `request`, made for `call`; RpcError is the upstream's, too. Else NoAnswer."""
+        problem = None
+        if self.queue is None and (self.arranging or self._link.state is not ConnectionState.CONNECTED):
+            problem = await self._await_queue(call, request)
         queue = self.queue
-        if queue is None:
-            ready = self._link.state is ConnectionState.CONNECTED and self.arranging is None
-            return self._run(call, request) if ready else self._run_first(call, request)
-        if request.method == "tools/call":
-            if self.waits and self._link.state is not ConnectionState.CONNECTED:
-                return self._run_built(queue, call, request)
-            return queue.run(call, lambda: self._run(call, request))
-        if request.method in REPEATABLE_METHODS:
-            return self._run_current(queue, call, request)
-        return self._run(call, request)
+        if queue is not None and request.method in REPEATABLE_METHODS:
+            self._waits(call, FOR_NEWEST_CODE)
+            await queue.current()
+            self._goes_on(call)
+        if queue is None or request.method != "tools/call":
+            if problem is not None:
+                raise problem
+            return await self.run_queued(call, request)
+        may_be_unbuilt = self.waits and self._link.state is not ConnectionState.CONNECTED
+        if problem is None:
+            try:
+                return await queue.run(call, lambda: self.run_queued(call, request))
+            except NoAnswer as none:
+                if none.may_have_run or not may_be_unbuilt or self.queue is None:
+                    raise
+                problem, queue = none, self.queue
+        # The queue builds the code first: an upstream that does not start may never have been built.
+        return await queue.run(call, lambda: self._run_unless(problem, call, request))
 
-    def run_lost(self, call: Call, request: Request) -> Coroutine[Any, Any, msgspec.Raw | Result]:
-        """Go on with a call that has passed the queue, and whose upstream is gone."""
-        return self._run(call, request)
-
-    def list_read(self) -> None:
-        """A client has read a list."""
-        if self.queue is not None:
-            self.queue.look()
-
-    def use_queue(self, queue: CallQueue | None) -> None:
-        """From now on all calls of tools pass it; None: code is not reloaded."""
-        self.queue = queue
-
-    def observe(self, observer: Recorder | None) -> None:
-        """Record calls from now on, or no longer; calls that are under way are not recorded."""
-        self.observer = observer
-
-    def await_reloader(self, known: asyncio.Future[None]) -> None:
-        """Calls wait until this is done: then it is known whether there is a queue."""
-        self.arranging = known
-        known.add_done_callback(self._reloader_is_known)
-
-    def _reloader_is_known(self, known: asyncio.Future[None]) -> None:
-        if self.arranging is known:
-            self.arranging = None
-
-    async def _run_first(self, call: Call, request: Request) -> msgspec.Raw | Result:
-        """Wait until it is known whether code is reloaded, so as not to run on old code.
+    async def _await_queue(self, call: Call, request: Request) -> NoAnswer | None:
+        """Wait until it is known whether code is reloaded, so as not to run on old code; why there is no upstream.
 
         Where hot reload begins only when there is an upstream, calls that waited for one do not wait for it, too.
         """
-        arranging = self.arranging
-        problem = None
+        arranging, problem = self.arranging, None
         if self._link.state is not ConnectionState.CONNECTED:
             try:
                 await self._hold(call)
@@ -120,78 +109,65 @@ class Forwarding:
             await asyncio.wait([arranging], timeout=self._limits.check_seconds)
             self._goes_on(call)
             self.arranging = None
-        if problem is not None:
-            return await self._run_unless(problem, self.queue, call, request)
-        return await (self.run if self.queue is not None else self._run)(call, request)
+        return problem
 
-    async def _run_built(self, queue: CallQueue, call: Call, request: Request) -> msgspec.Raw | Result:
-        """Through the queue, and once more if the upstream has given up meanwhile."""
-        try:
-            return await queue.run(call, lambda: self._run(call, request))
-        except NoAnswer as problem:
-            if problem.may_have_run:
-                raise
-            return await self._run_unless(problem, self.queue, call, request)
-
-    async def _run_unless(
-        self, problem: NoAnswer, queue: CallQueue | None, call: Call, request: Request
-    ) -> msgspec.Raw | Result:
-        """Pass the queue, which builds the code first: an upstream that does not start may never have been built."""
-
-        async def run() -> msgspec.Raw | Result:
-            if self._link.state is ConnectionState.DEGRADED:
-                raise problem
-            return await self._run(call, request)
-
-        if queue is None:
+    async def _run_unless(self, problem: NoAnswer, call: Call, request: Request) -> Answer:
+        if self._link.state is ConnectionState.DEGRADED:
             raise problem
-        return await queue.run(call, run)
+        return await self.run_queued(call, request)
 
-    async def _run_current(self, queue: CallQueue, call: Call, request: Request) -> msgspec.Raw | Result:
-        self._waits(call, FOR_NEWEST_CODE)
-        await queue.current()
-        self._goes_on(call)
-        return await self._run(call, request)
-
-    async def _run(self, call: Call, request: Request) -> msgspec.Raw | Result:
-        link, method, params = self._link, request.method, request.params
-        losses = None if request.lost is None else _Losses(self._limits, request.sent)
-        if losses is not None and request.lost is not None:
-            await self._wait_for_another(call, request.lost, losses, method, params)
+    async def run_queued(self, call: Call, request: Request) -> Answer:
+        """The same for a request that has passed the queue, or need not."""
+        link, losses = self._link, _Losses(self._limits)
+        caller = Caller(call, self._limits.silence_seconds)
+        if request.lost is not None:
+            losses.add(sent=request.sent)
+            await self._wait_for_another(call, request, request.lost, losses)
         elif link.state is not ConnectionState.CONNECTED:
             await self._hold(call)
-        caller = Caller(call)
         while True:
-            generation = link.generation
-            self._silence.watch(caller)
+            generation, conversation = link.generation, self._conversations.of(call.session)
+            silence = asyncio.timeout(self._limits.silence_seconds)
             try:
-                answer = await self._conversations.of(call.session).request(method, params, caller)
+                async with silence:
+                    caller.silence = silence
+                    answer = await conversation.request(request.method, request.params, caller)
                 link.worked(generation)
                 return answer
             except (Lost, Unavailable) as loss:
-                losses = losses or _Losses(self._limits)
-                if isinstance(loss, Lost) and loss.sent:
-                    losses.one_more_sent()
-                    if losses.sent > self._limits.repetitions or not self.may_repeat(method, params):
-                        raise ended(method, params, losses.sent) from None
+                sent = isinstance(loss, Lost) and loss.sent
+                losses.add(sent=sent)
+                if sent and not self._may_try_again(request, losses):
+                    raise ended(request, losses.sent) from None
             except RpcError as error:
-                if error.code != STOPPED or not self.may_repeat(method, params):
+                if error.code != STOPPED:
+                    raise
+                losses.add(sent=True)
+                if not self._may_try_again(request, losses):
                     raise  # a server that stops says itself that the outcome is unknown
-                losses = losses or _Losses(self._limits)
-                losses.one_more_sent()
-                if losses.sent > self._limits.repetitions:
-                    raise
             except Refusal as refusal:
-                if losses is not None and losses.sent:
-                    raise ended(method, params, losses.sent) from None
-                raise refused(str(refusal)) from None
-            except asyncio.CancelledError:
-                if not caller.gave_up():
+                raise (ended(request, losses.sent) if losses.sent else refused(str(refusal))) from None
+            except TimeoutError:
+                if not silence.expired():
                     raise
-                raise silent(method, params, self._limits.silence_seconds) from None
+                raise silent(request, self._limits.silence_seconds) from None
             finally:
-                self._silence.forget(caller)
-            await self._wait_for_another(call, generation, losses, method, params)
+                caller.silence = None
+            await self._wait_for_another(call, request, generation, losses)
+
+    def list_read(self) -> None:
+        """A client has read a list."""
+        if self.queue is not None:
+            self.queue.look()
+
+    def await_reloader(self, known: asyncio.Future[None]) -> None:
+        """Calls wait until this is done: then it is known whether there is a queue."""
+        self.arranging = known
+        known.add_done_callback(self._reloader_is_known)
+
+    def _reloader_is_known(self, known: asyncio.Future[None]) -> None:
+        if self.arranging is known:
+            self.arranging = None
 
     async def await_upstream(self, call: Call, seconds: float) -> None:
         """Wait for an upstream; NoAnswer if there is none in time, or none will come by itself."""
@@ -199,7 +175,9 @@ class Forwarding:
             await self._link.reconsider()
             self._link.wanted()
         self._waits(call, FOR_UPSTREAM)
-        reporting = asyncio.ensure_future(report(call, self._waiting_for, self._limits.progress_seconds))
+        reporting = asyncio.ensure_future(
+            report(call, lambda: f"Waiting for the dev server: {self._link.state.value}", self._limits.progress_seconds)
+        )
         try:
             connected = await self._link.until_connected(seconds)
         finally:
@@ -212,17 +190,12 @@ class Forwarding:
         """Wait for the upstream as long as calls wait; NoAnswer if it does not come."""
         if self._link.state is ConnectionState.DEGRADED:
             await self._link.reconsider()
-        seconds = self._limits.hold_seconds if self.waits else self._grace()
-        if not seconds:
+        comes = self._link.state not in (ConnectionState.DEGRADED, ConnectionState.SHUTDOWN) and not self._link.fallback
+        if not (self.waits or comes):
             problem = unavailable(self._link, self._state)
             self._link.wanted()
             raise problem
-        await self.await_upstream(call, seconds)
-
-    def _grace(self) -> float:
-        """How long a call waits for an upstream that is on its way, be it the first one or the next."""
-        comes = self._link.state not in (ConnectionState.DEGRADED, ConnectionState.SHUTDOWN)
-        return self._limits.grace_seconds if comes and not self._link.fallback else 0.0
+        await self.await_upstream(call, self._limits.hold_seconds if self.waits else self._limits.grace_seconds)
 
     def _waits(self, call: Call, why: str) -> None:
         if self.observer is not None:
@@ -232,61 +205,116 @@ class Forwarding:
         if self.observer is not None:
             self.observer.goes_on(call)
 
-    def _waiting_for(self) -> str:
-        return f"Waiting for the dev server: {self._link.state.value}"
-
-    def may_repeat(self, method: str, params: Params) -> bool:
+    def may_repeat(self, request: Request) -> bool:
         """Whether doing it twice is as good as doing it once."""
-        if method != "tools/call":
-            return method in REPEATABLE_METHODS
-        tool = self._link.tool(str(params.get("name")))
+        if request.method != "tools/call":
+            return request.method in REPEATABLE_METHODS
+        tool = self._link.tool(str(request.params.get("name")))
         hints = tool.get("annotations") if tool is not None else None
         return isinstance(hints, dict) and (hints.get("readOnlyHint") is True or hints.get("idempotentHint") is True)
 
-    async def _wait_for_another(
-        self, call: Call, generation: int, losses: _Losses, method: str, params: Params
-    ) -> None:
+    def _may_try_again(self, request: Request, losses: _Losses) -> bool:
+        return losses.sent <= self._limits.repetitions and self.may_repeat(request)
+
+    async def _wait_for_another(self, call: Call, request: Request, generation: int, losses: _Losses) -> None:
         """Wait until the request can be tried again; NoAnswer if it cannot."""
         link = self._link
         self._waits(call, FOR_ANOTHER)
         link.lost(generation)
         if link.generation == generation and link.state is ConnectionState.CONNECTED:
             # Perhaps only this connection broke; perhaps the end of the upstream has not been noticed yet.
-            await asyncio.sleep(losses.pause())
+            await asyncio.sleep(losses.next_pause())
         rest = losses.rest()
         if rest > 0 and (link.state is ConnectionState.CONNECTED or await link.until_connected(rest)):
             self._goes_on(call)
-            return
-        raise self._given_up(losses, method, params)
-
-    def _given_up(self, losses: _Losses, method: str, params: Params) -> NoAnswer:
-        if losses.sent:
-            return ended(method, params, losses.sent)
-        if self._link.state is ConnectionState.CONNECTED:
-            return unreachable(self._limits.again_seconds)
-        return unavailable(self._link, self._state)
+        elif losses.sent:
+            raise ended(request, losses.sent)
+        elif link.state is ConnectionState.CONNECTED:
+            raise unreachable(self._limits.again_seconds)
+        else:
+            raise unavailable(link, self._state)
 
 
 class _Losses:
     """The failed tries of one request, and how long it waits for the next."""
 
-    def __init__(self, limits: CallLimits, sent: int = 0) -> None:
-        self.sent = sent  # how many upstreams had the request when they ended
+    def __init__(self, limits: CallLimits) -> None:
+        self.sent = 0  # how many upstreams had the request when they ended
         self._limits = limits
-        self._loop = asyncio.get_running_loop()
-        self._until, self._pause = self._afresh()
+        self._until: float | None = None
+        self._pause = limits.first_pause_seconds
 
-    def one_more_sent(self) -> None:
-        self.sent += 1
-        self._until, self._pause = self._afresh()
+    def add(self, *, sent: bool) -> None:
+        if sent or self._until is None:
+            self._until = asyncio.get_running_loop().time() + self._limits.again_seconds
+            self._pause = self._limits.first_pause_seconds
+        self.sent += sent
 
     def rest(self) -> float:
-        return self._until - self._loop.time()
+        return (self._until or 0.0) - asyncio.get_running_loop().time()
 
-    def pause(self) -> float:
+    def next_pause(self) -> float:
         """Seconds until the next try, longer each time."""
         pause, self._pause = self._pause, min(2 * self._pause, self._limits.longest_pause_seconds)
         return pause
 
-    def _afresh(self) -> tuple[float, float]:
-        return self._loop.time() + self._limits.again_seconds, self._limits.first_pause_seconds
+
+class Caller:
+    """The peer of one request: passes on what the upstream says, which gives the request the full time again."""
+
+    __slots__ = ("_call", "_questions", "_seconds", "client", "silence")
+
+    def __init__(self, call: Call, seconds: float) -> None:
+        self.client = call.session.client
+        self.silence: asyncio.Timeout | None = None  # of the present try
+        self._call = call
+        self._seconds = seconds
+        self._questions = 0
+
+    @property
+    def log_level(self) -> str | None:
+        return self._call.log_level
+
+    def notify(self, method: str, params: Params) -> None:
+        self._heard()
+        self._call.notify(method, params)
+
+    async def ask(self, method: str, params: Params, name: str | None = None) -> Result:
+        self._questions += 1
+        self._heard()
+        try:
+            return await self._call.ask(method, params, name)
+        finally:
+            self._questions -= 1
+            self._heard()
+
+    def _heard(self) -> None:
+        if self.silence is not None and not self.silence.expired():
+            # A question may take its time: a person may have to decide.
+            until = None if self._questions else asyncio.get_running_loop().time() + self._seconds
+            self.silence.reschedule(until)
+
+
+class Progress:
+    """Progress notifications for a call that waits, if its client asked for progress."""
+
+    def __init__(self, call: Call, step: float) -> None:
+        meta = call.params.get("_meta")
+        self.token = meta.get("progressToken") if isinstance(meta, dict) else None
+        self._call = call
+        self._step = step
+        self._steps = 0
+
+    def tell(self, message: str) -> None:
+        if self.token is not None:
+            self._steps += 1
+            params = {"progressToken": self.token, "progress": self._steps * self._step, "message": message}
+            self._call.notify("notifications/progress", params)
+
+
+async def report(call: Call, message: Callable[[], str], seconds: float) -> None:
+    """Send a message now and every `seconds`, until cancelled."""
+    progress = Progress(call, UPSTREAM_STEP)
+    while progress.token is not None:
+        progress.tell(message())
+        await asyncio.sleep(seconds)

@@ -16,9 +16,8 @@ from ...protocol.jsonrpc import RpcError, encode, shown
 from ..own_tools import DISCOVER, EXECUTE, HEALTH, INITIALIZE, SELECT_SOLUTION, SET_ROOTS, STATUS, health_result
 from ..state import ConnectionState
 from .failure_answers import failed, known_issues, unavailable
-from .forwarding import Request
+from .forwarding import Request, report
 from .reload_messages import State, not_built, not_started, ready, still_restarting
-from .waiting_progress import report
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -39,7 +38,7 @@ class _Named(msgspec.Struct):
     name: str
 
 
-_named = msgspec.json.Decoder(_Named)
+_named = msgspec.json.Decoder(_Named).decode
 _raw_list = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
@@ -60,7 +59,7 @@ class OwnToolAnswers:
             SELECT_SOLUTION: self._select_solution,
             INITIALIZE: self._initialize,
             SET_ROOTS: self._set_roots,
-            STATUS: McpStatus(link, state, forwarding, limits).answer,
+            STATUS: self._status,
         }
 
     def has(self, name: object) -> bool:
@@ -82,7 +81,7 @@ class OwnToolAnswers:
         await self._forwarding.await_upstream(call, self._limits.discover_seconds)
         self._forwarding.list_read()
         own = self._state.own_tools
-        tools = [raw for raw in _raw_list(self._state.lists.tools) if _named.decode(raw).name not in own]
+        tools = [raw for raw in _raw_list(self._state.lists.tools) if _named(raw).name not in own]
         if not tools:
             return failed(f"The dev server is connected, but it offers no tools. {HEALTH} tells more.")
         return _text(msgspec.json.encode(tools).decode())
@@ -125,48 +124,13 @@ class OwnToolAnswers:
             arguments = {**arguments, "workspaceDirectory": roots[0]}
         return await self._initialize(call, arguments)
 
+    # mcpStatus.
 
-def _object(name: str, value: object) -> Mapping[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
-        raise BadArgument(f"{name} must be an object.")
-    return value
+    async def _status(self, call: Call, arguments: Params) -> Result:  # noqa: ARG002
+        """Wait until the upstream answers again, within a bound, and say what to do then.
 
-
-def _path(name: str, arguments: Params, what: str) -> str:
-    value = arguments.get(name)
-    if value is None:
-        raise BadArgument(f"{name} is missing: the absolute path of {what}.")
-    if not isinstance(value, str):
-        raise BadArgument(f"{name} must be a string: the absolute path of {what}.")
-    if not os.path.isabs(value.strip()):
-        raise BadArgument(f"{name} must be the absolute path of {what}; '{shown(value)}' is none.")
-    return value.strip()
-
-
-def _workspace_result(report: Mapping[str, Any]) -> Result:
-    return {**_text(encode(report).decode()), "isError": report.get("status") == "rejected"}
-
-
-def _text(text: str) -> Result:
-    return {"content": [{"type": "text", "text": text}]}
-
-
-class McpStatus:
-    """mcpStatus: waits until the upstream answers again, within a bound, and says what to do then.
-
-    If no upstream runs, the code is checked and another attempt is made, as a tool call would have it. It also answers
-    where code is not reloaded, and says why it is not.
-    """
-
-    def __init__(self, link: Link, state: ProxyState, forwarding: Forwarding, limits: CallLimits) -> None:
-        self._link = link
-        self._state = state
-        self._forwarding = forwarding
-        self._limits = limits
-
-    async def answer(self, call: Call, arguments: Params) -> Result:  # noqa: ARG002
+        It also answers where code is not reloaded, and says why it is not.
+        """
         queue = self._forwarding.queue  # None: code is not reloaded, or that is not known yet
         seconds = queue.status_seconds if queue else self._limits.status_seconds
         reporting = asyncio.ensure_future(report(call, self._waits_for, self._limits.progress_seconds))
@@ -175,7 +139,7 @@ class McpStatus:
         finally:
             reporting.cancel()
         queue, facts = self._forwarding.queue, self._state.snapshot()
-        name, failing = (queue.name, queue.failing) if queue else (UNNAMED, None)
+        name, failing = (queue.name, queue.notes.failing) if queue else (UNNAMED, None)
         off = facts.hot_reload_off if facts.hot_reload is None else None
         not_reloaded = [f"Hot reload is off, because {off}."] if off else []
         if is_ready:
@@ -185,7 +149,7 @@ class McpStatus:
                 source=queue.source if queue else None,
                 failing=failing,
                 missing=[*known_issues(self._state, NOT_LOADED)[0], *not_reloaded],
-                extension_error=queue.extension_error if queue else None,
+                extension_error=queue.notes.extension_error if queue else None,
             )
         if self._is_down:
             if failing is not None and failing[0] is State.BUILD_FAILED:
@@ -198,7 +162,10 @@ class McpStatus:
         return still_restarting(name, seconds, waits_for=self._waits_for())
 
     async def _is_ready(self, seconds: float) -> bool:
-        """Whether no restart is due and the upstream answers, within that time."""
+        """Whether no restart is due and the upstream answers, within that time.
+
+        If no upstream runs, the code is checked and another attempt is made, as a tool call would have it.
+        """
         try:
             async with asyncio.timeout(seconds):
                 was_down = self._is_down
@@ -235,3 +202,30 @@ class McpStatus:
         if calls:
             return f"it waits for {'a call that still runs' if calls == 1 else f'{calls} calls that still run'}"
         return f"it is {self._link.state.value}"
+
+
+def _object(name: str, value: object) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise BadArgument(f"{name} must be an object.")
+    return value
+
+
+def _path(name: str, arguments: Params, what: str) -> str:
+    value = arguments.get(name)
+    if value is None:
+        raise BadArgument(f"{name} is missing: the absolute path of {what}.")
+    if not isinstance(value, str):
+        raise BadArgument(f"{name} must be a string: the absolute path of {what}.")
+    if not os.path.isabs(value.strip()):
+        raise BadArgument(f"{name} must be the absolute path of {what}; '{shown(value)}' is none.")
+    return value.strip()
+
+
+def _workspace_result(report: Mapping[str, Any]) -> Result:
+    return {**_text(encode(report).decode()), "isError": report.get("status") == "rejected"}
+
+
+def _text(text: str) -> Result:
+    return {"content": [{"type": "text", "text": text}]}

@@ -18,23 +18,24 @@ from ...protocol.eras import CAPABILITIES_KEY, CLIENT_KEY, LOG_LEVEL_KEY, VERSIO
 from ...protocol.jsonrpc import RESOURCE_NOT_FOUND, STOPPED, RpcError, RpcRequest, notification_message
 from ...protocol.running import answer_message, stopped
 from ..state import ConnectionState
-from .failure_answers import NoAnswer, ended, silent
-from .silence_timeout import SILENCE_CHECKS
+from .failure_answers import ended, silent
+from .forwarding import Request
 
 if TYPE_CHECKING:
     from ...protocol.parties import ClientInfo
-    from ...protocol.running import Answerer
-    from ...protocol.service import Call, Params, Result
+    from ...protocol.service import Params, Result
     from ..front.output import ClientOutput
     from ..front.session import ClientSession
     from ..inspection.call_recorder import Record
     from ..state import ProxyState
     from .call_queue import CallQueue
     from .conversations import Conversation, Route
+    from .failure_answers import NoAnswer
     from .service import ProxyService
     from .upstream_link import Link
 
 CONNECTED = ConnectionState.CONNECTED
+SILENCE_CHECKS = 10  # within the time that a call may be silent, which is exceeded by a tenth at most
 
 
 class _Envelope(msgspec.Struct, gc=False):
@@ -46,22 +47,12 @@ class _Envelope(msgspec.Struct, gc=False):
     params: msgspec.Raw = ABSENT
 
 
-class _Meta(
-    msgspec.Struct,
-    gc=False,
-    rename={
-        "progress_token": "progressToken",
-        "version": VERSION_KEY,
-        "capabilities": CAPABILITIES_KEY,
-        "client": CLIENT_KEY,
-        "log_level": LOG_LEVEL_KEY,
-    },
-):
-    progress_token: msgspec.Raw = ABSENT
-    version: msgspec.Raw = ABSENT
-    capabilities: msgspec.Raw = ABSENT
-    client: msgspec.Raw = ABSENT
-    log_level: str | None = None
+class _Meta(msgspec.Struct, gc=False):
+    progress_token: msgspec.Raw = msgspec.field(default=ABSENT, name="progressToken")
+    version: msgspec.Raw = msgspec.field(default=ABSENT, name=VERSION_KEY)
+    capabilities: msgspec.Raw = msgspec.field(default=ABSENT, name=CAPABILITIES_KEY)
+    client: msgspec.Raw = msgspec.field(default=ABSENT, name=CLIENT_KEY)
+    log_level: str | None = msgspec.field(default=None, name=LOG_LEVEL_KEY)
 
 
 class _Params(msgspec.Struct, gc=False, rename={"meta": "_meta", "input": "inputResponses", "state": "requestState"}):
@@ -88,9 +79,9 @@ class CallRelay:
         self, state: ProxyState, link: Link, service: ProxyService, session: ClientSession, output: ClientOutput
     ) -> None:
         self._state = state
-        self._link = link
+        self.link = link
         self._service = service
-        self._session = session
+        self.session = session
         self.open = session.open  # the client's requests that are not answered, by their ids
         self.output = output
         self._forwarding = service.forwarding
@@ -116,7 +107,7 @@ class CallRelay:
         if message.method != "tools/call" or message.jsonrpc != "2.0" or message.id is None:
             return line
         state, is_open = self._state, self.open
-        if params.name in state.own_tools or message.id in is_open or len(is_open) >= self._session.limit:
+        if params.name in state.own_tools or message.id in is_open or len(is_open) >= self.session.limit:
             return line
         route = self._route(params)
         if (
@@ -143,7 +134,7 @@ class CallRelay:
         """The connection of this client to an upstream of its own era, if it is open."""
         meta = params.meta
         if meta is None or not meta.version:
-            session = self._session.session
+            session = self.session.session
             conversation = None if session is None else self._conversations.by_session.get(session)
             route = None if conversation is None else conversation.route
             return None if route is None or route.modern else route
@@ -193,64 +184,21 @@ class CallRelay:
             self._watch_silence()
         return True
 
-    # What becomes of a call that has ended.
-
-    def worked(self, generation: int) -> None:
-        """The upstream of that generation has answered for the first time."""
-        self.proven = generation
-        self._link.worked(generation)
+    # What becomes of a call that gets no result.
 
     def lose(self, call: RelayedCall, loss: Lost) -> None:
         """The upstream is gone. What it had, and what may not be done twice, has an unknown outcome."""
-        self._link.lost(call.route.generation)
+        self.link.lost(call.route.generation)
         call.route.leave()
-        if loss.sent and not self._service.may_repeat(call.name):
-            self._go_on(call, self._failing(ended("tools/call", {"name": call.name}, 1)))
-        else:
-            self._go_on(call, self._repeating(call, sent=loss.sent))
+        unknown = loss.sent and not self._forwarding.may_repeat(call.request)
+        self._go_on(call, ended(call.request, 1) if unknown else loss)
 
-    def cancel(self, call: RelayedCall) -> None:
-        """The client does not want to know any more."""
-        self.end(call)
-        call.leave_queue()
-        call.route.connection.cancel(call)
-        if call.record is not None:
-            call.record.cancel()
-
-    def stop(self, call: RelayedCall) -> None:
-        """The proxy ends."""
-        self.end(call)
-        call.leave_queue()
-        call.route.connection.cancel(call)
-        self.output.write(answer_message(call.id, stopped()))
-
-    @property
-    def has_calls(self) -> bool:
-        return bool(self.open)
-
-    @property
-    def log_level(self) -> str | None:
-        """What the client of the handshake era has chosen."""
-        session = self._session.session
-        return None if session is None else session.log_level
-
-    async def ask(self, method: str, params: Params) -> Result:
-        """Put a question of the upstream to the client."""
-        session = self._session.session
-        if session is None:
-            raise RpcError(STOPPED, "The client has gone.")
-        return await session.ask(method, params)
-
-    def tell(self, notification: bytes) -> None:
-        """Something that the upstream says about a call."""
-        self.output.write(notification)
-
-    def failed(self, call: RelayedCall, error: RpcError, raw: msgspec.Raw = ABSENT) -> None:
+    def fail(self, call: RelayedCall, error: RpcError, raw: msgspec.Raw = ABSENT) -> None:
         """An error of the upstream, `raw` as it came; one that stops says itself that the outcome is unknown."""
-        if error.code == STOPPED and self._service.may_repeat(call.name):
-            self._go_on(call, self._repeating(call, sent=True))
+        if error.code == STOPPED and self._forwarding.may_repeat(call.request):
+            self._go_on(call, Lost(error.message, sent=True))
         elif not _is_error(raw) or (call.route.modern and error.code == RESOURCE_NOT_FOUND):
-            self._go_on(call, self._failing(error))
+            self._go_on(call, error)
         else:
             call_id = msgspec.json.encode(call.id)
             self.output.queue(b'{"jsonrpc":"2.0","id":%b,"error":%b}' % (call_id, raw))
@@ -258,30 +206,17 @@ class CallRelay:
             if call.record is not None:
                 call.record.fail(error)
 
-    def _go_on(self, call: RelayedCall, answer: Answerer) -> None:
+    def _go_on(self, call: RelayedCall, outcome: Lost | NoAnswer | RpcError) -> None:
         """Answer it the general way, which gives the answer the form of the client's era."""
         if call.record is not None:
             call.record.forget()  # it is followed there from now on
-        self._session.begin(call.request(), answer, call.leave_queue)
-
-    def _repeating(self, call: RelayedCall, *, sent: bool) -> Answerer:
-        generation = call.route.generation
-        return lambda request: self._service.answer_lost(request, generation, sent=sent)
-
-    def _failing(self, failure: RpcError | NoAnswer) -> Answerer:
-        """Answers with what is known already."""
-
-        async def fail(call: Call) -> Result:
-            if isinstance(failure, NoAnswer):
-                return failure.answer(call.method)
-            raise failure
-
-        return lambda call: self._service.observed(call, fail(call))
-
-    def end(self, call: RelayedCall) -> None:
-        """It is not open any more, for the client and for the upstream."""
-        self.open.pop(call.id, None)
-        call.route.end(call)
+        request = RpcRequest(call.id, "tools/call", opened_params(call.params))
+        relayed: Request | NoAnswer | RpcError
+        if isinstance(outcome, Lost):
+            relayed = Request(request.method, request.params, call.route.generation, outcome.sent)
+        else:
+            relayed = outcome
+        self.session.begin(request, lambda call: self._service.answer(call, relayed), call.leave_queue)
 
     # Calls of which nothing is heard.
 
@@ -295,11 +230,8 @@ class CallRelay:
         calls = [call for call in self.open.values() if isinstance(call, RelayedCall)]
         for call in calls:
             if call.heard_at <= latest and not call.questions:
-                self.end(call)
-                call.route.connection.cancel(call)
-                self._go_on(
-                    call, self._failing(silent("tools/call", {"name": call.name}, self._limits.silence_seconds))
-                )
+                call.abandon()
+                self._go_on(call, silent(call.request, self._limits.silence_seconds))
         if calls:
             self._watch_silence()
 
@@ -326,8 +258,10 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
     record: Record | None = None  # while a page is open
     questions: int = 0  # of the upstream that wait for the client
 
-    def request(self) -> RpcRequest:
-        return RpcRequest(self.id, "tools/call", opened_params(self.params))
+    @property
+    def request(self) -> Request:
+        """As far as failures name it."""
+        return Request("tools/call", {"name": self.name})
 
     # What the upstream says.
 
@@ -336,16 +270,16 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
         relay.open.pop(self.id, None)
         route = self.route
         del route.callers[self]
-        if route.left or route.usage.unused is not None:
+        if route.left or route.unused is not None:
             route.check()
         if not isinstance(outcome, Message):
-            relay.lose(self, outcome) if isinstance(outcome, Lost) else relay.failed(self, outcome)
+            relay.lose(self, outcome) if isinstance(outcome, Lost) else relay.fail(self, outcome)
             return
         if outcome.error is not ABSENT or not bytes(outcome.result).startswith(b"{"):
             try:
                 result_in(outcome)
             except RpcError as error:
-                relay.failed(self, error, outcome.error)
+                relay.fail(self, error, outcome.error)
                 return
         call_id = b"%d" % self.id if isinstance(self.id, int) else msgspec.json.encode(self.id)
         relay.output.queued.append(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (call_id, outcome.result))
@@ -353,8 +287,9 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
             self.leave_queue()
         if self.record is not None:
             self.record.end_with(outcome.result)
-        if relay.proven != self.route.generation:
-            relay.worked(self.route.generation)
+        if relay.proven != route.generation:
+            relay.proven = route.generation
+            relay.link.worked(route.generation)
 
     def leave_queue(self) -> None:
         """It does not run any more: a restart need not wait for it."""
@@ -363,7 +298,7 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
             queue.leave()
 
     def turn_over(self, *, more: bool = False) -> None:
-        if more and self.relay.has_calls:
+        if more and self.relay.open:
             self.relay.loop.call_soon(self.relay.output.flush)
         else:
             self.relay.output.flush()
@@ -374,18 +309,24 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
 
     @property
     def log_level(self) -> str | None:
-        return self.level if self.route.modern else self.relay.log_level
+        session = self.relay.session.session
+        if self.route.modern or session is None:
+            return self.level
+        return session.log_level
 
     def notify(self, method: str, params: Params) -> None:
         self.heard_at = self.relay.loop.time()
         if wants_log(self.log_level, method, params):
-            self.relay.tell(notification_message(method, params))
+            self.relay.output.write(notification_message(method, params))
 
     async def ask(self, method: str, params: Params, name: str | None = None) -> Result:  # noqa: ARG002
         """Only a handshake server asks so, and its clients are of that era."""
+        session = self.relay.session.session
+        if session is None:
+            raise RpcError(STOPPED, "The client has gone.")
         self.questions += 1
         try:
-            return await self.relay.ask(method, params)
+            return await session.ask(method, params)
         finally:
             self.questions -= 1
             self.heard_at = self.relay.loop.time()
@@ -393,10 +334,21 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
     # What the client says.
 
     def withdraw(self) -> None:
-        self.relay.cancel(self)
+        self.abandon()
+        self.leave_queue()
+        if self.record is not None:
+            self.record.cancel()
 
     def stop(self) -> None:
-        self.relay.stop(self)
+        self.abandon()
+        self.leave_queue()
+        self.relay.output.write(answer_message(self.id, stopped()))
+
+    def abandon(self) -> None:
+        """It is not open any more, for the client and for the upstream."""
+        self.relay.open.pop(self.id, None)
+        self.route.end(self)
+        self.route.connection.cancel(self)
 
 
 def _is_error(raw: msgspec.Raw) -> bool:

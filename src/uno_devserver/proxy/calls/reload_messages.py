@@ -1,14 +1,17 @@
 """The messages of hot reload to an agent: sentences for the model, and a state for programs. Pure.
 
 Each says whether the call was run, and what to do next. The state is in `_meta` under META_KEY, so that no program has
-to parse a sentence.
+to parse a sentence. `ResultNotes` appends notes to tool results: a text behind the content, and a member of `_meta`.
+What the upstream wrote stays as it was; only its outermost level is decoded.
 """
 
 from __future__ import annotations
 
 import re
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import msgspec
 
 from ...system.values import Value
 from ..health.upstream_issues import TRY_AGAIN
@@ -17,7 +20,7 @@ from ..own_tools import HEALTH, STATUS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...hotreload.authority import Restarted
+    from ...hotreload.authority import CheckResult, Restarted
     from ...protocol.service import Result
 
 
@@ -26,6 +29,14 @@ QUOTED_CHARACTERS = 300  # of a line that is quoted in a sentence
 
 _WAIT = f"Call {STATUS} with an empty input; it waits for the server. Retry no other tool before it says ready."
 _NOT_RUN = "This call has not been run."
+
+_LEVELS: dict[type, msgspec.json.Decoder[Any]] = {
+    dict: msgspec.json.Decoder(dict[str, msgspec.Raw]),
+    list: msgspec.json.Decoder(list[msgspec.Raw]),
+    str: msgspec.json.Decoder(str),
+}
+
+T = TypeVar("T")
 
 
 class State(Enum):
@@ -71,8 +82,8 @@ def _result(text: str, notes: Sequence[Note], *, run: bool) -> Result:
 
 
 def restarting(name: str) -> Note:
-    text = f"The code of {name} has changed, and {name} now restarts with it. {_NOT_RUN} {_WAIT}"
-    return Note(State.RESTARTING, text)
+    why = f"The code of {name} has changed, and {name} now restarts with it."
+    return Note(State.RESTARTING, f"{why} {_NOT_RUN} {_WAIT}")
 
 
 def queued(name: str) -> Note:
@@ -83,12 +94,12 @@ def queued(name: str) -> Note:
 def build_failed(name: str, output: str, *, serves: bool) -> Note:
     """`serves`: older code answers."""
     stays = "was not restarted; its old code still answers" if serves else "does not run"
-    text = (
+    return Note(
+        State.BUILD_FAILED,
         f"The code of {name} has changed, and its build failed:\n\n{fenced(output)}\n\n"
         f"{_NOT_RUN} {_first(name)} {stays}. "
-        "Fix what the build complains of, then call the tool again: that builds anew."
+        "Fix what the build complains of, then call the tool again: that builds anew.",
     )
-    return Note(State.BUILD_FAILED, text)
 
 
 # With the result of a call that was run.
@@ -96,19 +107,19 @@ def build_failed(name: str, output: str, *, serves: bool) -> Note:
 
 def still_not_built(name: str) -> Note:
     """Says "may": some compilers write their output in spite of errors."""
-    text = (
+    return Note(
+        State.BUILD_FAILED,
         f"Note: the build of the present code of {name} still fails; fix it, and the next call builds again. "
-        "Until then results may come from older code."
+        "Until then results may come from older code.",
     )
-    return Note(State.BUILD_FAILED, text)
 
 
 def still_not_started(name: str) -> Note:
-    text = (
+    return Note(
+        State.SWAP_FAILED,
         f"Note: the old code of {name} gave this result. Its present code did not start; "
-        "fix it, and the next call starts it anew."
+        "fix it, and the next call starts it anew.",
     )
-    return Note(State.SWAP_FAILED, text)
 
 
 def extension_updated(*, client_reloaded: bool, client_problem: str | None = None) -> Note:
@@ -122,25 +133,25 @@ def extension_updated(*, client_reloaded: bool, client_problem: str | None = Non
 
 def extension_failed(output: str | None) -> Note:
     """None: the output is the same as the last time."""
-    if output is None:
-        what = "the build of the extension's code still fails, as before. "
-    else:
+    what = "the build of the extension's code still fails, as before. "
+    if output is not None:
         what = f"the extension's code has changed, and its build failed:\n\n{fenced(output)}\n\n"
-    text = (
-        f"Note: {what}Fix the error; the next call builds again. Until then what runs of it may be older than its code."
+    return Note(
+        State.EXTENSION_BUILD_FAILED,
+        f"Note: {what}Fix the error; the next call builds again. "
+        "Until then what runs of it may be older than its code.",
     )
-    return Note(State.EXTENSION_BUILD_FAILED, text)
 
 
 def not_replaced(name: str, restarted: Restarted) -> Note:
     """The new code did not start."""
-    sentences = [f"Note: {name} did not start with its new code."]
-    if restarted.problem:
-        sentences.append(restarted.problem)
-    if restarted.kept:
-        sentences.append("Its old code still answers.")
-    sentences.append("Fix the code; the next call after that starts it anew.")
-    text = " ".join(sentences) + _last_lines(restarted.last_lines)
+    sentences = [
+        f"Note: {name} did not start with its new code.",
+        restarted.problem,
+        "Its old code still answers." if restarted.kept else "",
+        "Fix the code; the next call after that starts it anew.",
+    ]
+    text = " ".join(filter(None, sentences)) + _last_lines(restarted.last_lines)
     return Note(State.SWAP_FAILED if restarted.kept else State.FAILED, text)
 
 
@@ -170,7 +181,11 @@ def ready(
     steps.append(f"Read its source{f' in {source}' if source else ''}")
     problems, states = list(missing), [State.READY]
     if failing:
-        problems.append(_older(*failing))
+        what = "its build fails" if failing[0] is State.BUILD_FAILED else "it did not start"
+        problems.append(
+            f"But what answers may be older than its present code: {what}{_because(failing[1])}. "
+            "Fix that; the next call of a tool tries again."
+        )
         states.append(failing[0])
     if extension_error is not None:
         why = _because(extension_error)
@@ -183,14 +198,6 @@ def ready(
         + "\n".join(f"{number}. {step}." for number, step in enumerate(steps, 1))
     )
     return _status(text, *states, is_ready=True)
-
-
-def _older(state: State, why: str) -> str:
-    what = "its build fails" if state is State.BUILD_FAILED else "it did not start"
-    return (
-        f"But what answers may be older than its present code: {what}{_because(why)}. "
-        "Fix that; the next call of a tool tries again."
-    )
 
 
 def _because(output: str) -> str:
@@ -246,3 +253,117 @@ def fenced(output: str) -> str:
 
 def _last_lines(lines: Sequence[str]) -> str:
     return "\n\nIt printed last:\n\n" + fenced("\n".join(lines)) if lines else ""
+
+
+class ResultNotes:
+    """The notes that are due: that new code could not be built or started, and what became of the extension.
+
+    Each is told in full once, with the next result that has room for it; while the failure lasts, every result of the
+    old code says so in a sentence.
+    """
+
+    def __init__(self) -> None:
+        self.failure: Note | None = None  # for every result, while the new code cannot be built or started
+        self.reason = ""  # what the failed build printed, or why the new code did not start
+        self.pending: list[Note] = []  # for the next result
+        self.extension_error: str | None = None  # of the last build of the extension
+        self._reported: str | None = None  # the failed build that an agent was told of last
+
+    @property
+    def build_fails(self) -> bool:
+        return self.failure is not None and self.failure.state is State.BUILD_FAILED
+
+    @property
+    def failing(self) -> tuple[State, str] | None:
+        """How and why the code on disk could not be built or started, so that older code answers."""
+        return (self.failure.state, self.reason) if self.failure is not None else None
+
+    def code_built(self) -> None:
+        """The newest code is ready to be started."""
+        self.failure = self._reported = None
+
+    def code_runs(self) -> None:
+        """The code on disk is the code that runs."""
+        self.code_built()
+        self._drop_failed_start()
+
+    def build_failed(self, name: str, result: CheckResult, output: str, *, reports: bool) -> bool:
+        """Whether an agent is to be told in full how this content fails; `reports`: one can be, and then is."""
+        self.failure, self.reason = still_not_built(name), output
+        content = result.server_digest or output
+        if content == self._reported or not reports:
+            return False
+        self._reported = content
+        return True
+
+    def not_started(self, name: str, *, serves: bool) -> None:
+        """The code on disk did not start; `serves`: older code answers."""
+        self.reason = "" if self.build_fails else self.reason
+        self.failure = still_not_started(name) if serves else None
+        self._reported = None
+
+    def restart_begins(self) -> None:
+        self.pending = [note for note in self.pending if note.state is not State.RELOADED]  # of the restart before
+
+    def restarted(self, name: str, outcome: Restarted) -> None:
+        self._drop_failed_start()
+        if not outcome.ok:
+            self.pending.append(not_replaced(name, outcome))
+            self.failure = still_not_started(name) if outcome.kept else None
+            self.reason = outcome.problem
+        elif outcome.problem:
+            self.pending.append(reloaded_in_part(name, outcome.problem))
+
+    def extension_notes(self, result: CheckResult) -> list[Note]:
+        output, before = result.extension_build_error, self.extension_error
+        self.extension_error = output
+        if output is not None:
+            return [extension_failed(output if output != before else None)]
+        if result.extension_rebuilt:
+            reloaded, problem = result.client_reloaded, result.client_problem
+            return [extension_updated(client_reloaded=reloaded, client_problem=problem)]
+        return []
+
+    def attach(
+        self, result: Result | msgspec.Raw, own: list[Note], *, run: bool, tells_failed_start: bool = False
+    ) -> Result | msgspec.Raw:
+        """The result with its own notes and those that are pending; unchanged if it has no room for them.
+
+        `tells_failed_start`: the result says itself why no server answers, so that text is not repeated.
+        """
+        if tells_failed_start:
+            self.pending = [note.replace(text="") if note.state is State.FAILED else note for note in self.pending]
+        in_full = {note.state for note in self.pending}
+        notes = [*(note for note in own if note.state not in in_full), *self.pending]
+        noted = with_notes(result, notes, run=run) if notes else None
+        if noted is None:
+            return result
+        self.pending.clear()
+        return noted
+
+    def _drop_failed_start(self) -> None:
+        self.pending = [note for note in self.pending if note.state not in (State.SWAP_FAILED, State.FAILED)]
+
+
+def with_notes(result: Result | msgspec.Raw, notes: Sequence[Note], *, run: bool = True) -> Result | None:
+    """The result with these notes; None if it has no room for them: it is no object, or not the end of the call."""
+    opened = _opened(result, dict)
+    kind = opened.get("resultType") if opened is not None else None
+    # A modern server may ask something first; older ones have no result type.
+    if opened is None or (kind is not None and _opened(kind, str) != "complete"):
+        return None
+    content, meta = _opened(opened.get("content", []), list), _opened(opened.get("_meta", {}), dict)
+    if content is None or meta is None:
+        return None
+    texts = [{"type": "text", "text": note.text} for note in notes if note.text]
+    return {**opened, "content": [*content, *texts], "_meta": {**meta, META_KEY: state_of(notes, run=run)}}
+
+
+def _opened(value: object, kind: type[T]) -> T | None:
+    """Its outermost level; None if it is of another kind."""
+    if isinstance(value, msgspec.Raw):
+        try:
+            value = _LEVELS[kind].decode(value)
+        except msgspec.ValidationError:
+            return None
+    return value if isinstance(value, kind) else None

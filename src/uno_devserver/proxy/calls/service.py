@@ -13,7 +13,7 @@ import msgspec
 from ...protocol.jsonrpc import INVALID_PARAMS, RpcError
 from ..own_tools import health_contents, is_health_uri
 from ..state import LISTS
-from .conversations import BroadcastPeer, Conversations
+from .conversations import Conversations
 from .failure_answers import NoAnswer
 from .forwarding import Forwarding, Request
 from .own_tool_answers import OwnToolAnswers
@@ -57,9 +57,6 @@ class ProxyService:
         self.conversations = Conversations(link, state, resource_updated, limits)
         self.forwarding = Forwarding(link, state, self.conversations, limits, waits=wait_calls)
         self._own = OwnToolAnswers(link, state, self.forwarding, limits)
-        self.broadcast_peer = BroadcastPeer(
-            self.conversations
-        )  # the peer of a conversation that all clients have to share
 
     @property
     def info(self) -> ServerInfo:
@@ -68,42 +65,27 @@ class ProxyService:
     def capabilities(self) -> dict[str, Any]:
         return self._state.capabilities
 
-    def answer(self, call: Call) -> Answering:
-        return self.observed(call, self._answer(call))
-
-    def answer_lost(self, call: Call, generation: int, *, sent: bool) -> Answering:
-        """Go on with a relayed call whose upstream, of that generation, is gone; `sent`: that may have run it."""
-        return self.observed(call, self._answer_lost(call, Request(call.method, call.params, generation, int(sent))))
-
-    def observed(self, call: Call, answering: Answering) -> Answering:
-        """The same, recorded if a page is open."""
-        observer = self.forwarding.observer
+    def answer(self, call: Call, relayed: Request | NoAnswer | RpcError | None = None) -> Answering:
+        """`relayed`: what became of it before: its upstream is gone, or this is its outcome."""
+        answering, observer = self._answer(call, relayed), self.forwarding.observer
         return answering if observer is None else observer.follow(call, answering)
 
-    async def _answer(self, call: Call) -> Result | msgspec.Raw:
+    async def _answer(self, call: Call, relayed: Request | NoAnswer | RpcError | None) -> Result | msgspec.Raw:
         method, params = call.method, call.params
         try:
-            if method == "tools/call":
-                name = params.get("name")
-                if self._own.has(name):
-                    return await self._own.answer(call, str(name), params.get("arguments"))
-            elif method in LISTS:
+            if isinstance(relayed, Request):
+                return await self.forwarding.run_queued(call, relayed)
+            if relayed is not None:
+                raise relayed
+            if method == "tools/call" and self._own.has(name := params.get("name")):
+                return await self._own.answer(call, str(name), params.get("arguments"))
+            if method in LISTS:
                 return await self._list(method, params)
-            elif method == "resources/read" and is_health_uri(params.get("uri")):
+            if method == "resources/read" and is_health_uri(params.get("uri")):
                 return health_contents(self._state.report())
             return await self.forwarding.run(call, Request(method, params))
         except NoAnswer as none:
             return none.answer(method)
-
-    async def _answer_lost(self, call: Call, request: Request) -> Result | msgspec.Raw:
-        try:
-            return await self.forwarding.run_lost(call, request)
-        except NoAnswer as none:
-            return none.answer(call.method)
-
-    def may_repeat(self, tool: str) -> bool:
-        """Whether the tool says that calling it twice is as good as calling it once."""
-        return self.forwarding.may_repeat("tools/call", {"name": tool})
 
     async def notified(self, session: Session, method: str, params: Params) -> None:
         if method == ROOTS_CHANGED:

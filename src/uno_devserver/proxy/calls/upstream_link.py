@@ -19,50 +19,34 @@ class CallLimits(Value):
     # A call that has been silent for this long hangs: builds and restores take minutes, and the .NET proxy, whose
     # agents' instructions rely on it, gives up after as many. Progress, log messages and questions are signs of life.
     silence_seconds: float = 300.0
-    # A read-only call that ended the server three times will end it again.
-    repetitions: int = 2
-    # How long a call that has lost its server waits for the next: one is back within seconds, and clients wait for a
-    # minute at most.
+    repetitions: int = 2  # a read-only call that ended the server three times will end it again
+    # How long a call that has lost its server waits for the next, which is back within seconds; clients wait a minute.
     again_seconds: float = 30.0
-    # Between tries while the end of the server has not been noticed: a process is seen to end at once, an adopted
-    # Host later.
+    # Between tries while the end of the server has not been noticed, which takes longer for an adopted Host.
     first_pause_seconds: float = 0.02
     longest_pause_seconds: float = 1.0
 
-    # A call waits so long for a server that starts, or starts again, without --wait-calls: most need a second or two.
+    # Without --wait-calls, a call waits so long for a server that starts, or starts again: most need a second or two.
     grace_seconds: float = 2.0
-    # --wait-calls: as long as a call itself may be silent. Slow clients see by the progress that it has not been lost.
-    hold_seconds: float = 300.0
+    hold_seconds: float = 300.0  # --wait-calls: as long as a call may be silent; progress shows that it is not lost
     progress_seconds: float = 1.0
-    # --mcp-wait-tools-list: what clients allow for their start, and no more.
-    tools_seconds: float = 30.0
-    # uno_discover_tools: a first start restores nothing, but may have to find and launch a Host.
-    discover_seconds: float = 60.0
-    # Subscriptions, levels and notifications: answered at once by a server that works.
-    aside_seconds: float = 30.0
+    tools_seconds: float = 30.0  # --mcp-wait-tools-list: what clients allow for their start, and no more
+    discover_seconds: float = 60.0  # uno_discover_tools: a first start may have to find and launch a Host
+    aside_seconds: float = 30.0  # subscriptions, levels, notifications: a server that works answers at once
 
-    # Hot reload. Reading all sources takes a fraction of this; a build takes longer, but says that it is at work.
-    check_seconds: float = 10.0
-    # Restarter the server: three attempts of 30 s each, and its end before.
-    restart_seconds: float = 120.0
-    # mcpStatus: as long as clients wait for an answer, as a rule.
-    status_seconds: float = 60.0
+    check_seconds: float = 10.0  # to read all sources takes a fraction of this; a build says that it is at work
+    restart_seconds: float = 120.0  # three attempts of 30 s each, and the end of the server before
+    status_seconds: float = 60.0  # mcpStatus: as long as clients wait for an answer, as a rule
 
-    # Conversations kept for modern clients, which do not say goodbye; each is a session of the upstream.
-    modern_clients: int = 16
-    # Goodbyes when the proxy ends: it must be gone soon after its client.
-    close_seconds: float = 0.2
+    modern_clients: int = 16  # conversations kept for clients that do not say goodbye; each is an upstream's session
+    close_seconds: float = 0.2  # goodbyes when the proxy ends: it must be gone soon after its client
 
 
 DEFAULT_LIMITS = CallLimits()
 
 
 class Unavailable(Exception):
-    """There is no upstream at the moment; the message says so in a sentence, and `remedy` what to do."""
-
-    def __init__(self, message: str, remedy: str) -> None:
-        super().__init__(message)
-        self.remedy = remedy
+    """There is no upstream at the moment; the message says so in a sentence."""
 
 
 class Link(Protocol):

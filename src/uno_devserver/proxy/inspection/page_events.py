@@ -89,7 +89,7 @@ class PageEvents:
 
     def _set_watched(self, watched: bool) -> None:
         """The first page has been opened, or the last one has been closed for a while."""
-        self._service.forwarding.observe(self._calls if watched else None)
+        self._service.forwarding.observer = self._calls if watched else None
         (self._state.subscribe if watched else self._state.unsubscribe)(self._tell_health_soon)
         self._calls.live = watched
         self._log.set_live(watched)

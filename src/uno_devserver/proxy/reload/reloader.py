@@ -243,7 +243,7 @@ class Reloader:
             source=plan.packages[0].root,
             status_seconds=config.hot_reload.status_timeout_ms / 1000,
         )
-        self._forwarding.use_queue(self._queue)
+        self._forwarding.queue = self._queue
 
     async def _open_own_authority(self, subject: Subject) -> OwnAuthority:
         from ...hotreload.channel import ControlChannel
@@ -297,7 +297,7 @@ class Reloader:
     async def _close_authority(self) -> None:
         """Stop asking for new code; calls that wait are run."""
         if self._queue is not None:
-            self._forwarding.use_queue(None)
+            self._forwarding.queue = None
             self._queue.close()
         parts = (self._channel, self._remote, self._own)
         await asyncio.gather(*(part.close() for part in parts if part is not None))

@@ -203,7 +203,7 @@ class Keeper:
 
     async def connect(self, peer: Peer, *, modern_first: bool) -> Connection:
         if self._current is None or self.state is not CONNECTED:
-            raise Unavailable("The dev server is not connected.", "Wait a moment, then try again.")
+            raise Unavailable("The dev server is not connected.")
         return await self._current.running.connect(peer, modern_first=modern_first)
 
     async def until_connected(self, seconds: float) -> bool:
