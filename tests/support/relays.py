@@ -279,6 +279,9 @@ class ScriptedLink:
     def wanted(self) -> None:
         self.attempts_wanted += 1
 
+    def retry_due_in(self) -> float:
+        return 0.0
+
     def worked(self, generation: int) -> None:
         self.proven = generation
 

@@ -94,6 +94,27 @@ def test_after_a_failed_start_and_its_repair_the_version_is_negotiated_anew(
     check_modern(client, program)
 
 
+def test_the_call_that_asks_for_a_new_attempt_waits_for_it(proxies: Proxies, program: Program) -> None:
+    program.save(ENDS_AT_ONCE)
+    client = proxies.start("--", *program.command)
+    client.initialize()
+    client.wait_state("Degraded")
+
+    program.be("handshake")
+    answers: list[Message] = []
+    client.wait(lambda: _is_done(client, answers), "the pause between two attempts is over")
+
+    assert answers[-1]["content"][0]["text"] == "x"
+    for earlier in answers[:-1]:
+        assert "s or later asks for a new attempt" in earlier["content"][0]["text"], "it said when it is tried again"
+
+
+def _is_done(client: ProxyClient, answers: list[Message]) -> bool:
+    if not answers or answers[-1].get("isError"):
+        answers.append(client.call_result("echo", text="x"))
+    return not answers[-1].get("isError")
+
+
 @pytest.mark.parametrize("shy", [False, True], ids=["it knows no server/discover", "it ends on server/discover"])
 def test_new_code_that_speaks_the_newer_era_is_served_in_that(
     proxies: Proxies, program: Program, machine: Machine, shy: bool

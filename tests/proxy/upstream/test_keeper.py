@@ -170,6 +170,15 @@ async def test_a_list_that_comes_back_with_an_error_stays_as_it_was(tmp_path: Pa
 
     await kept.until(lambda: b"other" in kept.state.lists.prompts)
     assert kept.tools == ["one"]
+    (issue,) = kept.state.facts.issues
+    assert "tools/list" in issue.message
+    assert "prompts" not in issue.message
+
+    lists.names["tools"] = ["two"]
+    kept.keeper.lists_changed()
+
+    await kept.until(lambda: kept.tools == ["two"])
+    assert kept.state.facts.issues == ()
 
 
 @conversation

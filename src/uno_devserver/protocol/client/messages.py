@@ -110,10 +110,15 @@ def read_messages(data: bytes) -> list[Message]:
     except RecursionError:
         raise Garbage("its JSON is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        whole = _HALVES.sub(lambda escape: b"\\ufffd" if escape[1] else escape[0], data)
+        whole = without_half_surrogates(data)
         if whole != data:
             return read_messages(whole)
         raise Garbage(f"it is no JSON-RPC message ({error}): {shown(data[:400].decode('utf-8', 'replace'))}") from None
+
+
+def without_half_surrogates(data: bytes) -> bytes:
+    """JSON in which the escapes that are no Unicode, and that most readers refuse, are replaced."""
+    return _HALVES.sub(lambda escape: b"\\ufffd" if escape[1] else escape[0], data)
 
 
 def decode_one(data: bytes) -> Message:

@@ -5,6 +5,7 @@ The sentences are for models: they say whether the request may have had an effec
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from ...protocol.jsonrpc import RpcError, shown
@@ -66,7 +67,7 @@ def unavailable(link: Link, state: ProxyState) -> NoAnswer:
     connection = link.state
     data: dict[str, Any] = {"connectionState": connection.value}
     if connection is ConnectionState.DEGRADED:
-        return _degraded(state, data)
+        return _degraded(state, data, link.retry_due_in())
     reasons, steps = known_issues(state)
     message = "The dev server is starting, and is not ready yet."
     remedy = _paragraph(*(steps or ["Try again in a few seconds;"]), f"{HEALTH} tells how far it is.")
@@ -80,12 +81,13 @@ def unavailable(link: Link, state: ProxyState) -> NoAnswer:
     return NoAnswer(UNAVAILABLE, _paragraph(message, *reasons, _NOT_RUN), remedy, **data)
 
 
-def _degraded(state: ProxyState, data: dict[str, Any]) -> NoAnswer:
+def _degraded(state: ProxyState, data: dict[str, Any], pause: float) -> NoAnswer:
     issues = [issue for issue in _issues(state) if issue.get("message")]
     reasons, steps = _quoted(issues)
     message = _paragraph("The dev server does not work.", *(reasons or ["It could not be started."]), _NOT_RUN)
     stays = any(issue.get("severity") == "Fatal" and issue.get("code") in FOR_THE_USER for issue in issues)
-    attempt = f"Each call asks for a new attempt; {HEALTH} tells what comes of it."
+    when = f" in {ceil(pause)} s or later" if pause > 0 else ""
+    attempt = f"Each call{when} asks for a new attempt; {HEALTH} tells what comes of it."
     attempt = f"{HEALTH} tells more." if stays else attempt
     return NoAnswer(UNAVAILABLE, message, _paragraph(*steps, attempt), **data, issues=issues)
 

@@ -188,14 +188,15 @@ class Forwarding:
 
     async def _hold(self, call: Call) -> None:
         """Wait for the upstream as long as calls wait; NoAnswer if it does not come."""
+        if self.waits:
+            await self.await_upstream(call, self._limits.hold_seconds)
+            return
         if self._link.state is ConnectionState.DEGRADED:
             await self._link.reconsider()
-        comes = self._link.state not in (ConnectionState.DEGRADED, ConnectionState.SHUTDOWN) and not self._link.fallback
-        if not (self.waits or comes):
-            problem = unavailable(self._link, self._state)
-            self._link.wanted()
-            raise problem
-        await self.await_upstream(call, self._limits.hold_seconds if self.waits else self._limits.grace_seconds)
+            self._link.wanted()  # what it failed for may be repaired
+        if self._link.fallback or self._link.state in (ConnectionState.DEGRADED, ConnectionState.SHUTDOWN):
+            raise unavailable(self._link, self._state)
+        await self.await_upstream(call, self._limits.grace_seconds)
 
     def _waits(self, call: Call, why: str) -> None:
         if self.observer is not None:

@@ -8,15 +8,25 @@ goes the general way, as a decoded request. A relayed call that gets no answer g
 from __future__ import annotations
 
 import asyncio
+import traceback
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ...protocol.client.connection import Lost
-from ...protocol.client.messages import ABSENT, Message, opened_params, result_in
+from ...protocol.client.messages import ABSENT, Message, opened_params, result_in, without_half_surrogates
 from ...protocol.eras import CAPABILITIES_KEY, CLIENT_KEY, LOG_LEVEL_KEY, VERSION_KEY, envelope_of, wants_log
-from ...protocol.jsonrpc import RESOURCE_NOT_FOUND, STOPPED, RpcError, RpcRequest, notification_message
+from ...protocol.jsonrpc import (
+    INTERNAL_ERROR,
+    RESOURCE_NOT_FOUND,
+    STOPPED,
+    RpcError,
+    RpcRequest,
+    error_message,
+    notification_message,
+)
 from ...protocol.running import answer_message, stopped
+from ...system.log import ERROR, log
 from ..state import ConnectionState
 from .failure_answers import ended, silent
 from .forwarding import Request
@@ -35,6 +45,7 @@ if TYPE_CHECKING:
     from .upstream_link import Link
 
 CONNECTED = ConnectionState.CONNECTED
+DEFECT = "uno-devserver failed on the outcome of this call; its log says why. Whether the call was run is not known."
 SILENCE_CHECKS = 10  # within the time that a call may be silent, which is exceeded by a tenth at most
 
 
@@ -98,12 +109,11 @@ class CallRelay:
         try:
             if not line.isascii():
                 line.decode()  # payloads are passed on without being decoded
-            if b"\r" in line:
-                line = line.replace(b"\r", b" ")  # white space, but some servers take it for the end of the line
             message = _envelope(line)
             params = _params(message.params)
         except (ValueError, RecursionError):
-            return line
+            whole = without_half_surrogates(line)
+            return line if whole == line else self.take(whole)
         if message.method != "tools/call" or message.jsonrpc != "2.0" or message.id is None:
             return line
         state, is_open = self._state, self.open
@@ -186,15 +196,31 @@ class CallRelay:
 
     # What becomes of a call that gets no result.
 
-    def lose(self, call: RelayedCall, loss: Lost) -> None:
+    def end(self, call: RelayedCall, outcome: Lost | NoAnswer | RpcError, raw: msgspec.Raw = ABSENT) -> None:
+        """Answer it, whatever fails on the way; `raw` is an error of the upstream as it came."""
+        try:
+            if isinstance(outcome, Lost):
+                self._lose(call, outcome)
+            elif isinstance(outcome, RpcError):
+                self._fail(call, outcome, raw)
+            else:
+                self._go_on(call, outcome)
+        except Exception:  # a defect of ours
+            log.write(ERROR, f"a call could not be answered as it should:\n{traceback.format_exc()}")
+            call.leave_queue()
+            if call.record is not None:
+                call.record.forget()
+            self.output.write(error_message(call.id, RpcError(INTERNAL_ERROR, DEFECT)))
+
+    def _lose(self, call: RelayedCall, loss: Lost) -> None:
         """The upstream is gone. What it had, and what may not be done twice, has an unknown outcome."""
         self.link.lost(call.route.generation)
         call.route.leave()
         unknown = loss.sent and not self._forwarding.may_repeat(call.request)
         self._go_on(call, ended(call.request, 1) if unknown else loss)
 
-    def fail(self, call: RelayedCall, error: RpcError, raw: msgspec.Raw = ABSENT) -> None:
-        """An error of the upstream, `raw` as it came; one that stops says itself that the outcome is unknown."""
+    def _fail(self, call: RelayedCall, error: RpcError, raw: msgspec.Raw) -> None:
+        """An error of the upstream; one that stops says itself that the outcome is unknown."""
         if error.code == STOPPED and self._forwarding.may_repeat(call.request):
             self._go_on(call, Lost(error.message, sent=True))
         elif not _is_error(raw) or (call.route.modern and error.code == RESOURCE_NOT_FOUND):
@@ -210,7 +236,11 @@ class CallRelay:
         """Answer it the general way, which gives the answer the form of the client's era."""
         if call.record is not None:
             call.record.forget()  # it is followed there from now on
-        request = RpcRequest(call.id, "tools/call", opened_params(call.params))
+        try:
+            params = opened_params(call.params)
+        except RecursionError:  # nested as deep as can be read, which is less where the stack is deeper
+            params, outcome = {"name": call.name}, ended(call.request, 1) if isinstance(outcome, Lost) else outcome
+        request = RpcRequest(call.id, "tools/call", params)
         relayed: Request | NoAnswer | RpcError
         if isinstance(outcome, Lost):
             relayed = Request(request.method, request.params, call.route.generation, outcome.sent)
@@ -231,7 +261,7 @@ class CallRelay:
         for call in calls:
             if call.heard_at <= latest and not call.questions:
                 call.abandon()
-                self._go_on(call, silent(call.request, self._limits.silence_seconds))
+                self.end(call, silent(call.request, self._limits.silence_seconds))
         if calls:
             self._watch_silence()
 
@@ -273,13 +303,13 @@ class RelayedCall(msgspec.Struct, eq=False, gc=False):
         if route.left or route.unused is not None:
             route.check()
         if not isinstance(outcome, Message):
-            relay.lose(self, outcome) if isinstance(outcome, Lost) else relay.fail(self, outcome)
+            relay.end(self, outcome)
             return
         if outcome.error is not ABSENT or not bytes(outcome.result).startswith(b"{"):
             try:
                 result_in(outcome)
             except RpcError as error:
-                relay.fail(self, error, outcome.error)
+                relay.end(self, error, outcome.error)
                 return
         call_id = b"%d" % self.id if isinstance(self.id, int) else msgspec.json.encode(self.id)
         relay.output.queued.append(b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (call_id, outcome.result))

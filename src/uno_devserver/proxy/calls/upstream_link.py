@@ -78,6 +78,9 @@ class Link(Protocol):
     def wanted(self) -> None:
         """A call needs the upstream: when Degraded, one new attempt is due."""
 
+    def retry_due_in(self) -> float:
+        """The seconds until `wanted` has an effect, when Degraded."""
+
     def worked(self, generation: int) -> None:
         """The upstream of that generation has answered a request: when it ends, it has not just failed to start."""
 

@@ -43,7 +43,8 @@ class CommandLimits(Value):
     output_check_seconds: float = 1.0  # how often its output file is looked at
     output_bytes: int = 16 * 1024 * 1024  # of its output file; some servers print a line for each request, for months
     last_lines: int = 20  # of its output that are reported with its end
-    stray_lines: int = 100  # that are no messages, between two looks at the output; more are noise
+    stray_seconds: float = 0.05  # until lines that are no messages are told, together
+    stray_lines: int = 100  # of them that are kept meanwhile; more are noise
     stray_bytes: int = 1000  # of each of them
 
 
@@ -101,7 +102,7 @@ class CommandProcess(Running):
 
     async def _converse(self, peer: Peer, modern_first: bool) -> Connection:
         limits = self._limits
-        connection = StdioConnection(peer, lambda line: self._stray_lines.append(line[: limits.stray_bytes]))
+        connection = StdioConnection(peer, self._strayed)
         lines = PipeLines(connection, self._broken.set)
         assert self._child.pipes is not None
         try:
@@ -193,12 +194,16 @@ class CommandProcess(Running):
         seen = self._output.size()
         while True:
             await asyncio.sleep(self._limits.output_check_seconds)
-            self._write_stray_lines()
             if log.level <= DEBUG and self._output.size() != seen:
                 log.debug(f"the server prints:\n{self._output.tail(seen)}")
             if self._output.size() > self._limits.output_bytes:
                 os.ftruncate(self._output.handle, 0)
             seen = self._output.size()
+
+    def _strayed(self, line: bytes) -> None:
+        if not self._stray_lines:
+            asyncio.get_running_loop().call_later(self._limits.stray_seconds, self._write_stray_lines)
+        self._stray_lines.append(line[: self._limits.stray_bytes])
 
     def _write_stray_lines(self) -> None:
         """Add the lines of its standard output that are no messages to its output file, and report the last."""

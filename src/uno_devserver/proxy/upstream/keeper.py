@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ... import __version__
 from ...instances.host_kind import HostKind
+from ...issues import warning
 from ...protocol.client.connection import Lost, Refusal, Server
 from ...protocol.eras import MODERN_VERSIONS
 from ...protocol.parties import ClientInfo
@@ -24,7 +25,7 @@ from ...system.values import Value
 from ..calls.upstream_link import Unavailable
 from ..lists.merge import counted
 from ..lists.reader import ListReader
-from ..state import ConnectionState, UpstreamFacts
+from ..state import LISTS, ConnectionState, UpstreamFacts
 from .base import Ending
 from .launcher import Failed, Launcher, Launching, Ready, Strayed
 from .restart_policy import DEFAULT_LIMITS, STARTED_AGAIN, Announce, Connect, Lifecycle, Start, Stop, UpstreamLimits
@@ -106,6 +107,7 @@ class Keeper:
         self._stops = Tasks()
         self._later_stops = Tasks()  # of upstreams that have still to answer
         self._all_stop = asyncio.Event()  # also those
+        self._unread: list[str] = []  # the lists of the upstream that could not be read
         # Starts without an outcome yet, by their number.
         self._pending: dict[int, Upstream] = {} if upstream is None else {FIRST_ATTEMPT: upstream}
 
@@ -465,6 +467,12 @@ class Keeper:
 
     def _publish_lists(self, listed: Listed) -> None:
         self.publisher.take(listed.lists, listed.server)
+        unread = [method for method, (_, field) in LISTS.items() if field not in listed.lists]
+        if unread != self._unread:
+            self._unread = unread
+            message = f"{self.named} did not answer {', '.join(unread)} with a list that can be read."
+            step = "Repair the server; its log and that of the proxy tell more. What was known of the lists stays."
+            self.proxy_state.blame("lists", (warning("UpstreamError", message, step),) if unread else ())
         self.owner.lists_were_read()
 
 
