@@ -261,6 +261,28 @@ async def test_a_redirect_on_the_same_server_is_followed_and_remembered(status: 
     assert server.seen[1].json == server.seen[0].json
 
 
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+@asynchronous
+async def test_a_redirect_of_a_get_is_followed_and_moves_nothing_else(status: int) -> None:
+    async def get(visitor: Visitor, asked: Asked) -> None:
+        if asked.target == "/mcp":
+            visitor.answer(status=status, Location="/")
+        else:
+            visitor.answer(b"<h1>Welcome</h1>", Content_Type="text/html")
+
+    async def call(visitor: Visitor, asked: Asked) -> None:
+        say(visitor, asked, {})
+
+    server = HandshakeServer(get=get, call=call)
+    async with connected(server) as connection:
+        await until(lambda: len(server.gets()) == 2)
+        await connection.follow(frozenset())  # the second one is answered
+        await connection.request("tools/call", {}, TestPeer())
+
+    assert [asked.target for asked in server.gets()] == ["/mcp", "/"]
+    assert {asked.target for asked in server.seen if asked.method == "POST"} == {"/mcp"}
+
+
 @pytest.mark.parametrize(
     ("location", "told"),
     [

@@ -60,18 +60,21 @@ class Endpoint:
 
     async def send(self, method: str, headers: bytes, body: bytes | None = None) -> Reply:
         """The answer, whatever it is; its body is still to be read. Redirects are followed on the same server only."""
+        target = self._target
         for _ in range(MAX_REDIRECTS):
             try:
-                reply = await self._http.request(method, self._target, self._headers + headers, body)
+                reply = await self._http.request(method, target, self._headers + headers, body)
             except HttpFailure as failure:
                 raise self.lost(failure) from failure
             if reply.status not in KEEPS_METHOD and (reply.status not in MAY_CHANGE_METHOD or method != "GET"):
                 return reply
-            target = _redirected(self._http.origin, self._target, reply.headers.get("location", ""))
-            if target is None:
+            elsewhere = _redirected(self._http.origin, target, reply.headers.get("location", ""))
+            if elsewhere is None:
                 return reply
             reply.release()
-            self._target = target
+            target = elsewhere
+            if method == "POST":  # where a GET is sent may be a page for people
+                self._target = target
         return reply
 
     def send_now(self, headers: bytes, body: bytes, taker: Taker) -> ClientConnection | None:
