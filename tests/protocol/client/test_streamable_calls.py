@@ -309,6 +309,42 @@ async def test_an_answer_that_is_none_fails_the_call_and_says_why(
     assert len(pending.outcomes) == 1
 
 
+@pytest.mark.parametrize("status", [307, 308])
+@ERAS
+@asynchronous
+async def test_a_call_that_is_sent_elsewhere_is_made_there_and_so_are_the_next(
+    server: type[Server], status: int
+) -> None:
+    async def call(visitor: Visitor, asked: Asked) -> None:
+        if asked.target == "/mcp":
+            visitor.answer(status=status, Location="mcp/")
+        else:
+            await echo(visitor, asked)
+
+    scripted = server(call=call)
+    async with connected(scripted) as connection:
+        for number in range(2):
+            pending = RecordedCall(modern=True)
+            await send(connection, pending, b'{"name":"t","n":%d}' % number)
+            assert (await pending.settled())["echo"]["n"] == number
+
+    made = [asked.json["params"]["n"] for asked in scripted.posts("tools/call") if asked.target != "/mcp"]
+    assert made == [0, 1]
+    assert scripted.posts("tools/call")[-1].target == "/mcp/"
+
+
+@ERAS
+@asynchronous
+async def test_a_call_that_is_sent_to_another_server_fails_and_says_why(server: type[Server]) -> None:
+    async def call(visitor: Visitor, asked: Asked) -> None:
+        visitor.answer(status=307, Location="http://example.com/mcp")
+
+    async with connected(server(call=call)) as connection:
+        pending = await sent(connection)
+        with pytest.raises(RpcError, match=r"redirects to http://example\.com/mcp, which is not followed"):
+            await pending.settled()
+
+
 @asynchronous
 async def test_a_forgotten_session_is_renewed_and_the_call_made_again() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:

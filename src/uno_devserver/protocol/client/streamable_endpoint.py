@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 MAX_REDIRECTS = 3  # one adds or takes the slash at the end; a server that wants more goes in circles
-KEEPS_METHOD = (307, 308)
+KEEPS_METHOD = (307, 308)  # the request is to be sent again, elsewhere: nobody has run it
 MAY_CHANGE_METHOD = (301, 302)
 
 # Every request has them.

@@ -39,7 +39,7 @@ from .messages import (
 )
 from .questions import Questions
 from .streamable_calls import HttpCall
-from .streamable_endpoint import COMMON_HEADERS, Cut, Endpoint, NotMcp, hear_events, media_type
+from .streamable_endpoint import COMMON_HEADERS, KEEPS_METHOD, Cut, Endpoint, NotMcp, hear_events, media_type
 from .streamable_resuming import pause, resumed_answer, resuming
 from .subscribing import Backoff, tell_of_all_lists
 
@@ -235,6 +235,9 @@ class HandshakeConnection:
         self, session: _Session, call: PendingCall, params: bytes, reply: Reply, request_id: int
     ) -> msgspec.Raw:
         """The result of a call whose answer is not plain JSON."""
+        if reply.status in KEEPS_METHOD:  # which the general way follows
+            reply.release()
+            return await self.request("tools/call", opened_params(params), call)
         try:
             return await self._result(session, reply, request_id, call)
         except _SessionGone:

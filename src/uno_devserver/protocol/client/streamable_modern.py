@@ -32,7 +32,7 @@ from .messages import (
 from .questions import tell
 from .rounds import completed
 from .streamable_calls import HttpCall
-from .streamable_endpoint import COMMON_HEADERS, Cut, Endpoint, NotMcp
+from .streamable_endpoint import COMMON_HEADERS, KEEPS_METHOD, Cut, Endpoint, NotMcp
 from .streamable_headers import Marks, argument_headers, marks_in, routing_headers
 from .subscribing import ACKNOWLEDGED, Backoff, tell_of_all_lists, tells_changes, wish, without_subscription
 
@@ -142,6 +142,9 @@ class ModernConnection:
 
     async def _finished(self, call: PendingCall, params: bytes, reply: Reply, request_id: int) -> msgspec.Raw:
         """The result of a call whose answer is not plain JSON."""
+        if reply.status in KEEPS_METHOD:  # which the general way follows
+            reply.release()
+            return await self._call("tools/call", opened_params(params), call)
         try:
             return await self._result(reply, request_id, call)
         except NotMcp as other:
