@@ -569,13 +569,20 @@ def forgetful(server: HandshakeServer, how: str) -> None:
             refuse(visitor, asked, -32001, "Session not found", status=404)
         elif how == "404 without a message":
             visitor.answer(b"Not Found", status=404, Content_Type="text/plain")
+        elif how == "400 without an id":
+            refuse_unread(visitor, "Bad Request: Server not initialized")
         else:
-            refuse(visitor, asked, -32000, "Bad Request: Server not initialized", status=400)
+            refuse(visitor, asked, -32000, "Bad Request: No valid session ID provided", status=400)
 
     server.answers["call"] = call
 
 
-@pytest.mark.parametrize("how", ["404", "404 without a message", "400"])
+def refuse_unread(visitor: Visitor, message: str) -> None:
+    """As the official SDKs do before they look at the request."""
+    visitor.answer_json({"jsonrpc": "2.0", "id": None, "error": {"code": -32000, "message": message}}, 400)
+
+
+@pytest.mark.parametrize("how", ["404", "404 without a message", "400 without an id", "400 about the session"])
 @asynchronous
 async def test_a_forgotten_session_is_opened_anew_and_the_request_sent_again(how: str) -> None:
     server = HandshakeServer()
@@ -671,7 +678,7 @@ async def test_a_server_that_forgets_every_session_is_lost_and_has_not_run_the_r
 @asynchronous
 async def test_a_refusal_that_sounds_like_a_forgotten_session_but_stays_is_a_refusal() -> None:
     async def call(visitor: Visitor, asked: Asked) -> None:
-        refuse(visitor, asked, -32000, "Bad Request: no", status=400)
+        refuse_unread(visitor, "Bad Request: no")
 
     server = HandshakeServer(call=call)
     async with connected(server) as connection:
@@ -679,6 +686,21 @@ async def test_a_refusal_that_sounds_like_a_forgotten_session_but_stays_is_a_ref
             await connection.request("tools/call", {}, TestPeer())
 
     assert len(server.posts("tools/call")) == 2
+
+
+@pytest.mark.parametrize("code", [-32000, -32001])
+@asynchronous
+async def test_a_call_that_the_server_answers_with_an_error_of_its_own_is_made_once(code: int) -> None:
+    async def call(visitor: Visitor, asked: Asked) -> None:
+        refuse(visitor, asked, code, "The payment was declined.", status=400)
+
+    server = HandshakeServer(call=call)
+    async with connected(server) as connection:
+        with pytest.raises(RpcError, match="declined"):
+            await connection.request("tools/call", {}, TestPeer())
+
+    assert len(server.posts("tools/call")) == 1
+    assert server.sessions == 1
 
 
 @asynchronous

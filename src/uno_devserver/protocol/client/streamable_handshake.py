@@ -29,6 +29,7 @@ from ..jsonrpc import (
 from ..sse import EVENT_STREAM, EventReader
 from .connection import Lost, Refusal, Server
 from .messages import (
+    NOTHING,
     Message,
     initialize_params,
     initialized_server,
@@ -273,7 +274,7 @@ class HandshakeConnection:
         try:
             return result_in(message)
         except RpcError as error:
-            if session.id is not None and _forgot_session(reply.status, error.code):
+            if session.id is not None and _forgot_session(reply.status, message, error):
                 raise _SessionGone(error, certain=reply.status == 404) from None
             if reply.status == 503 and error.code == STOPPED:
                 raise Lost(f"The server at {self._endpoint.url} stops: {error.message}", sent=False) from None
@@ -334,11 +335,16 @@ class HandshakeConnection:
         return False
 
 
-def _forgot_session(status: int, code: int) -> bool:
-    """404 is what a server must answer; some that were started anew say 400, as to somebody who never had a session."""
+def _forgot_session(status: int, answer: Message, error: RpcError) -> bool:
+    """404 is what a server must answer; some that were started anew say 400, as to somebody who never had a session.
+
+    They say that before they read the request, so without its id; else the error, whose code means anything, may be
+    that of a call that ran.
+    """
     if status == 404:
-        return code != METHOD_NOT_FOUND
-    return status == 400 and code in (SESSION_REQUIRED, SESSION_NOT_FOUND)
+        return error.code != METHOD_NOT_FOUND
+    unread = answer.id in NOTHING or "session" in error.message.lower()
+    return status == 400 and error.code in (SESSION_REQUIRED, SESSION_NOT_FOUND) and unread
 
 
 async def _quietly(work: Callable[[], Awaitable[None]]) -> None:
