@@ -10,8 +10,10 @@ import pytest
 
 from support.mcp_peers import MODERN, TestPeer
 from support.raw_servers import Asked, RawServer, Visitor
+from uno_devserver.protocol.client import subscribing
 from uno_devserver.protocol.client.connection import Lost
 from uno_devserver.protocol.client.streamable import connect_http
+from uno_devserver.protocol.client.subscribing import Backoff
 from uno_devserver.protocol.eras import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
@@ -335,6 +337,31 @@ async def test_a_subscription_that_ends_is_opened_again_and_changes_meanwhile_ar
         await until(lambda: peer.methods() == [CHANGED, "notifications/resources/list_changed"])
         server.say(CHANGED)
         await until(lambda: len(peer.heard) == 3)
+
+
+@asynchronous
+async def test_a_server_that_ends_each_subscription_at_once_is_asked_less_and_less(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Brief(Telling):
+        async def _listen(self, visitor: Visitor, asked: Asked) -> None:
+            await super()._listen(visitor, asked)
+            visitor.end_events()
+
+    pauses: list[float] = []
+    backoff_next = Backoff.next
+
+    def shortened(backoff: Backoff) -> float:
+        pauses.append(backoff_next(backoff))
+        return 0
+
+    monkeypatch.setattr(subscribing, "STEADY_SECONDS", 3600.0)  # however slow this machine is
+    monkeypatch.setattr(Backoff, "next", shortened)
+    async with connected(Brief()) as connection:
+        await connection.follow(frozenset())
+        await until(lambda: len(pauses) >= 4)
+
+    assert pauses[:4] == [0.1, 0.2, 0.4, 0.8]
 
 
 @asynchronous

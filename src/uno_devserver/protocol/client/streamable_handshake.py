@@ -321,7 +321,6 @@ class HandshakeConnection:
                 if deaf:
                     tell_of_all_lists(self._peer, self.server)
                 await hear_events(reply, reader, self._hear_all)
-                backoff.reset()
                 wait = pause(reader.retry_ms)
             except (HttpFailure, Lost, RpcError) as error:
                 log.debug(f"nothing is heard of {self._endpoint.url}: {error}")

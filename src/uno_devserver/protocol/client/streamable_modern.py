@@ -199,18 +199,17 @@ class ModernConnection:
 
     async def _listen(self, uris: frozenset[str], acknowledged: asyncio.Future[RpcError | None]) -> None:
         """Hear of changes until cancelled, or until the server says that it does not tell them."""
-        backoff = Backoff()
 
         def hear(message: Message) -> None:
             if message.method != ACKNOWLEDGED:
                 tell(self._peer, message.method or "", without_subscription(params_of(message)))
                 return
-            backoff.reset()
             if acknowledged.done():
                 tell_of_all_lists(self._peer, self._server)
             else:
                 acknowledged.set_result(None)
 
+        backoff = Backoff()
         while True:
             try:
                 await self._hear_subscription(uris, hear)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from ..eras import SUBSCRIPTION_KEY
@@ -14,20 +15,23 @@ ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 LISTS = ("tools", "prompts", "resources")
 FIRST_PAUSE_SECONDS = 0.1
 LONGEST_PAUSE_SECONDS = 10.0
+STEADY_SECONDS = 5.0  # a server that ends sooner what it has just granted would be asked without end
 
 
 class Backoff:
-    """Pauses between attempts to listen: short after a word of the server, then longer and longer."""
+    """Pauses between attempts: longer and longer, and short again after one that was good for some seconds."""
 
     def __init__(self) -> None:
         self._next = FIRST_PAUSE_SECONDS
+        self._attempted = 0.0  # when the last pause was over
 
     def next(self) -> float:
+        now = asyncio.get_running_loop().time()
+        if now - self._attempted >= STEADY_SECONDS:
+            self._next = FIRST_PAUSE_SECONDS
         pause, self._next = self._next, min(2 * self._next, LONGEST_PAUSE_SECONDS)
+        self._attempted = now + pause
         return pause
-
-    def reset(self) -> None:
-        self._next = FIRST_PAUSE_SECONDS
 
 
 def wish(uris: frozenset[str]) -> dict[str, Any]:
