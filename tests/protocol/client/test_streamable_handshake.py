@@ -13,10 +13,11 @@ import pytest
 
 from support.mcp_peers import HANDSHAKE, TestPeer
 from support.raw_servers import Asked, RawServer, Visitor
-from uno_devserver.protocol.client import streamable_endpoint, streamable_handshake
+from uno_devserver.protocol.client import streamable_endpoint, streamable_handshake, subscribing
 from uno_devserver.protocol.client.connection import Lost
 from uno_devserver.protocol.client.messages import with_envelope
 from uno_devserver.protocol.client.streamable import connect_http
+from uno_devserver.protocol.client.subscribing import Backoff
 from uno_devserver.protocol.jsonrpc import BUSY, INTERNAL_ERROR, RpcError
 from uno_devserver.protocol.service import Params, Result
 from uno_devserver.protocol.sse import EventReader
@@ -486,14 +487,20 @@ async def test_following_means_that_the_server_has_us_on_its_stream() -> None:
         await until(lambda: peer.methods() == ["notifications/prompts/list_changed"])
 
 
+@pytest.mark.parametrize("status", [404, 405])
 @asynchronous
-async def test_a_server_that_says_nothing_by_itself_is_not_asked_again() -> None:
-    server = HandshakeServer(call=echo)
+async def test_a_server_that_says_nothing_by_itself_is_not_asked_again(status: int) -> None:
+    async def get(visitor: Visitor, asked: Asked) -> None:
+        visitor.answer(b"Cannot GET /mcp", status=status, Content_Type="text/html")
+
+    server = HandshakeServer(call=echo, get=get)
     async with connected(server) as connection:
         await connection.follow(frozenset())
-        await connection.request("tools/call", {}, TestPeer())
+        for _ in range(3):
+            await connection.request("tools/call", {}, TestPeer())
 
     assert len(server.gets()) == 1
+    assert server.sessions == 1
 
 
 @pytest.mark.parametrize("broken", [True, False])
@@ -673,6 +680,42 @@ async def test_a_server_that_forgets_every_session_is_lost_and_has_not_run_the_r
 
     assert not lost.value.sent
     assert server.sessions == 2
+
+
+@pytest.mark.parametrize("what", ["stream", "level"])
+@asynchronous
+async def test_a_server_that_forgets_every_session_is_asked_less_and_less(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def get(visitor: Visitor, asked: Asked) -> None:
+        asked_before = [other.headers["mcp-session-id"] for other in server.gets()[:-1]]
+        if what == "level" or asked.headers["mcp-session-id"] in asked_before:
+            visitor.answer(status=404)
+        else:
+            visitor.begin_events()
+            visitor.chunk(b"retry: 0\n\n")
+            visitor.end_events()
+
+    async def level(visitor: Visitor, asked: Asked) -> None:
+        server.forget(visitor, asked, asked.headers["mcp-session-id"])
+
+    pauses: list[float] = []
+    backoff_next = Backoff.next
+
+    def shortened(backoff: Backoff) -> float:
+        pauses.append(backoff_next(backoff))
+        return 0
+
+    monkeypatch.setattr(subscribing, "STEADY_SECONDS", 3600.0)  # however slow this machine is
+    monkeypatch.setattr(Backoff, "next", shortened)
+    server = HandshakeServer(get=get, setLevel=level)
+    async with connected(server) as connection:
+        if what == "level":
+            with pytest.raises(Lost):
+                await connection.set_level("debug")
+        await until(lambda: server.sessions > 5 and len(pauses) >= 4)
+
+    assert pauses[:4] == [0.1, 0.2, 0.4, 0.8]
 
 
 @asynchronous

@@ -91,6 +91,7 @@ class HandshakeConnection:
         self._session: _Session
         self._questions = Questions(self._post)
         self._renewing = asyncio.Lock()
+        self._renewals = Backoff()  # of those that no request waits for
         self._following = asyncio.Lock()
         self._listener: asyncio.Task[None] | None = None
         self._background: set[asyncio.Task[Any]] = set()
@@ -212,6 +213,7 @@ class HandshakeConnection:
 
     async def _restore(self) -> None:
         """Tell the server again what it had forgotten, and our side that anything may have changed meanwhile."""
+        await asyncio.sleep(self._renewals.next())
         self._followed = frozenset()
         try:
             if self._level is not None:
@@ -301,6 +303,7 @@ class HandshakeConnection:
     async def _listen(self, session: _Session) -> None:
         """Hear what the server says by itself, for as long as the session is in use."""
         last_id: bytes | None = None
+        first = True  # a server that knows POST only answers 404, too, as one that has forgotten the session
         deaf = False  # for some time, of which the server does not tell afterwards
         backoff = Backoff()
         while self._session is session:
@@ -308,8 +311,9 @@ class HandshakeConnection:
             try:
                 reply = await self._endpoint.send("GET", resuming(session.headers, last_id))
                 session.listening.set()
-                if reply.status == 404 and session.id is not None:
+                if reply.status == 404 and session.id is not None and not first:
                     reply.release()
+                    await asyncio.sleep(self._renewals.next())
                     await self._renewed(session)
                     return
                 if reply.status != 200 or media_type(reply) != EVENT_STREAM:
@@ -327,6 +331,7 @@ class HandshakeConnection:
                 wait = backoff.next()
             last_id = reader.last_id or last_id
             deaf = last_id is None
+            first = False
             await asyncio.sleep(wait)
 
     def _hear_all(self, message: Message) -> bool:
