@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -109,3 +111,21 @@ def test_comments_and_events_may_go_on_for_ever() -> None:
         reader.feed(b": keep-")
         reader.feed(b"alive\n")
         assert reader.feed(b"data: 1\n\n") == [message("1")]
+
+
+@pytest.mark.parametrize("piece", [b"data:xy\n" * 1000, b"xy"], ids=["lines", "one line"])
+def test_an_event_in_tiny_pieces_costs_about_its_size(piece: bytes) -> None:
+    reader = EventReader()
+    reader.feed(b"data: ")
+
+    tracemalloc.start()
+    try:
+        for _ in range(400_000 // len(piece)):
+            reader.feed(piece)
+        (event,) = reader.feed(b"\n\n")
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert len(event.data) > 100_000
+    assert peak < 2_000_000

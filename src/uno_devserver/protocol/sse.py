@@ -59,12 +59,10 @@ class EventReader:
         self._limit = limit
         self._first = True
         self._after_return = False
-        self._line: list[bytes] = []  # of which the end is still to come
-        self._line_size = 0
+        self._line = bytearray()  # of which the end is still to come
         self._name = ""
         self._id: bytes | None = None
-        self._data: list[bytes] = []
-        self._data_size = 0
+        self._data = bytearray()  # its lines; an object for each may cost many times as much
 
     def feed(self, chunk: bytes) -> list[Event]:
         """The events that are complete now."""
@@ -74,14 +72,15 @@ class EventReader:
         if b"\r" in chunk:
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         *ends, rest = chunk.split(b"\n")
+        if ends and self._line:
+            self._line += ends[0]
+            ends[0] = bytes(self._line)
+            self._line.clear()
         events: list[Event] = []
-        for end in ends:
-            self._line.append(end)
-            line, self._line, self._line_size = b"".join(self._line), [], 0
+        for line in ends:
             self._read(line, events)
         if rest:
-            self._line.append(rest)
-            self._line_size += len(rest)
+            self._line += rest
             self._check_size()
         return events
 
@@ -95,8 +94,8 @@ class EventReader:
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"data":
-            self._data.append(value)
-            self._data_size += len(value) + 1  # an empty line costs memory, too
+            self._data += value
+            self._data += b"\n"
             self._check_size()
         elif field == b"event":
             self._name = value.decode("utf-8", "replace")
@@ -108,9 +107,11 @@ class EventReader:
     def _finish(self, events: list[Event]) -> None:
         self.last_id = self._id
         if self._data:
-            events.append(Event(self._name or "message", b"\n".join(self._data)))
-        self._name, self._data, self._data_size = "", [], 0
+            del self._data[-1]  # the end of the last line is not part of it
+            events.append(Event(self._name or "message", bytes(self._data)))
+            self._data.clear()
+        self._name = ""
 
     def _check_size(self) -> None:
-        if self._line_size + self._data_size > self._limit:
+        if len(self._line) + len(self._data) > self._limit:
             raise ValueError(f"an event is longer than {self._limit} bytes")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -152,6 +153,29 @@ async def test_a_connection_is_read_again_when_an_answer_has_ended_that_was_too_
 
     assert (connected.freed, connected.transport.reading) == (1, True)
     assert len(await reply.read()) == size
+    connected.transport.close()
+
+
+@asynchronous
+async def test_an_answer_in_tiny_chunks_costs_about_its_size() -> None:
+    connected = Connected()
+    asking = await connected.ask()
+    size = 400_000
+    connected.hears(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    reply = await asking
+
+    tracemalloc.start()
+    try:
+        for _ in range(size // 2000):
+            connected.hears(b"2\r\nxy\r\n" * 1000)
+        connected.hears(b"0\r\n\r\n")
+        body = await reply.read()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert body == b"xy" * (size // 2)
+    assert peak < 4 * size
     connected.transport.close()
 
 

@@ -60,8 +60,7 @@ class Reply:
         self.headers = headers  # names in lower case; repeated ones joined by ", "
         self.ended = False  # all of the body came
         self._connection = connection
-        self._chunks: list[bytes] = []
-        self._size = 0
+        self._body = bytearray()  # what came and was not taken; an object for each chunk may cost 60 times as much
         self._limit = UNREAD_BYTES
         self._failure: HttpFailure | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -71,7 +70,7 @@ class Reply:
         """The whole body; HttpFailure where it breaks off, or is longer."""
         self._limit = limit
         while True:
-            if self._size > limit:
+            if len(self._body) > limit:
                 self.close()
                 raise TooLong(f"answered with more than {limit} bytes", sent=True, began=True)
             if self.ended:
@@ -80,13 +79,11 @@ class Reply:
 
     def body(self) -> bytes:
         """The whole body of an answer that has ended; it can still be read."""
-        if len(self._chunks) != 1:
-            self._chunks = [b"".join(self._chunks)]
-        return self._chunks[0]
+        return bytes(self._body)
 
     async def part(self) -> bytes:
         """What came since the last part, b"" at the end of the body; HttpFailure where it breaks off."""
-        while not self._chunks and not self.ended:
+        while not self._body and not self.ended:
             await self._more()
         return self._take()
 
@@ -116,15 +113,14 @@ class Reply:
             raise
 
     def _take(self) -> bytes:
-        chunks, self._chunks, self._size = self._chunks, [], 0
-        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+        body, self._body = self._body, bytearray()
+        return bytes(body)
 
     # --- what the connection tells
 
     def add(self, chunk: bytes) -> None:
-        self._size += len(chunk)
-        self._chunks.append(chunk)
-        if self._size > self._limit:
+        self._body += chunk
+        if len(self._body) > self._limit:
             if self._released is None:
                 self._connection.stop_reading()
             else:
