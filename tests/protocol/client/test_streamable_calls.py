@@ -425,6 +425,33 @@ async def test_a_modern_tool_that_wants_its_arguments_in_headers_is_called_again
 # --- what is lost
 
 
+@pytest.mark.parametrize(
+    ("server", "status", "code", "has_id"),
+    [
+        (HandshakeServer, 400, -32022, True),
+        (ModernServer, 400, -32022, True),
+        (ModernServer, 400, -32000, False),
+        (ModernServer, 404, -32001, False),
+    ],
+)
+@asynchronous
+async def test_a_server_that_came_back_in_the_other_era_is_lost_and_has_not_run_the_call(
+    server: type[Server], status: int, code: int, has_id: bool
+) -> None:
+    async def call(visitor: Visitor, asked: Asked) -> None:
+        error = {"code": code, "message": "Bad Request"}
+        visitor.answer_json({"jsonrpc": "2.0", "id": asked.json["id"] if has_id else None, "error": error}, status)
+
+    async with connected(server(call=call)) as connection:
+        with pytest.raises(Lost, match="no more: Bad Request") as general:
+            await connection.request("tools/call", {"name": "t"}, TestPeer(modern=True))
+        pending = await sent(connection)
+        with pytest.raises(Lost, match="no more: Bad Request") as relayed:
+            await pending.settled()
+
+    assert (general.value.sent, relayed.value.sent) == (False, False)
+
+
 @pytest.mark.parametrize("how", [Visitor.close, Visitor.abort])
 @ERAS
 @asynchronous

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from ...system.log import log
+from ..eras import UNSUPPORTED_VERSION
 from ..http.client import encode_headers
 from ..http.client_connection import HttpFailure
 from ..jsonrpc import (
@@ -280,6 +281,9 @@ class HandshakeConnection:
                 raise _SessionGone(error, certain=reply.status == 404) from None
             if reply.status == 503 and error.code == STOPPED:
                 raise Lost(f"The server at {self._endpoint.url} stops: {error.message}", sent=False) from None
+            if reply.status == 400 and error.code == UNSUPPORTED_VERSION:  # it was started anew, and is another one
+                why = f"The server at {self._endpoint.url} speaks this version of MCP no more: {error.message}"
+                raise Lost(why, sent=False) from None
             raise
 
     def _hear(self, peer: Peer) -> Callable[[Message], None]:

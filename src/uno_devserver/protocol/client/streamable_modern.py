@@ -14,12 +14,20 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ...system.log import log
-from ..eras import HEADER_MISMATCH
+from ..eras import HEADER_MISMATCH, UNSUPPORTED_VERSION
 from ..http.client import encode_headers
-from ..jsonrpc import INTERNAL_ERROR, STOPPED, RpcError, notification_message
+from ..jsonrpc import (
+    INTERNAL_ERROR,
+    SESSION_NOT_FOUND,
+    SESSION_REQUIRED,
+    STOPPED,
+    RpcError,
+    notification_message,
+)
 from .connection import Lost, Server
 from .messages import (
     MODERN_VERSION,
+    NOTHING,
     Message,
     discovered_server,
     object_in,
@@ -55,12 +63,14 @@ class ModernConnection:
         """Ask who is there. RpcError, NotMcp or Refusal where nobody of this era is."""
         connection = cls(endpoint, peer)
         connection._server = discovered_server(await connection._exchange("server/discover", {}, peer))
+        connection._begun = True
         return connection
 
     def __init__(self, endpoint: Endpoint, peer: Peer) -> None:
         self._endpoint = endpoint
         self._peer = peer
         self._server: Server
+        self._begun = False  # it was found to speak this era
         self._ids = count(1)
         self._headers = encode_headers({**COMMON_HEADERS, "MCP-Protocol-Version": MODERN_VERSION})
         self._marks: dict[str, Marks] = {}  # of tools that have some
@@ -164,6 +174,9 @@ class ModernConnection:
         except RpcError as error:
             if reply.status == 503 and error.code == STOPPED:
                 raise Lost(f"The server at {self._endpoint.url} stops: {error.message}", sent=False) from None
+            if self._begun and reply.status in (400, 404) and _is_of_other_era(message, error):
+                why = f"The server at {self._endpoint.url} speaks this version of MCP no more: {error.message}"
+                raise Lost(why, sent=False) from None
             raise
 
     async def _learn_marks(self, call: Params) -> bool:
@@ -231,6 +244,12 @@ class ModernConnection:
         body = request_bytes(request_id, "subscriptions/listen", with_envelope(wish(uris), self._peer))
         reply = await self._endpoint.send("POST", headers, body)
         result_in(await self._endpoint.answer(reply, request_id, hear))
+
+
+def _is_of_other_era(answer: Message, error: RpcError) -> bool:
+    """Whether a server refused the request unread that was started anew, and knows only sessions now."""
+    wants_session = error.code in (SESSION_REQUIRED, SESSION_NOT_FOUND) and answer.id in NOTHING
+    return wants_session or error.code == UNSUPPORTED_VERSION
 
 
 def _hear(peer: Peer) -> Callable[[Message], None]:
