@@ -15,7 +15,7 @@ import pytest
 from support.hosts import is_running
 from support.machine import Machine
 from support.proxies import Proxies
-from uno_devserver.proxy.engine import Announcements
+from uno_devserver.proxy.announcements import Announcements
 
 ADDIN = "def register(addin):\n    addin.tool(name='greet')(lambda: 'hello')\n"
 BOUND = 20.0

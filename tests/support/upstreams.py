@@ -16,8 +16,8 @@ from uno_devserver.instances.host_kind import HostKind
 from uno_devserver.protocol.client.connection import Connection, Lost, Peer, PendingCall, Server
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.service import Params
+from uno_devserver.proxy.announcements import Announcements
 from uno_devserver.proxy.calls.service import ProxyService
-from uno_devserver.proxy.engine import Announcements
 from uno_devserver.proxy.lists.catalogue import circumstances
 from uno_devserver.proxy.lists.merge import Offered, merged
 from uno_devserver.proxy.lists.publisher import ListPublisher

@@ -9,7 +9,7 @@ from __future__ import annotations
 import _thread
 import asyncio
 import traceback
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..issues import UserError
 from ..protocol.eras import MODERN_VERSIONS
@@ -17,10 +17,11 @@ from ..protocol.jsonrpc import RpcNotification
 from ..protocol.modern_calls import ModernSession
 from ..protocol.running import Tasks
 from ..system.folders import folders
-from ..system.log import ERROR, INFORMATION, WARNING, log
+from ..system.log import ERROR, log
 from ..system.threads import apart
 from ..workspace.addins import workspace_addins
 from ..workspace.globaljson import read_global_json
+from .announcements import Announcements
 from .calls.relay import CallRelay
 from .calls.service import ProxyService
 from .front.session import ClientSession
@@ -53,28 +54,6 @@ QUIET_SECONDS = 0.2  # the first calls come as soon as there is an upstream, and
 LONG_START_SECONDS = 0.3  # most starts are over by then; of the others people want to see how far they are
 NAME_CHARACTERS, MOST_CLIENTS = 100, 20  # of those that introduced themselves, which health and status file name
 CATALOGUE_SECONDS = 60.0  # --force-generate-tool-cache: a Host has 30 s to start, and its add-ins as long to load
-
-_LEVELS = {"info": INFORMATION, "warning": WARNING, "error": ERROR}  # of our own log
-
-
-class Announcements:
-    """Log messages of MCP about the life of the server. The same text is not said twice in a row."""
-
-    def __init__(self, broadcast: Callable[[str, dict[str, Any]], None]) -> None:
-        self._broadcast = broadcast
-        self._said: dict[str, str] = {}  # the last text of each level
-
-    def say(self, level: str, text: str) -> None:
-        """`level` is one of MCP's; a client that wants only graver ones does not hear it."""
-        if self._said.get(level) == text:
-            return
-        self._said[level] = text
-        log.write(_LEVELS[level], text)
-        self._broadcast("notifications/message", {"level": level, "logger": "uno-devserver", "data": text})
-
-    def recovered(self) -> None:
-        """All is well: what is said from now on is news, also if it was said before."""
-        self._said.clear()
 
 
 class Engine:

@@ -20,7 +20,6 @@ from uno_devserver.proxy.calls.reload_messages import (
     state_of,
     with_notes,
 )
-from uno_devserver.proxy.health.upstream_issues import TRY_AGAIN
 
 NAME = "The Acme server"
 
@@ -73,43 +72,6 @@ def test_a_new_server_that_did_not_start_is_told_with_its_last_lines(kept: bool)
     assert "a\nValueError" in note.text
     assert ("old code still answers" in note.text) is kept
     assert note.state is (State.SWAP_FAILED if kept else State.FAILED)
-
-
-def test_ready_says_not_to_ask_again_and_where_to_look() -> None:
-    result = messages.ready(NAME, log_file="/var/log/acme.log", source="/work/acme")
-
-    text = result["content"][0]["text"]
-    assert text.startswith(f"{NAME} is ready.")
-    assert "Do not call mcpStatus again" in text
-    assert all(word in text for word in ("uno_health", "/var/log/acme.log", "/work/acme"))
-    assert result["isError"] is False
-    assert "log" not in messages.ready(NAME, log_file=None, source=None)["content"][0]["text"]
-
-
-def test_not_ready_says_why_and_what_next() -> None:
-    waiting = messages.still_restarting(NAME, 60, waits_for="it is Launching")
-    failed = messages.not_started(NAME, ["It ended."], ["Run 'npm install'."], ["Error: x"])
-    unknown = messages.not_started(NAME, [], [], [])
-
-    assert "not ready after 60 s: it is Launching." in waiting["content"][0]["text"]
-    assert waiting["_meta"][META_KEY] == {"state": "restarting", "run": False}
-    text = failed["content"][0]["text"]
-    assert text.startswith(f"{NAME} does not run. It ended.")
-    assert "Error: x" in text
-    assert "Run 'npm install'. Then call one of its tools" in text
-    assert failed["isError"] is True
-    assert "Fix its code. Then" in unknown["content"][0]["text"]
-
-
-def test_what_the_health_report_says_already_is_not_said_twice() -> None:
-    result = messages.not_started(
-        NAME, ["It ended. Its last lines:\nError: x"], [f"{TRY_AGAIN} What it printed is in /a.log."], ["Error: x"]
-    )
-
-    text = result["content"][0]["text"]
-    assert text.count("Error: x") == 1
-    assert "Repair it. What it printed is in /a.log. Then call one of its tools" in text
-    assert "next tool call" not in text
 
 
 def test_of_a_client_is_spoken_only_where_there_is_one_to_speak_of() -> None:

@@ -26,7 +26,8 @@ from uno_devserver.protocol.client.connection import Lost
 from uno_devserver.protocol.jsonrpc import INTERNAL_ERROR, RpcError
 from uno_devserver.proxy.calls.service import ProxyService
 from uno_devserver.proxy.options import Options
-from uno_devserver.proxy.reload.restart import Swap, compare
+from uno_devserver.proxy.reload.restart import Swap
+from uno_devserver.proxy.reload.tool_changes import compare
 from uno_devserver.proxy.upstream.base import Ending, Running, StartFailure
 from uno_devserver.proxy.upstream.command_launch import CommandUpstream
 from uno_devserver.proxy.upstream.command_process import CommandLimits

@@ -19,18 +19,17 @@ from uno_devserver.instances.probe import HostAddIn, Probe
 from uno_devserver.protocol.jsonrpc import RpcError
 from uno_devserver.protocol.parties import ClientInfo
 from uno_devserver.protocol.service import Params, Result
-from uno_devserver.proxy.engine import Announcements
+from uno_devserver.proxy.announcements import Announcements
 from uno_devserver.proxy.options import Options
 from uno_devserver.proxy.state import ConnectionState, ProxyFacts, UpstreamFacts
 from uno_devserver.proxy.upstream.configured import ConfiguredUpstream
 from uno_devserver.proxy.upstream.host_launch import HostUpstream
 from uno_devserver.proxy.workspace import controller as module
+from uno_devserver.proxy.workspace.client_roots import ask_roots, can_be_asked
 from uno_devserver.proxy.workspace.controller import (
     DEFAULT_LIMITS,
     WorkspaceController,
     WorkspaceLimits,
-    ask_roots,
-    can_be_asked,
     effective_config,
     is_outdated,
 )

@@ -16,13 +16,12 @@ from support.golden import GOLDEN
 from uno_devserver.discovery.discover import Request, discover
 from uno_devserver.issues import fatal, warning
 from uno_devserver.proxy.options import Options
+from uno_devserver.proxy.workspace.client_roots import MAX_ROOTS, read_roots
 from uno_devserver.proxy.workspace.decisions import (
-    MAX_ROOTS,
     Decision,
     WorkspaceDecisions,
     initialization_rejected,
     initialized,
-    read_roots,
     selected,
     selection_rejected,
 )

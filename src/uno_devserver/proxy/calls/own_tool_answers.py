@@ -5,7 +5,6 @@ A wrong argument is a tool error whose sentence names the argument, because a mo
 
 from __future__ import annotations
 
-import asyncio
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +13,8 @@ import msgspec
 from ...protocol.eras import HANDSHAKE_VERSIONS
 from ...protocol.jsonrpc import RpcError, encode, shown
 from ..own_tools import DISCOVER, EXECUTE, HEALTH, INITIALIZE, SELECT_SOLUTION, SET_ROOTS, STATUS, health_result
-from ..state import ConnectionState
-from .failure_answers import failed, known_issues, unavailable
-from .forwarding import Request, report
-from .reload_messages import State, not_built, not_started, ready, still_restarting
+from .failure_answers import failed
+from .forwarding import Request
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -30,8 +27,6 @@ if TYPE_CHECKING:
 
 # Structured content came with 2025-06-18; older clients do not know the field.
 UNSTRUCTURED = HANDSHAKE_VERSIONS[: HANDSHAKE_VERSIONS.index("2025-06-18")]
-UNNAMED = "The MCP server"
-NOT_LOADED = "AddInLoadFailed"
 
 
 class _Named(msgspec.Struct):
@@ -124,84 +119,10 @@ class OwnToolAnswers:
             arguments = {**arguments, "workspaceDirectory": roots[0]}
         return await self._initialize(call, arguments)
 
-    # mcpStatus.
-
     async def _status(self, call: Call, arguments: Params) -> Result:  # noqa: ARG002
-        """Wait until the upstream answers again, within a bound, and say what to do then.
+        from .mcp_status import McpStatus  # agents call it after a reload only
 
-        It also answers where code is not reloaded, and says why it is not.
-        """
-        queue = self._forwarding.queue  # None: code is not reloaded, or that is not known yet
-        seconds = queue.status_seconds if queue else self._limits.status_seconds
-        reporting = asyncio.ensure_future(report(call, self._waits_for, self._limits.progress_seconds))
-        try:
-            is_ready = await self._is_ready(seconds)
-        finally:
-            reporting.cancel()
-        queue, facts = self._forwarding.queue, self._state.snapshot()
-        name, failing = (queue.name, queue.notes.failing) if queue else (UNNAMED, None)
-        off = facts.hot_reload_off if facts.hot_reload is None else None
-        not_reloaded = [f"Hot reload is off, because {off}."] if off else []
-        if is_ready:
-            return ready(
-                name,
-                log_file=facts.upstream.log_file if facts.upstream else None,
-                source=queue.source if queue else None,
-                failing=failing,
-                missing=[*known_issues(self._state, NOT_LOADED)[0], *not_reloaded],
-                extension_error=queue.notes.extension_error if queue else None,
-            )
-        if self._is_down:
-            if failing is not None and failing[0] is State.BUILD_FAILED:
-                return not_built(name, failing[1])
-            reasons, steps = known_issues(self._state)
-            last_lines = facts.last_end.last_lines if facts.last_end else ()
-            return not_started(name, [*reasons, *not_reloaded], steps, last_lines)
-        if self._link.fallback or self._link.state is ConnectionState.SHUTDOWN:
-            raise unavailable(self._link, self._state)
-        return still_restarting(name, seconds, waits_for=self._waits_for())
-
-    async def _is_ready(self, seconds: float) -> bool:
-        """Whether no restart is due and the upstream answers, within that time.
-
-        If no upstream runs, the code is checked and another attempt is made, as a tool call would have it.
-        """
-        try:
-            async with asyncio.timeout(seconds):
-                was_down = self._is_down
-                if not was_down and await self._settled(seconds):
-                    return True
-                if self._is_down:  # have its code built, and look whether the user trusts it now
-                    await self._link.reconsider()
-                    if self._forwarding.queue is not None:
-                        await self._forwarding.queue.current()
-                if was_down:  # else an attempt has just failed, and the next one needs other code
-                    self._link.wanted()
-                return await self._settled(seconds)
-        except TimeoutError:
-            return False
-
-    @property
-    def _is_down(self) -> bool:
-        return self._link.state is ConnectionState.DEGRADED
-
-    async def _settled(self, seconds: float) -> bool:
-        """Whether there is an upstream when no restart is due any more."""
-        while True:
-            queue = self._forwarding.queue
-            if queue is not None and not await queue.settled(seconds):
-                return False
-            if self._link.state is ConnectionState.CONNECTED:
-                return True
-            if not await self._link.until_connected(seconds):
-                return False
-
-    def _waits_for(self) -> str:
-        queue = self._forwarding.queue
-        calls = queue.awaited_calls if queue else 0
-        if calls:
-            return f"it waits for {'a call that still runs' if calls == 1 else f'{calls} calls that still run'}"
-        return f"it is {self._link.state.value}"
+        return await McpStatus(self._link, self._state, self._forwarding, self._limits).answer(call)
 
 
 def _object(name: str, value: object) -> Mapping[str, Any]:

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import msgspec
 
 from ...system.values import Value
-from ..health.upstream_issues import TRY_AGAIN
-from ..own_tools import HEALTH, STATUS
+from ..own_tools import STATUS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +57,7 @@ class Note(Value):
 
 def not_run(notes: Sequence[Note]) -> Result:
     """The answer to a call that was not run."""
-    return _result("\n\n".join(note.text for note in notes), notes, run=False)
+    return noted_result("\n\n".join(note.text for note in notes), notes, run=False)
 
 
 def state_of(notes: Sequence[Note], *, run: bool) -> dict[str, Any]:
@@ -70,7 +69,7 @@ def state_of(notes: Sequence[Note], *, run: bool) -> dict[str, Any]:
     return state
 
 
-def _result(text: str, notes: Sequence[Note], *, run: bool) -> Result:
+def noted_result(text: str, notes: Sequence[Note], *, run: bool) -> Result:
     return {
         "content": [{"type": "text", "text": text}],
         "isError": not run,
@@ -88,7 +87,7 @@ def restarting(name: str) -> Note:
 
 def queued(name: str) -> Note:
     """For the calls behind the one that noticed the change, and those that come during the restart."""
-    return Note(State.RESTARTING, f"{_first(name)} is restarting with new code. {_NOT_RUN} {_WAIT}")
+    return Note(State.RESTARTING, f"{capitalised(name)} is restarting with new code. {_NOT_RUN} {_WAIT}")
 
 
 def build_failed(name: str, output: str, *, serves: bool) -> Note:
@@ -97,7 +96,7 @@ def build_failed(name: str, output: str, *, serves: bool) -> Note:
     return Note(
         State.BUILD_FAILED,
         f"The code of {name} has changed, and its build failed:\n\n{fenced(output)}\n\n"
-        f"{_NOT_RUN} {_first(name)} {stays}. "
+        f"{_NOT_RUN} {capitalised(name)} {stays}. "
         "Fix what the build complains of, then call the tool again: that builds anew.",
     )
 
@@ -151,7 +150,7 @@ def not_replaced(name: str, restarted: Restarted) -> Note:
         "Its old code still answers." if restarted.kept else "",
         "Fix the code; the next call after that starts it anew.",
     ]
-    text = " ".join(filter(None, sentences)) + _last_lines(restarted.last_lines)
+    text = " ".join(filter(None, sentences)) + printed_last(restarted.last_lines)
     return Note(State.SWAP_FAILED if restarted.kept else State.FAILED, text)
 
 
@@ -160,86 +159,7 @@ def reloaded_in_part(name: str, problem: str) -> Note:
     return Note(State.RELOADED, text)
 
 
-# The results of mcpStatus.
-
-
-def ready(
-    name: str,
-    *,
-    log_file: str | None,
-    source: str | None,
-    failing: tuple[State, str] | None = None,
-    missing: Sequence[str] = (),
-    extension_error: str | None = None,
-) -> Result:
-    """`failing`: how and why the code on disk does not answer. `missing`: sentences about parts that do not work.
-    `extension_error`: what the failed build of the extension printed.
-    """
-    steps = [f"Call {HEALTH}, which says what is wrong"]
-    if log_file:
-        steps.append(f"Look into its log, {log_file}")
-    steps.append(f"Read its source{f' in {source}' if source else ''}")
-    problems, states = list(missing), [State.READY]
-    if failing:
-        what = "its build fails" if failing[0] is State.BUILD_FAILED else "it did not start"
-        problems.append(
-            f"But what answers may be older than its present code: {what}{_because(failing[1])}. "
-            "Fix that; the next call of a tool tries again."
-        )
-        states.append(failing[0])
-    if extension_error is not None:
-        why = _because(extension_error)
-        problems.append(f"The build of the extension's code fails{why}; the next call builds it again.")
-        states.append(State.EXTENSION_BUILD_FAILED)
-    is_ready = " ".join([f"{_first(name)} is ready.", *problems])
-    text = (
-        f"{is_ready} Do not call {STATUS} again; go on with its tools.\n\n"
-        "If tools are missing, or it does not do what its code says:\n"
-        + "\n".join(f"{number}. {step}." for number, step in enumerate(steps, 1))
-    )
-    return _status(text, *states, is_ready=True)
-
-
-def _because(output: str) -> str:
-    """One line of the output in brackets: the first that mentions an error, else the last."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
-    line = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "")
-    return f" ({line[:QUOTED_CHARACTERS].rstrip('.')})" if line else ""
-
-
-def still_restarting(name: str, seconds: float, *, waits_for: str) -> Result:
-    text = (
-        f"{_first(name)} is not ready after {seconds:g} s: {waits_for}. Call {STATUS} once more to wait on; if that "
-        f"does not help either, call {HEALTH}, which says what is wrong."
-    )
-    return _status(text, State.RESTARTING, is_ready=False)
-
-
-def not_built(name: str, output: str) -> Result:
-    text = (
-        f"{_first(name)} does not run, and the build of its code fails:\n\n{fenced(output)}\n\n"
-        f"Fix what the build complains of, then call {STATUS} or one of its tools: that builds and starts it anew."
-    )
-    return _status(text, State.FAILED, State.BUILD_FAILED, is_ready=False)
-
-
-def not_started(name: str, reasons: Sequence[str], steps: Sequence[str], lines: Sequence[str]) -> Result:
-    """`reasons` and `steps` are those of the health report."""
-    why = " ".join([f"{_first(name)} does not run.", *reasons])
-    what = " ".join(step.replace(TRY_AGAIN, "Repair it.") for step in steps or ["Fix its code."])
-    quoted = bool(lines) and lines[-1] in why
-    text = (
-        f"{why}{'' if quoted else _last_lines(lines)}\n\n"
-        f"{what} Then call one of its tools: that builds and starts it anew. {HEALTH} tells more."
-    )
-    return _status(text, State.FAILED, is_ready=False)
-
-
-def _status(text: str, *states: State, is_ready: bool) -> Result:
-    return _result(text, [Note(state) for state in states], run=is_ready)
-
-
-def _first(name: str) -> str:
+def capitalised(name: str) -> str:
     """As the first word of a sentence."""
     return name[:1].upper() + name[1:]
 
@@ -251,7 +171,7 @@ def fenced(output: str) -> str:
     return f"{fence}\n{output.rstrip()}\n{fence}"
 
 
-def _last_lines(lines: Sequence[str]) -> str:
+def printed_last(lines: Sequence[str]) -> str:
     return "\n\nIt printed last:\n\n" + fenced("\n".join(lines)) if lines else ""
 
 

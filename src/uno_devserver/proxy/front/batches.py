@@ -1,7 +1,7 @@
 """Collects the answers to a JSON-RPC batch into one line, for the one version of the protocol that has batches.
 
 Answers are written one by one, in any order and from any thread; those that belong to a batch are held until it is
-complete. Cheap to import.
+complete.
 """
 
 from __future__ import annotations
@@ -9,11 +9,15 @@ from __future__ import annotations
 import _thread
 import json
 
+from ...protocol.eras import BATCH_VERSION
 from ...protocol.lines import readable_members
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+MAX_BATCH = 100
+NO_BATCH = f"Send each message on a line of its own: only {BATCH_VERSION} has batches, of 1 to {MAX_BATCH} messages."
 
 
 class Batches:

@@ -68,12 +68,9 @@ if TYPE_CHECKING:
         def take(self, message: Message) -> None: ...
 
 
-MAX_BATCH = 100
-
 _TIMED = frozenset({"server/discover", "initialize", "tools/list"})
 _CALL = b'"tools/call"'
 _TOO_LONG = f"A message has {MAX_LINE_BYTES // (1024 * 1024)} MiB at most."
-_NO_BATCH = f"Send each message on a line of its own: only {BATCH_VERSION} has batches, of 1 to {MAX_BATCH} messages."
 # Versions before these know text only.
 _STRUCTURED_VERSIONS = frozenset({"2025-06-18", "2025-11-25"})
 
@@ -219,8 +216,10 @@ class Front:
         return None
 
     def _take_batch(self, values: list[Any]) -> None:
+        from .batches import MAX_BATCH, NO_BATCH, Batches  # only one version of the protocol has them
+
         if self._version != BATCH_VERSION or not 0 < len(values) <= MAX_BATCH:
-            self._queue(error_line(None, RpcError(INVALID_REQUEST, _NO_BATCH)))
+            self._queue(error_line(None, RpcError(INVALID_REQUEST, NO_BATCH)))
             return
         passed: list[Message] = []
         replies: list[_Reply] = []
@@ -235,8 +234,6 @@ class Front:
                 passed.append(message)
         requests = [message.id for message in passed if isinstance(message, RpcRequest)]
         if self._batches is None:
-            from .batches import Batches  # only one version of the protocol has them
-
             self._batches = Batches(self._output.queue)
         self._batches.open(requests, [reply.line for reply in replies])
         for message in passed:

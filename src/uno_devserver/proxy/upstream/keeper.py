@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
     from ...protocol.client.connection import Connection, Peer
-    from ..engine import Announcements
+    from ..announcements import Announcements
     from ..lists.merge import Entries
     from ..lists.publisher import ListPublisher
     from ..reload.restart import Swap

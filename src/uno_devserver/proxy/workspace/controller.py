@@ -13,10 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...instances.active import active_servers
-from ...protocol.eras import MODERN_VERSIONS
 from ...protocol.running import Tasks, in_loop
 from ...system.folders import folders
-from ...system.log import log
 from ...system.threads import apart
 from ...system.values import Value
 from ...workspace.addins import sources_key
@@ -30,6 +28,7 @@ from ..upstream.base import workspace_upstream
 from ..upstream.configured import ConfiguredUpstream
 from ..upstream.host_launch import HostUpstream
 from ..upstream.host_process import HostProcess
+from .client_roots import ANSWER_SECONDS, ask_roots, can_be_asked
 from .decisions import initialized
 
 if TYPE_CHECKING:
@@ -38,12 +37,11 @@ if TYPE_CHECKING:
     from ...discovery.discover import Discovery
     from ...instances.health_report import ActiveServer
     from ...issues import Issue
-    from ...protocol.parties import ClientInfo
     from ...protocol.service import Session
     from ...workspace.config import Config
     from ...workspace.resolver import Workspace
+    from ..announcements import Announcements
     from ..calls.forwarding import Forwarding
-    from ..engine import Announcements
     from ..lists.catalogue import Catalogue, Identity
     from ..lists.publisher import ListPublisher
     from ..options import Options
@@ -56,7 +54,7 @@ if TYPE_CHECKING:
 
 class WorkspaceLimits(Value):
     greeting_seconds: float = 1.0  # a client introduces itself at once; later, no client will name the workspace
-    roots_seconds: float = 10.0  # clients answer within milliseconds; until then uno_app_initialize is not listed
+    roots_seconds: float = ANSWER_SECONDS
     loading_seconds: float = 1.0  # between two questions to a Host that still loads its add-ins
     finish_seconds: float = 10.0  # for calls under way, when the config names another server
     ready_seconds: float = 120.0  # how long uno_app_initialize waits for its server, as agents expect it
@@ -359,23 +357,6 @@ class WorkspaceController:
         found, servers = await apart(lambda: _look_around(workspace))
         if workspace is self.workspace:
             self._state.learn(discovery=found, servers=servers)
-
-
-def can_be_asked(client: ClientInfo) -> bool:
-    """Whether the client declares roots and answers requests outside a call, which modern clients do not."""
-    return isinstance(client.capabilities.get("roots"), dict) and client.protocol_version not in MODERN_VERSIONS
-
-
-async def ask_roots(session: Session, seconds: float) -> object | None:
-    """The client's answer to `roots/list`; None, and a line in the log, without one."""
-    try:
-        async with asyncio.timeout(seconds):
-            return await session.ask("roots/list", {})
-    except TimeoutError:
-        log.warn(f"The client has roots, but did not answer roots/list within {seconds:g} s.")
-    except Exception as error:  # the client refuses, or has gone
-        log.warn(f"The client has roots, but did not name them: {error}.")
-    return None
 
 
 class DiskView(Value):

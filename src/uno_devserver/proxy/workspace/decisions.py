@@ -7,8 +7,6 @@ stops nothing itself. An operation that names an unusable folder or solution kee
 from __future__ import annotations
 
 import os
-import re
-import sys
 
 from ...issues import Issue, Severity, warning
 from ...system.log import log
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..options import Options
-
-MAX_ROOTS = 64  # each is looked up on disk; the first that exists counts anyway
 
 
 class Decision(Value):
@@ -126,6 +122,8 @@ class WorkspaceDecisions:
 
     def _workspace_of_roots(self, answer: object) -> Workspace | None:
         """The workspace that is served if a root means it; else the first root with a workspace; else the first."""
+        from .client_roots import read_roots  # a start does not wait for it
+
         paths, problems = read_roots(answer, absolute("."))
         missing = [path for path in paths if not os.path.isdir(path)]
         for problem in (*problems, *(f"The client's root {path} is no folder on this machine." for path in missing)):
@@ -204,59 +202,6 @@ def _not_absolute(path: str, what: str) -> Issue | None:
 
 def _unusable(message: str, remedy: str) -> Issue:
     return warning("WorkspaceNotResolved", message, remedy)
-
-
-def read_roots(answer: object, current: str, platform: str = sys.platform) -> tuple[list[str], list[str]]:
-    """The local paths that an answer names, and a sentence for each other root. Relative paths start at `current`."""
-    roots = answer.get("roots") if isinstance(answer, dict) else None
-    if not isinstance(roots, list):
-        return [], ["The client's answer to roots/list holds no list of roots."]
-    paths, problems = [], []
-    for root in roots[:MAX_ROOTS]:
-        uri = root.get("uri") if isinstance(root, dict) else None
-        try:
-            paths.append(_local_path(uri, current, platform))
-        except ValueError as error:
-            problems.append(f"The client's root {uri!r} cannot be used: {error}.")
-    return paths, problems
-
-
-def _local_path(uri: object, current: str, platform: str) -> str:
-    """ValueError says why the URI is not a local path."""
-    if not isinstance(uri, str) or not uri.strip():
-        raise ValueError("it is no URI")
-    path = _path_of_file(uri[len("file:") :], platform) if uri[:5].lower() == "file:" else uri
-    if "\0" in path:
-        raise ValueError("it holds a NUL character")
-    # One letter before a colon is a drive.
-    if path is uri and re.match(r"[A-Za-z][A-Za-z0-9+.-]+:", uri):
-        raise ValueError("only file: URIs name local folders")
-    import ntpath  # the rules of another system are rarely needed
-    import posixpath
-
-    if platform == "win32":
-        return ntpath.normpath(ntpath.join(current, path))
-    return posixpath.normpath(posixpath.join(current, path))
-
-
-def _path_of_file(rest: str, platform: str) -> str:
-    """The path of a `file:` URI: `///a/b`, `//localhost/a/b` and `/a/b` are equal; Windows has drives and servers."""
-    from urllib.parse import unquote_to_bytes
-
-    host = ""
-    if rest.startswith("//"):
-        host, slash, below = rest[2:].partition("/")
-        rest = slash + below
-    path = os.fsdecode(unquote_to_bytes(rest))
-    if host.lower() not in ("", "localhost"):
-        if platform != "win32":
-            raise ValueError(f"it is on another machine, {host}")
-        return f"//{host}{path}"
-    if platform == "win32" and re.match(r"/[A-Za-z]:", path):
-        return path[1:]
-    if not path.startswith("/"):
-        raise ValueError("it has no absolute path")
-    return path
 
 
 # The results of uno_app_initialize and uno_app_select_solution. Members and status values are those of the .NET proxy.

@@ -1,0 +1,185 @@
+"""Answers mcpStatus: waits until the server behind the proxy answers, within a bound, and says what to do then."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ..health.upstream_issues import TRY_AGAIN
+from ..own_tools import HEALTH, STATUS
+from ..state import ConnectionState
+from .failure_answers import known_issues, unavailable
+from .forwarding import report
+from .reload_messages import QUOTED_CHARACTERS, Note, State, capitalised, fenced, noted_result, printed_last
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...protocol.service import Call, Result
+    from ..state import ProxyState
+    from .forwarding import Forwarding
+    from .upstream_link import CallLimits, Link
+
+UNNAMED = "The MCP server"
+NOT_LOADED = "AddInLoadFailed"
+
+
+class McpStatus:
+    def __init__(self, link: Link, state: ProxyState, forwarding: Forwarding, limits: CallLimits) -> None:
+        self._link = link
+        self._state = state
+        self._forwarding = forwarding
+        self._limits = limits
+
+    async def answer(self, call: Call) -> Result:
+        """Wait until the upstream answers again, within a bound, and say what to do then.
+
+        It also answers where code is not reloaded, and says why it is not.
+        """
+        queue = self._forwarding.queue  # None: code is not reloaded, or that is not known yet
+        seconds = queue.status_seconds if queue else self._limits.status_seconds
+        reporting = asyncio.ensure_future(report(call, self._waits_for, self._limits.progress_seconds))
+        try:
+            is_ready = await self._is_ready(seconds)
+        finally:
+            reporting.cancel()
+        queue, facts = self._forwarding.queue, self._state.snapshot()
+        name, failing = (queue.name, queue.notes.failing) if queue else (UNNAMED, None)
+        off = facts.hot_reload_off if facts.hot_reload is None else None
+        not_reloaded = [f"Hot reload is off, because {off}."] if off else []
+        if is_ready:
+            return ready(
+                name,
+                log_file=facts.upstream.log_file if facts.upstream else None,
+                source=queue.source if queue else None,
+                failing=failing,
+                missing=[*known_issues(self._state, NOT_LOADED)[0], *not_reloaded],
+                extension_error=queue.notes.extension_error if queue else None,
+            )
+        if self._is_down:
+            if failing is not None and failing[0] is State.BUILD_FAILED:
+                return not_built(name, failing[1])
+            reasons, steps = known_issues(self._state)
+            last_lines = facts.last_end.last_lines if facts.last_end else ()
+            return not_started(name, [*reasons, *not_reloaded], steps, last_lines)
+        if self._link.fallback or self._link.state is ConnectionState.SHUTDOWN:
+            raise unavailable(self._link, self._state)
+        return still_restarting(name, seconds, waits_for=self._waits_for())
+
+    async def _is_ready(self, seconds: float) -> bool:
+        """Whether no restart is due and the upstream answers, within that time.
+
+        If no upstream runs, the code is checked and another attempt is made, as a tool call would have it.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                was_down = self._is_down
+                if not was_down and await self._settled(seconds):
+                    return True
+                if self._is_down:  # have its code built, and look whether the user trusts it now
+                    await self._link.reconsider()
+                    if self._forwarding.queue is not None:
+                        await self._forwarding.queue.current()
+                if was_down:  # else an attempt has just failed, and the next one needs other code
+                    self._link.wanted()
+                return await self._settled(seconds)
+        except TimeoutError:
+            return False
+
+    @property
+    def _is_down(self) -> bool:
+        return self._link.state is ConnectionState.DEGRADED
+
+    async def _settled(self, seconds: float) -> bool:
+        """Whether there is an upstream when no restart is due any more."""
+        while True:
+            queue = self._forwarding.queue
+            if queue is not None and not await queue.settled(seconds):
+                return False
+            if self._link.state is ConnectionState.CONNECTED:
+                return True
+            if not await self._link.until_connected(seconds):
+                return False
+
+    def _waits_for(self) -> str:
+        queue = self._forwarding.queue
+        calls = queue.awaited_calls if queue else 0
+        if calls:
+            return f"it waits for {'a call that still runs' if calls == 1 else f'{calls} calls that still run'}"
+        return f"it is {self._link.state.value}"
+
+
+def ready(
+    name: str,
+    *,
+    log_file: str | None,
+    source: str | None,
+    failing: tuple[State, str] | None = None,
+    missing: Sequence[str] = (),
+    extension_error: str | None = None,
+) -> Result:
+    """`failing`: how and why the code on disk does not answer. `missing`: sentences about parts that do not work.
+    `extension_error`: what the failed build of the extension printed.
+    """
+    steps = [f"Call {HEALTH}, which says what is wrong"]
+    if log_file:
+        steps.append(f"Look into its log, {log_file}")
+    steps.append(f"Read its source{f' in {source}' if source else ''}")
+    problems, states = list(missing), [State.READY]
+    if failing:
+        what = "its build fails" if failing[0] is State.BUILD_FAILED else "it did not start"
+        problems.append(
+            f"But what answers may be older than its present code: {what}{_because(failing[1])}. "
+            "Fix that; the next call of a tool tries again."
+        )
+        states.append(failing[0])
+    if extension_error is not None:
+        why = _because(extension_error)
+        problems.append(f"The build of the extension's code fails{why}; the next call builds it again.")
+        states.append(State.EXTENSION_BUILD_FAILED)
+    is_ready = " ".join([f"{capitalised(name)} is ready.", *problems])
+    text = (
+        f"{is_ready} Do not call {STATUS} again; go on with its tools.\n\n"
+        "If tools are missing, or it does not do what its code says:\n"
+        + "\n".join(f"{number}. {step}." for number, step in enumerate(steps, 1))
+    )
+    return _status(text, *states, is_ready=True)
+
+
+def _because(output: str) -> str:
+    """One line of the output in brackets: the first that mentions an error, else the last."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    line = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "")
+    return f" ({line[:QUOTED_CHARACTERS].rstrip('.')})" if line else ""
+
+
+def still_restarting(name: str, seconds: float, *, waits_for: str) -> Result:
+    text = (
+        f"{capitalised(name)} is not ready after {seconds:g} s: {waits_for}. Call {STATUS} once more to wait on; if "
+        f"that does not help either, call {HEALTH}, which says what is wrong."
+    )
+    return _status(text, State.RESTARTING, is_ready=False)
+
+
+def not_built(name: str, output: str) -> Result:
+    text = (
+        f"{capitalised(name)} does not run, and the build of its code fails:\n\n{fenced(output)}\n\n"
+        f"Fix what the build complains of, then call {STATUS} or one of its tools: that builds and starts it anew."
+    )
+    return _status(text, State.FAILED, State.BUILD_FAILED, is_ready=False)
+
+
+def not_started(name: str, reasons: Sequence[str], steps: Sequence[str], lines: Sequence[str]) -> Result:
+    """`reasons` and `steps` are those of the health report."""
+    why = " ".join([f"{capitalised(name)} does not run.", *reasons])
+    what = " ".join(step.replace(TRY_AGAIN, "Repair it.") for step in steps or ["Fix its code."])
+    quoted = bool(lines) and lines[-1] in why
+    text = (
+        f"{why}{'' if quoted else printed_last(lines)}\n\n"
+        f"{what} Then call one of its tools: that builds and starts it anew. {HEALTH} tells more."
+    )
+    return _status(text, State.FAILED, is_ready=False)
+
+
+def _status(text: str, *states: State, is_ready: bool) -> Result:
+    return noted_result(text, [Note(state) for state in states], run=is_ready)
