@@ -1,7 +1,7 @@
 """The engine: everything behind the front, in one event loop. Its parts, who calls whom, and the order of the end.
 
-The parts are made here and get what they need when they are made. What the keeper of the upstream, the workspace and
-hot reload have to say to others, they say to the engine, which passes it on. The end is bounded, whatever hangs.
+The parts are made here and get what they need when they are made. The keeper of the upstream reports to the engine; the
+workspace and hot reload also call the other parts directly. The end is bounded, whatever hangs.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ CATALOGUE_SECONDS = 60.0  # --force-generate-tool-cache: a Host has 30 s to star
 
 
 class Engine:
-    """Implements `front.front.Engine`, and the owner that the keeper speaks to."""
+    """Implements `front.first_answers.Engine` and `upstream.keeper.Owner`."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class Engine:
         self._loop.call_later(LONG_START_SECONDS, self._state.first_start_takes_long)
         if self.workspace is not None:
             self.workspace.begin()
-        # A Host reads its code within milliseconds, and is in a hurry; a start that failed early has begun it already.
+        # For a Host, hot reload begins after the start. It may have begun: a second attempt looks for newer code first.
         if not self._first.is_host and self._first.unknown_code is None and self._reloader is None:
             self._service.forwarding.await_reloader(self._begin_reload())
         elif self.workspace is not None and self.keeper.running is None:
@@ -305,7 +305,7 @@ class Engine:
         return self._reloader.look()
 
     async def _look_for_code(self) -> None:
-        """Begin to reload code, unless it is unknown where that is: then not even what does so is imported."""
+        """Begin hot reload if it is known where the code is; else its modules are not even imported."""
         if self._first.unknown_code is not None:
             looking = self._tasks.start(apart(lambda: unknown_code(self._options)))
             await asyncio.wait([looking], timeout=LOOK_SECONDS)

@@ -86,7 +86,7 @@ class Proxy:
             self._heed_signals()
             if self._options.only_catalogue:
                 return self._make_catalogue()
-            self._state.announce()
+            self._state.write_first_status()
             self._answer(until_ready=True)
             self._run_engine()
             self._answer()

@@ -1,8 +1,8 @@
 """What the proxy knows: one object, written by the engine in its event loop, and read by everything else.
 
-The front answers from it, the health report and the status file are made of it, the inspector page follows it. Every
-field is replaced as a whole and never changed in place, so a reader in another thread sees one consistent value. Cheap
-to import: it is on the way to the first answer.
+The front answers from it, the health report and the status file are made of it, the inspector page follows it. Facts,
+lists, server and capabilities are replaced as a whole and never changed in place, so a reader in another thread sees
+one consistent value. Cheap to import: it is on the way to the first answer.
 """
 
 from __future__ import annotations
@@ -103,11 +103,11 @@ class ProxyFacts(Value):
     connect_error: str = ""  # a sentence: how the upstream refused to speak MCP
     last_end: Ending | None = None  # of the last upstream that ended without being told to
     generation: int = 0  # upstreams that were connected
-    restarts: int = 0  # of these, the ones that replaced one that had ended
-    reloads: int = 0  # and those that were started because there was newer code
+    restarts: int = 0  # begun because the upstream had ended
+    reloads: int = 0  # restarts and swaps begun because there was newer code
     tool_count: int = 0  # of the upstream
     lists_fresh: bool = False  # they come from the upstream that is connected, not from the catalogue
-    catalogue_written: float | None = None  # when the lists that are offered were read, in seconds since 1970
+    catalogue_written: float | None = None  # when the lists that are offered were saved, in seconds since 1970
     catalogue_sdk: str | None = None  # the Uno SDK that the workspace had then
     timeline: tuple[tuple[str, int], ...] = ()  # what was reached, in milliseconds after the process began
     fallback: bool = False  # waits for uno_app_initialize
@@ -203,7 +203,7 @@ class ProxyState:
         if self._status_file is not None and not (self._first_start and facts.state in PASSING):
             self._status_file.update(self.snapshot())
 
-    def announce(self) -> None:
+    def write_first_status(self) -> None:
         """Write the status file, before the first answer, so that whoever has that finds the proxy."""
         if self._status_file is not None:
             self._status_file.write_first(self.facts.options)

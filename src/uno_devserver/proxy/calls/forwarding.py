@@ -41,7 +41,8 @@ FOR_WATCHERS = "Finding out whether its code is watched."
 FOR_NEWEST_CODE = "Waiting for the newest code."
 
 # Progress must only grow, and the upstream may report its own later, so the steps of a call that waits are small. They
-# are smallest in the queue, because a call waits there before it waits for the upstream.
+# are the smaller the earlier a call waits: for the first upstream, in the queue, and for an upstream again.
+FIRST_STEP = 0.000_000_001
 QUEUE_STEP = 0.000_001  # at one a second, it takes a quarter of an hour to reach the next
 UPSTREAM_STEP = 0.001
 
@@ -50,7 +51,7 @@ class Request(Value):
     method: str
     params: Params
     lost: int | None = None  # the generation of the upstream that it was relayed to, and that is gone
-    sent: bool = False  # that one may have run it
+    sent: bool = False  # the lost upstream had the request, and may have run it
 
 
 class Forwarding:
@@ -59,7 +60,7 @@ class Forwarding:
     ) -> None:
         self.waits = waits  # --wait-calls: hold requests while there is no upstream
         self.queue: CallQueue | None = None  # all calls of tools pass it; None: code is not reloaded
-        self.arranging: asyncio.Future[None] | None = None  # it is being found out whether it is
+        self.arranging: asyncio.Future[None] | None = None  # done when it is known whether there is a queue
         self.observer: Recorder | None = None  # records the calls that come; told where a request has to wait
         self._link = link
         self._state = state
@@ -92,14 +93,14 @@ class Forwarding:
         return await queue.run(call, lambda: self._run_unless(problem, call, request))
 
     async def _await_queue(self, call: Call, request: Request) -> NoAnswer | None:
-        """Wait until it is known whether code is reloaded, so as not to run on old code; why there is no upstream.
+        """Wait for the upstream, and until it is known whether there is a queue; the failure, if no upstream came.
 
         Where hot reload begins only when there is an upstream, calls that waited for one do not wait for it, too.
         """
         arranging, problem = self.arranging, None
         if self._link.state is not ConnectionState.CONNECTED:
             try:
-                await self._hold(call)
+                await self._hold(call, FIRST_STEP)
             except NoAnswer as none:
                 if not self.waits or request.method != "tools/call":
                     raise
@@ -108,7 +109,8 @@ class Forwarding:
             self._waits(call, FOR_WATCHERS)
             await asyncio.wait([arranging], timeout=self._limits.check_seconds)
             self._goes_on(call)
-            self.arranging = None
+            if self.arranging is arranging:
+                self.arranging = None
         return problem
 
     async def _run_unless(self, problem: NoAnswer, call: Call, request: Request) -> Answer:
@@ -169,14 +171,19 @@ class Forwarding:
         if self.arranging is known:
             self.arranging = None
 
-    async def await_upstream(self, call: Call, seconds: float) -> None:
+    async def await_upstream(self, call: Call, seconds: float, step: float = UPSTREAM_STEP) -> None:
         """Wait for an upstream; NoAnswer if there is none in time, or none will come by itself."""
         if self._link.state is ConnectionState.DEGRADED:
             await self._link.reconsider()
             self._link.wanted()
         self._waits(call, FOR_UPSTREAM)
         reporting = asyncio.ensure_future(
-            report(call, lambda: f"Waiting for the dev server: {self._link.state.value}", self._limits.progress_seconds)
+            report(
+                call,
+                lambda: f"Waiting for the dev server: {self._link.state.value}",
+                self._limits.progress_seconds,
+                step,
+            )
         )
         try:
             connected = await self._link.until_connected(seconds)
@@ -186,17 +193,17 @@ class Forwarding:
             raise unavailable(self._link, self._state)
         self._goes_on(call)
 
-    async def _hold(self, call: Call) -> None:
+    async def _hold(self, call: Call, step: float = UPSTREAM_STEP) -> None:
         """Wait for the upstream as long as calls wait; NoAnswer if it does not come."""
         if self.waits:
-            await self.await_upstream(call, self._limits.hold_seconds)
+            await self.await_upstream(call, self._limits.hold_seconds, step)
             return
         if self._link.state is ConnectionState.DEGRADED:
             await self._link.reconsider()
             self._link.wanted()  # what it failed for may be repaired
         if self._link.fallback or self._link.state in (ConnectionState.DEGRADED, ConnectionState.SHUTDOWN):
             raise unavailable(self._link, self._state)
-        await self.await_upstream(call, self._limits.grace_seconds)
+        await self.await_upstream(call, self._limits.grace_seconds, step)
 
     def _waits(self, call: Call, why: str) -> None:
         if self.observer is not None:
@@ -313,9 +320,9 @@ class Progress:
             self._call.notify("notifications/progress", params)
 
 
-async def report(call: Call, message: Callable[[], str], seconds: float) -> None:
+async def report(call: Call, message: Callable[[], str], seconds: float, step: float = UPSTREAM_STEP) -> None:
     """Send a message now and every `seconds`, until cancelled."""
-    progress = Progress(call, UPSTREAM_STEP)
+    progress = Progress(call, step)
     while progress.token is not None:
         progress.tell(message())
         await asyncio.sleep(seconds)

@@ -2,7 +2,7 @@
 
 `CallRelay.take` is the one place where a call leaves this path: for the tools of the proxy itself, while there is no
 upstream, while code is reloaded, between two eras of MCP, and when its connection is still to be opened. Such a call
-goes the general way, as a decoded request. A relayed call that gets no answer goes on there, too.
+goes the general way, as a decoded request. `CallRelay._go_on` hands a relayed call that got no result over to it.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class CallRelay:
         self.proven = 0  # the last generation that has answered
 
     def take(self, line: bytes) -> bytes | RpcRequest | None:
-        """Relay the call in this line. Else return the decoded request, or the line if it is none of its calls."""
+        """Relay the call: None. Else the decoded request, or the line if the front has to check or answer it."""
         try:
             if not line.isascii():
                 line.decode()  # payloads are passed on without being decoded

@@ -1,9 +1,9 @@
-"""Where a client's messages come in: each is decoded and validated once, and answered here or passed on.
+"""Where a client's messages come in: each is validated once, and answered here or passed on.
 
 What needs no upstream is answered at once from the state, whatever the engine is doing. An ordinary call goes to the
-relay as it is. Everything else goes to the engine as a decoded message. Whatever a client sends is answered or passed
-on, nothing that it sends ends the proxy, and each request is answered in the era that it was asked in. Cheap to import:
-what happens here is what an AI client waits for when it starts.
+relay as it is. Everything else goes to the engine as a decoded message. Every request is answered or passed on, in the
+era that it was asked in, and nothing that a client sends ends the proxy. Cheap to import: what happens here is what an
+AI client waits for when it starts.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
         def relay(self) -> CallRelay: ...
 
         def client_met(self, client: ClientInfo) -> None:
-            """A client has said who it is, and was answered."""
+            """A client has said who it is."""
 
         def list_read(self) -> None:
             """A client has read a list."""
@@ -77,7 +77,7 @@ _STRUCTURED_VERSIONS = frozenset({"2025-06-18", "2025-11-25"})
 
 class Front:
     def __init__(self, state: ProxyState, output: ClientOutput, needs_engine: Callable[[], None]) -> None:
-        """`needs_engine` is called when something comes that only the engine can answer."""
+        """`needs_engine` is called when something comes that the engine has to answer, or to know."""
         self._state = state
         self._output = output
         self._needs_engine = needs_engine
@@ -94,8 +94,8 @@ class Front:
         """The engine runs: it gets what was held for it, and everything from now on."""
         self._engine, self._relay = engine, engine.relay
         held, self._held = self._held, []
-        for pass_on in held:
-            pass_on(engine)
+        for what in held:
+            self._inform(what)
         self._output.flush()
 
     def close(self, why: str) -> None:
@@ -178,7 +178,7 @@ class Front:
             self._queue(reply.line)
             # Behind the answer: the engine may have questions for the client, and those come after it.
             if reply.then is not None:
-                self._tell(reply.then)
+                self._inform(reply.then)
 
     def _tell(self, what: Callable[[Engine], None]) -> None:
         if self._engine is not None:
@@ -187,6 +187,13 @@ class Front:
             what(_Refuser(self, self._failure))
         else:
             self._held.append(what)
+
+    def _inform(self, what: Callable[[Engine], None]) -> None:
+        """Tell it behind an answer, which a defect of ours must not follow with a second one."""
+        try:
+            self._tell(what)
+        except Exception as error:
+            _unexpected(error)
 
     def _pass_on(self, message: Message) -> None:
         self._tell(lambda engine: engine.take(message))
@@ -240,7 +247,7 @@ class Front:
             self._pass_on(message)
         for reply in replies:
             if reply.then is not None:
-                self._tell(reply.then)
+                self._inform(reply.then)
 
     def _reply(self, message: Message, *, alone: bool = True) -> _Reply | None:
         """The answer that needs no engine; None where the engine answers, or no answer is due."""

@@ -55,15 +55,17 @@ class Restarter:
         return await asyncio.shield(self._tasks.start(wait_and_work()))
 
     async def _renew(self, delay_seconds: float) -> Restarted:
-        keeper = self._keeper
-        if keeper.upstream is None or keeper.state is SHUTDOWN:
+        keeper, upstream = self._keeper, self._keeper.upstream
+        if upstream is None or keeper.state is SHUTDOWN:
             return Restarted(False, "There is nothing that could be restarted.")
         obstacle = await self._obstacle()
         if obstacle:
             return Restarted(False, obstacle, kept=keeper.state is CONNECTED)
+        if keeper.upstream is not upstream:  # the workspace has changed meanwhile
+            return Restarted(False, "There is nothing any more that could be restarted.")
         before = keeper.publisher.offered.tools
         keeper.proxy_state.forget_upstream()
-        keeper.upstream.renegotiate()
+        upstream.renegotiate()
         keeper.renew(delay_seconds)
         return await self._outcome(before)
 
@@ -144,7 +146,8 @@ class Swap:
         """Return None when the new server was promoted, and the failure when nothing is left of it."""
         seconds = self._keeper.limits.swap_seconds
         self._launcher.report_to(self._loop, self._on_report)
-        self._start()
+        if not self._failure.done():  # it may have been aborted before it began
+            self._start()
         await asyncio.wait((self._failure,), timeout=seconds)
         self.abort(f"The new server was not ready within {seconds:g} s.")
         failure = self._failure.result()

@@ -270,7 +270,10 @@ class Keeper:
     async def _start(self, start: Start) -> None:
         await self._until_stopped()
         await asyncio.sleep(start.after)
-        await self.owner.before_launch()
+        try:
+            await self.owner.before_launch()
+        except Exception:  # a defect of ours; the start does not depend on it
+            log.write(ERROR, f"the code could not be looked at before a start:\n{traceback.format_exc()}")
         if start.attempt == self.lifecycle.attempt and self.upstream is not None:
             self._pending[start.attempt] = self.upstream
             self._launcher.start(start.attempt, self.upstream)
@@ -372,7 +375,7 @@ class Keeper:
         self._publish_state()
 
     async def _stop_when_unused(self, running: Running, generation: int) -> None:
-        """However it ends before that, it is no crash."""
+        """Stop a replaced upstream when its requests are answered, or at the end of the proxy; its end is no crash."""
         until_unused = self.owner.until_unused(generation)
         waits = [asyncio.ensure_future(one) for one in (until_unused, running.ended(), self._all_stop.wait())]
         try:

@@ -15,8 +15,8 @@ LAUNCHING, CONNECTING = ConnectionState.LAUNCHING, ConnectionState.CONNECTING
 CONNECTED, RECONNECTING = ConnectionState.CONNECTED, ConnectionState.RECONNECTING
 DEGRADED, SHUTDOWN = ConnectionState.DEGRADED, ConnectionState.SHUTDOWN
 
-# From Degraded a new attempt begins like the first one. From every state, a changed workspace leads to Discovering, a
-# lost workspace to Degraded, newer code to Reconnecting (also during a start), and the end of the proxy to Shutdown.
+# From Degraded a new attempt begins like the first one. While there is an upstream to keep, a changed workspace leads
+# to Discovering, a lost one to Degraded, newer code to Reconnecting (also during a start), and the end to Shutdown.
 TRANSITIONS: dict[ConnectionState, frozenset[ConnectionState]] = {
     INITIALIZING: frozenset({DISCOVERING, SHUTDOWN}),
     DISCOVERING: frozenset({LAUNCHING, RECONNECTING, DEGRADED, SHUTDOWN}),
@@ -133,7 +133,7 @@ class Lifecycle:
         return (Stop(patient=True), Announce("info", announcement), self._start(now, after=after))
 
     def swapped(self, now: float) -> int:
-        """A server that was started beside the old one takes its place, or that of its next start; its number."""
+        """The new server replaces the old one, or the restart of that; returns the number of its attempt."""
         while self.state is not CONNECTED:
             self._go(NEXT_STATE.get(self.state, CONNECTED))  # from Shutdown nothing leads there
         self.attempt += 1
@@ -187,7 +187,9 @@ class Lifecycle:
     def failed(
         self, attempt: int, now: float, reason: str, *, final: bool, other_era_next: bool = False
     ) -> tuple[Action, ...]:
-        """`final`: another attempt would fail, too. `other_era_next`: it would not, so it is made on demand, too."""
+        """`final`: another attempt would fail, too. `other_era_next`: one in the other era may not, so
+        one more is made, also on demand.
+        """
         if not self._is_current(attempt, STARTING):
             return ()
         allowed = self._limits.startup_attempts + (other_era_next and self._on_demand)
