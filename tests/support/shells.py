@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import pty
@@ -120,6 +121,7 @@ class Typing:
 
     def __init__(self, shell: Shell) -> None:
         self.shown = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a read may end inside a character
         self._pid, self._terminal = pty.fork()
         if not self._pid:
             os.chdir(shell.temp)
@@ -143,7 +145,7 @@ class Typing:
         while not done():
             assert time.monotonic() < deadline, self.shown
             if select.select([self._terminal], [], [], 0.02)[0]:
-                self.shown += os.read(self._terminal, 65536).decode("utf-8", "replace")
+                self.shown += self._decoder.decode(os.read(self._terminal, 65536))
 
 
 def shell_or_leave_out(name: str) -> str:

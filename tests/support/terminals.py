@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import pty
@@ -39,6 +40,7 @@ class Terminal:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
         self.sent = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")  # a read may end inside a character
         self.process = subprocess.Popen(
             [*program, *argv],
             cwd=cwd or machine.workspace,
@@ -84,7 +86,7 @@ class Terminal:
             chunk = os.read(self._ours, 65536)
         except OSError:  # how Linux says that the other side is closed
             return False
-        self.sent += chunk.decode("utf-8", "replace")
+        self.sent += self._decoder.decode(chunk)
         return bool(chunk)
 
 
