@@ -76,11 +76,11 @@ class OwnAuthority:
         self._settled: int | None = None  # as of which of these the last check has found all as it should be
         self._building = False
         self._untold = True  # how many files there are, and what was built, is known when the check is through
-        self._told_failing: list[dict[str, Any]] = []
+        self._told_failing: list[dict[str, Any]] = []  # as `status` told it last
         self._closed = False
         self._figures = Figures()
         if client is not None:
-            client.moved = lambda: self.moved()
+            client.moved = self._tell
         self.say: Callable[[str, str], None] = lambda _level, text: log.info(text)  # for people, with MCP's level
         self.moved: Callable[[], None] = lambda: None  # `status` has something new to tell
 
@@ -118,7 +118,7 @@ class OwnAuthority:
                 return self._figures.last_restarted
             self._restarting = self._tasks.start(self._restart_server())
             self._restarting.add_done_callback(self._restart_done)
-            self.moved()
+            self._tell()
         try:
             return await _shared(self._restarting)
         except NoAnswer as error:
@@ -194,6 +194,11 @@ class OwnAuthority:
             **self._figures.status(),
         }
 
+    def _tell(self) -> None:
+        """`status` has something new to tell."""
+        self._told_failing = self._figures.failing(self._packages)
+        self.moved()
+
     def _state(self) -> str:
         if self._restarting is not None:
             return "restarting"
@@ -221,8 +226,8 @@ class OwnAuthority:
         answered = not task.cancelled() and task.exception() is None
         failing = self._figures.failing(self._packages)  # also what did fail and was taken back has to be told
         if self._untold or failing != self._told_failing or (answered and task.result() != UNCHANGED):
-            self._untold, self._told_failing = False, failing
-            self.moved()
+            self._untold = False
+            self._tell()
 
     async def _check(self) -> CheckResult:
         begun, starts = time.monotonic(), self._starts
@@ -302,7 +307,7 @@ class OwnAuthority:
         else:
             self.say("info", f"The code of the {role.value} is what runs, but what was last built is not: it is built.")
         self._building = self._untold = True
-        self.moved()
+        self._tell()
         try:
             with self._telling.during(f"the code of the {role.value} has changed"):
                 made = await watched.make(self._telling.say)
@@ -342,7 +347,7 @@ class OwnAuthority:
         self._restarting = None
         if not task.cancelled():
             task.exception()  # whoever asked may be gone
-            self.moved()
+            self._tell()
 
 
 async def _shared(task: asyncio.Task[T]) -> T:
