@@ -879,22 +879,27 @@ async def test_what_failed_is_told_as_over_once_it_was_taken_back(project: Proje
         await assert_told_as_over(owner, project.source, "broken\n")
 
 
+@pytest.mark.parametrize("looks", [0, 1])
 @asynchronous
-async def test_a_start_that_failed_is_told_as_over_once_its_change_was_taken_back(python_server: Path) -> None:
+async def test_a_start_that_failed_is_told_as_over_once_its_change_was_taken_back(
+    python_server: Path, looks: int
+) -> None:
     owner = owner_of_python(python_server)
     await owner.start()
     owner.outcome = Restarted(False, "It ended with exit code 1.", kept=True)
-    await assert_told_as_over(owner, python_server / "main.py", "broken\n")
+    await assert_told_as_over(owner, python_server / "main.py", "broken\n", looks)
     await owner.authority.close()
 
 
-async def assert_told_as_over(owner: Owner, source: Path, edit: str) -> None:
+async def assert_told_as_over(owner: Owner, source: Path, edit: str, looks: int = 1) -> None:
+    """`looks`: how often somebody asks between the failure and its end."""
     told: list[bool] = []  # whether something fails, each time that there is something new to tell
     owner.authority.moved = lambda: told.append(bool(owner.authority.status()["failing"]))
     before = source.read_text()
     source.write_text(edit)
     await owner.reload()
-    await owner.check()
+    for _ in range(looks):
+        await owner.check()
     assert told[-1]
 
     source.write_text(before)
