@@ -412,7 +412,7 @@ async def test_a_restart_that_does_not_wait_any_longer_breaks_off_the_waiting_an
 
         await restart(opened, 0.05)
 
-        await until(lambda: adopter.restarted)
+        await until(lambda: adopter.restarted and adopter.broken_off)
         assert (adopter.announced, adopter.broken_off) == (1, 1)
         adopter.idle.set()
         await adopter.check()
