@@ -56,6 +56,19 @@ def test_when_stdin_closes_proxy_and_host_are_gone(proxies: Proxies, bench: Work
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_right_behind_the_first_answer_leaves_no_status_file(
+    proxies: Proxies, bench: Workbench, number: signal.Signals
+) -> None:
+    client = proxies.start(prefix=[sys.executable, "-P", "-c", REMOVES_IN_ANY_CASE])
+    client.initialize()
+
+    client.process.send_signal(number)
+
+    assert client.exit_code(GONE_SECONDS * BUSY) == 0
+    assert not (bench.machine.state / "proxies" / f"{client.process.pid}.json").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_ends_proxy_and_host(proxies: Proxies, bench: Workbench, number: signal.Signals) -> None:
     client = proxies.connected()
     host = client.health()["hostProcessId"]

@@ -278,3 +278,16 @@ def test_a_batch_of_the_version_that_has_them_is_answered(proxies: Proxies) -> N
     client.send([{"jsonrpc": "2.0", "id": name, "method": "ping"} for name in ("a", "b")])
 
     assert client.answer("a")["result"] == client.answer("b")["result"] == {}
+
+
+def test_of_the_names_of_clients_the_last_are_kept_and_only_their_beginning(proxies: Proxies) -> None:
+    client = proxies.start("--", *odd_server())
+    for number in range(30):
+        info = {"name": f"{number} " + "x" * 100_000, "version": "1"}
+        client.result("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info})
+    client.wait_connected()
+
+    names = client.health()["proxy"]["clients"]
+
+    assert [int(name.split()[0]) for name in names] == list(range(10, 30))
+    assert {len(name) for name in names} == {100}
