@@ -90,7 +90,7 @@ class Forwarding:
                     raise
                 problem, queue = none, self.queue
         # The queue builds the code first: an upstream that does not start may never have been built.
-        return await queue.run(call, lambda: self._run_unless(problem, call, request))
+        return await queue.run(call, lambda: self._run_unless_degraded(problem, call, request))
 
     async def _await_queue(self, call: Call, request: Request) -> NoAnswer | None:
         """Wait for the upstream, and until it is known whether there is a queue; the failure, if no upstream came.
@@ -113,7 +113,7 @@ class Forwarding:
                 self.arranging = None
         return problem
 
-    async def _run_unless(self, problem: NoAnswer, call: Call, request: Request) -> Answer:
+    async def _run_unless_degraded(self, problem: NoAnswer, call: Call, request: Request) -> Answer:
         if self._link.state is ConnectionState.DEGRADED:
             raise problem
         return await self.run_queued(call, request)
